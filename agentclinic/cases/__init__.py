@@ -1,0 +1,1 @@
+"""What a case is, where cases come from, and what is wrong with them."""

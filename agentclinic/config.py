@@ -1,0 +1,286 @@
+"""Reading settings: `agentclinic.config.json`, `llm.config.json`, the environment and flags.
+
+Flags win over files, files over defaults. A key nobody knows is refused, naming the nearest known one.
+The one-line docstrings under the fields are also the command line's help and the reference in docs/.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from agentclinic.errors import ConfigError
+
+ROLES = ("doctor", "patient", "measurement", "moderator")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class RunSettings(_Section):
+    """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
+
+    dataset: str = "OpenOSCE_Demo"
+    """Data set to evaluate: a name from `agentclinic data list`, from `datasets`, or a path to a case file."""
+    num_scenarios: int | None = Field(default=None, ge=1)
+    """Evaluate at most this many scenarios; all when not given."""
+    offset: int = Field(default=0, ge=0)
+    """Skip this many scenarios first."""
+    scenarios: str | None = None
+    """Evaluate exactly these rows, counted from 0, e.g. 3,7,10-20."""
+    sample: int | None = Field(default=None, ge=1)
+    """Draw this many scenarios at random, reproducibly by `seed`."""
+    seed: int = 0
+    """Seed of everything random: two runs with the same seed differ in `timing` only."""
+    repeats: int = Field(default=1, ge=1)
+    """Play every scenario this many times."""
+    total_inferences: int = Field(default=20, ge=1)
+    """Turns the doctor has; on the last one it is told to commit."""
+    workers: int = Field(default=1, ge=1)
+    """Scenarios played at the same time."""
+    inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
+    """Who plays: models only, or a person at the terminal as doctor or patient."""
+    doctor_llm: str = "builtin"
+    """Doctor's model: builtin, human, replay:FILE, or a model name at the endpoint."""
+    patient_llm: str = "builtin"
+    """Patient's model."""
+    measurement_llm: str = "builtin"
+    """Measurement agent's model."""
+    moderator_llm: str = "builtin"
+    """Judge's model."""
+    doctor_endpoint: str | None = None
+    """Name in `endpoints` of the doctor's endpoint; the default endpoint when not given."""
+    patient_endpoint: str | None = None
+    """Name in `endpoints` of the patient's endpoint."""
+    measurement_endpoint: str | None = None
+    """Name in `endpoints` of the measurement agent's endpoint."""
+    moderator_endpoint: str | None = None
+    """Name in `endpoints` of the judge's endpoint."""
+    doctor: str = "plain"
+    """Which doctor: plain, or your own as FILE.py:Class."""
+    doctor_bias: str | None = None
+    """Bias injected into the doctor's prompt; None for no bias."""
+    patient_bias: str | None = None
+    """Bias injected into the patient's prompt; None for no bias."""
+    doctor_image_request: bool = False
+    """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
+    missing_test: Literal["unavailable", "normal"] = "unavailable"
+    """What the laboratory says of a test that is not in the chart."""
+    silent_symptom: Literal["deny", "unknown"] = "deny"
+    """What the patient says of a symptom on which the chart is silent."""
+    elicit_confidence: bool = False
+    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is."""
+    doctor_test_policy_enabled: bool = False
+    """Plan with the test policy engine."""
+    doctor_test_policy: str = "test_policy"
+    """Prompt file (without .json) that configures the test policy engine."""
+    planner_baseline: Literal["door", "full"] = "door"
+    """What the planner knows at the start: what a doctor knows at the door, or the whole patient script."""
+    synthesis_llm: str | None = None
+    """Model that turns collected facts into the diagnosis; the doctor's own when not given."""
+    resource_level: str | None = None
+    """Free text copied into every record, for runs that compare settings of care."""
+    measurement_cost_llm: str | None = None
+    """Deprecated: accepted and ignored."""
+    prompts_dir: str | None = None
+    """Folder with prompt files that win over the shipped ones, file by file; `prompts` when that exists."""
+    output_dir: str = "runs"
+    """Folder in which the run's own folder is made."""
+
+    @field_validator("doctor_bias", "patient_bias", mode="before")
+    @classmethod
+    def _no_bias(cls, value: object) -> object:
+        return None if value in (None, "", "None", "none", "null") else value
+
+
+class OpenAISettings(_Section):
+    """The `openai` section of `llm.config.json`: the default endpoint."""
+
+    api_key: SecretStr | None = None
+    """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
+    base_url: str | None = None
+    """Address of an OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1; OpenAI's when not given."""
+
+
+class RuntimeSettings(_Section):
+    """The `llm.runtime` section of `llm.config.json`."""
+
+    tries: int = Field(default=6, ge=1)
+    """How often a request is tried before it counts as failed."""
+    timeout: float = Field(default=30.0, ge=0)
+    """The longest wait between two tries, in seconds."""
+    request_timeout: float = Field(default=120.0, gt=0)
+    """Time limit of one request, in seconds."""
+    encounter_timeout: float | None = Field(default=None, gt=0)
+    """Time limit of one whole encounter, in seconds."""
+    token_limit: int | None = Field(default=None, ge=1)
+    """End the run cleanly and resumably once this many tokens were used."""
+    clip_prompt: bool = False
+    """Shorten a prompt longer than `max_prompt_len`, keeping its instructions and its newest part."""
+    max_prompt_len: int = Field(default=16384, ge=256)
+    """Longest prompt in characters when `clip_prompt` is on."""
+    llm_api: Literal["responses", "chat", "auto"] = "auto"
+    """Which API the endpoint speaks; auto tries Responses first and remembers what worked."""
+
+
+class LLMSettings(_Section):
+    """The `llm` section of `llm.config.json`."""
+
+    responses: dict[str, Any] = Field(default_factory=dict)
+    """Merged into every request: max_output_tokens, reasoning, text, ... Never `model` or `input`."""
+    runtime: RuntimeSettings = RuntimeSettings()
+
+
+class EndpointSettings(_Section):
+    """One entry of `endpoints` in `agentclinic.config.json`."""
+
+    base_url: str
+    """Address of an OpenAI-compatible server."""
+    api_key_env: str | None = None
+    """Environment variable that holds its key; no key is sent when not given."""
+
+
+class LLMFile(_Section):
+    """The whole of `llm.config.json`."""
+
+    openai: OpenAISettings = OpenAISettings()
+    llm: LLMSettings = LLMSettings()
+
+
+class ClinicFile(_Section):
+    """The whole of `agentclinic.config.json`."""
+
+    run: RunSettings = RunSettings()
+    datasets: dict[str, str] = Field(default_factory=dict)
+    """Paths of data sets by name, relative to this file."""
+    endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
+    """Further endpoints by name, for `<role>_endpoint`."""
+
+
+class Settings(_Section):
+    """Everything a run needs to know."""
+
+    run: RunSettings = RunSettings()
+    datasets: dict[str, str] = Field(default_factory=dict)
+    endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
+    openai: OpenAISettings = OpenAISettings()
+    llm: LLMSettings = LLMSettings()
+
+    def public(self) -> dict[str, Any]:
+        """The settings as written to `config.used.json`: without secrets."""
+        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}})
+        data["openai"]["base_url"] = without_credentials(self.openai.base_url)
+        for endpoint in data["endpoints"].values():
+            endpoint["base_url"] = without_credentials(endpoint["base_url"])
+        return data
+
+
+def without_credentials(url: str | None) -> str | None:
+    """The address without user, password, query and fragment, any of which may hold a secret."""
+    if url is None:
+        return None
+    from urllib.parse import urlsplit, urlunsplit
+
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def load_settings(
+    config: Path | None = None,
+    llm_config: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top."""
+    clinic: dict[str, Any] = read_json(config) if config else {}
+    run = clinic.get("run", {})
+    if isinstance(run, dict):
+        clinic = {**clinic, "run": {**run, **(overrides or {})}}
+    parsed = _parse(ClinicFile, clinic, str(config) if config else "the flags")
+    llm = load_llm_file(llm_config)
+    if parsed.run.measurement_cost_llm is not None:
+        warnings.warn("run.measurement_cost_llm is deprecated and ignored", DeprecationWarning, stacklevel=2)
+    folder = config.parent if config else Path()
+    return Settings(
+        run=parsed.run,
+        datasets={name: str(_relative_to(folder, path)) for name, path in parsed.datasets.items()},
+        endpoints=parsed.endpoints,
+        openai=llm.openai,
+        llm=llm.llm,
+    )
+
+
+def load_llm_file(path: Path | None) -> LLMFile:
+    """Read `llm.config.json`; the defaults where there is none."""
+    return _parse(LLMFile, read_json(path), str(path)) if path else LLMFile()
+
+
+def _relative_to(folder: Path, path: str) -> Path:
+    given = Path(path).expanduser()
+    return given if given.is_absolute() else folder / given
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; every way this can fail names the file and the mend."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; `agentclinic init DIR` writes a folder with one") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+def _parse(model: type[Parsed], data: Any, where: str) -> Parsed:
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: expected a JSON object, found {type(data).__name__}")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: " + "; ".join(_explain(model, e) for e in error.errors())) from None
+
+
+def _explain(model: type[BaseModel], error: Any) -> str:
+    place = tuple(part for part in error["loc"] if isinstance(part, str))
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
+    # The value is left out on purpose: it may be a secret put in the wrong place.
+    return f"{key}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]:
+    current: Any = model
+    for name in place:
+        field = getattr(current, "model_fields", {}).get(name)
+        if field is None:
+            # An entry of a mapping such as endpoints.<name>: its value model is the mapping's argument.
+            continue
+        current = field.annotation
+        arguments = getattr(current, "__args__", ())
+        if arguments:
+            current = arguments[-1]
+    return list(getattr(current, "model_fields", {}))
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown word: the nearest known one, or all of them when few."""
+    known = list(known)
+    near = difflib.get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=0.5)
+    if near:
+        match = next(name for name in known if name.lower() == near[0])
+        return f"; did you mean {match!r}?"
+    return f"; known are {', '.join(sorted(known))}" if known else ""

@@ -1,0 +1,1 @@
+"""How to get a reply: endpoints, the builtin clinic, recordings, people."""

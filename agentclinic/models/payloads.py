@@ -1,0 +1,74 @@
+"""The structured context of a request, by purpose: only what that role may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentclinic.cases.model import AnswerKey, Door, Fact
+from agentclinic.models.base import Disclosure
+
+ActionKind = Literal["question", "test", "images", "diagnosis"]
+MissingTest = Literal["unavailable", "normal"]
+SilentSymptom = Literal["deny", "unknown"]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One finished turn as the doctor knows it."""
+
+    kind: ActionKind
+    content: str
+    reply: str
+    disclosures: tuple[Disclosure, ...] = ()
+
+
+@dataclass(frozen=True)
+class DoctorPayload:
+    """What the doctor knows: the door, the dialogue so far, and how many turns are left."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    turn: int
+    """This turn, counted from 1."""
+    limit: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class PatientPayload:
+    """What the patient knows: the patient's part of the chart and the doctor's words."""
+
+    door: Door
+    facts: tuple[Fact, ...]
+    question: str
+    asked: tuple[Exchange, ...]
+    silent_symptom: SilentSymptom
+    caregiver: bool
+
+
+@dataclass(frozen=True)
+class MeasurementPayload:
+    """What the laboratory knows: examination and test results, and the order."""
+
+    facts: tuple[Fact, ...]
+    request: str
+    missing_test: MissingTest
+
+
+@dataclass(frozen=True)
+class ModeratorPayload:
+    """What the judge knows: the doctor's words, the truth and the case's answer key."""
+
+    diagnosis: str
+    truth: str
+    answer_key: AnswerKey
+
+
+@dataclass(frozen=True)
+class ConfidencePayload:
+    """What the doctor knows when asked, after the diagnosis, how sure it is."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    diagnosis: str
