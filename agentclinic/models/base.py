@@ -182,6 +182,10 @@ class ModelError(AgentClinicError):
         super().__init__(message)
         self.retries = retries
         """Tries that failed before this one."""
+        self.retry_after: float | None = None
+        """Seconds the endpoint asks to wait before the next try, where it says so."""
+        self.usage: Usage | None = None
+        """What the failed tries cost, where the endpoint says so: a bad answer is paid for like a good one."""
 
 
 class AuthError(ModelError):

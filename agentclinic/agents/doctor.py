@@ -1,0 +1,106 @@
+"""The plain doctor: one prompt per turn, the dialogue as its memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentclinic.agents.prompts import Prompt, fill, joined
+from agentclinic.agents.roles import History
+from agentclinic.cases.model import Door
+from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
+from agentclinic.models.payloads import DoctorPayload, Exchange
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What reached the doctor since its last utterance."""
+
+    speaker: str
+    """Patient, Measurement or Clinic; empty before anybody spoke."""
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+class Doctor(Protocol):
+    """Anything that can lead an encounter."""
+
+    @property
+    def history(self) -> str:
+        """The dialogue as the doctor heard it."""
+        ...
+
+    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
+        """Say the next thing; `turn` counts from 1, and on the `last` one only a diagnosis helps."""
+        ...
+
+
+class PlainDoctor:
+    """Asks the model for the next utterance, as the seed's `DoctorAgent` does."""
+
+    def __init__(
+        self,
+        door: Door,
+        model: Model,
+        prompt: Prompt,
+        *,
+        limit: int,
+        bias: str | None = None,
+        images: bool = False,
+    ) -> None:
+        self.model = model
+        self._door = door
+        self._prompt = prompt
+        self._limit = limit
+        self._history = History()
+        self._images: tuple[Image, ...] = ()
+        # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
+        self.system_prompt = joined(
+            fill(prompt.text("system_base"), max_infs=limit, door=door_text(door)),
+            prompt.text("images_suffix") if images else "",
+            prompt.bias(bias),
+        )
+
+    @property
+    def history(self) -> str:
+        """The dialogue as the doctor heard it."""
+        return self._history.text
+
+    @history.setter
+    def history(self, text: str) -> None:
+        self._history.text = text
+
+    async def act(
+        self, heard: Heard, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
+    ) -> Reply:
+        """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
+        said = f"{heard.speaker}: {heard.text}" if heard.speaker else heard.text
+        self._images += heard.images
+        user = fill(
+            self._prompt.text("user_prompt_template"),
+            history=self._history.shown(),
+            reply=said,
+            turn=turn,
+            max_infs=self._limit,
+            notes=joined(notes, self._prompt.text("last_turn") if last else ""),
+        )
+        reply = await self.model.reply(
+            Request(
+                Purpose.DOCTOR,
+                (Message("system", self.system_prompt), Message("user", user, images=self._images)),
+                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last),
+            )
+        )
+        if heard.speaker:
+            self._history.add(said)
+        self._history.add(f"Doctor: {reply.text}")
+        return reply
+
+    def hear(self, entry: str) -> None:
+        """Take something into the history outside the turns."""
+        self._history.add(entry)
+
+
+def door_text(door: Door) -> str:
+    """What stands on the door, as text."""
+    return f"Patient: {door.demographics}\nObjective: {door.objective}" if door.demographics else door.objective

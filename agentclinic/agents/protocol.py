@@ -1,0 +1,52 @@
+"""The control tokens and the one function that reads a doctor's utterance.
+
+Matching is by substring in exact case, in this order: `DIAGNOSIS READY`, `REQUEST TEST`,
+`REQUEST IMAGES`; anything else addresses the patient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentclinic.models.payloads import ActionKind
+
+DIAGNOSIS_READY = "DIAGNOSIS READY"
+REQUEST_TEST = "REQUEST TEST"
+REQUEST_IMAGES = "REQUEST IMAGES"
+RESULTS = "RESULTS:"
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a doctor's utterance does, and the part of it that matters for that."""
+
+    kind: ActionKind
+    content: str
+    """The question, the test's name, or the diagnosis; for a diagnosis it may be empty."""
+
+
+def parse_action(utterance: str) -> Action:
+    """Read an utterance: commitment first, then test, then images, else words to the patient."""
+    if DIAGNOSIS_READY in utterance:
+        return Action("diagnosis", _named_after(utterance, DIAGNOSIS_READY))
+    if REQUEST_TEST in utterance:
+        return Action("test", _named_after(utterance, REQUEST_TEST))
+    if REQUEST_IMAGES in utterance:
+        return Action("images", utterance.strip())
+    return Action("question", utterance.strip())
+
+
+def _named_after(utterance: str, token: str) -> str:
+    """The first line after the token; where nothing follows it, what was said before it."""
+    before, _, after = utterance.partition(token)
+    for line in after.split("\n"):
+        name = line.strip().lstrip(":").strip(" *_`\"[]")
+        if name:
+            return name
+    return before.strip(" *_`\"\n:")
+
+
+def as_results(text: str) -> str:
+    """A measurement reply with the opening the contract demands."""
+    stripped = text.strip()
+    return stripped if stripped.startswith(RESULTS) else f"{RESULTS} {stripped}"

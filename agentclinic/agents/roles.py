@@ -1,0 +1,169 @@
+"""Patient, measurement and moderator: what each asks of its model and how its reply is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from agentclinic.agents.prompts import Prompt, fill, joined
+from agentclinic.agents.protocol import as_results
+from agentclinic.cases.demographics import speaks_for_self
+from agentclinic.cases.model import JSON, AnswerKey, Case
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, Reply, Request
+from agentclinic.models.payloads import (
+    Exchange,
+    MeasurementPayload,
+    MissingTest,
+    ModeratorPayload,
+    PatientPayload,
+    SilentSymptom,
+)
+
+
+class History:
+    """A dialogue as one agent heard it, in the seed's form: each entry followed by a blank line."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, entry: str) -> None:
+        """Append an entry."""
+        self.text += entry + "\n\n"
+
+    def shown(self) -> str:
+        """The history as it stands in a prompt."""
+        return self.text.rstrip() or "(nothing yet)"
+
+
+class Patient:
+    """Answers the doctor from the patient's script."""
+
+    def __init__(
+        self,
+        case: Case,
+        model: Model,
+        prompt: Prompt,
+        *,
+        bias: str | None = None,
+        silent_symptom: SilentSymptom = "deny",
+    ) -> None:
+        self.model = model
+        self.history = History()
+        self._case = case
+        self._prompt = prompt
+        self._silent: SilentSymptom = silent_symptom
+        self._caregiver = not speaks_for_self(case.door.demographics)
+        self.system_prompt = joined(
+            fill(prompt.text("system_base"), patient=as_text(case.patient)),
+            prompt.text(f"silent_{silent_symptom}"),
+            prompt.text("caregiver") if self._caregiver else "",
+            prompt.bias(bias),
+        )
+
+    async def answer(self, words: str, asked: tuple[Exchange, ...] = ()) -> Reply:
+        """Answer what the doctor just said."""
+        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=words)
+        payload = PatientPayload(
+            self._case.door, self._case.patient_facts, words, asked, self._silent, self._caregiver
+        )
+        reply = await self.model.reply(
+            Request(Purpose.PATIENT, (Message("system", self.system_prompt), Message("user", user)), payload=payload)
+        )
+        self.history.add(f"Doctor: {words}")
+        self.history.add(f"Patient: {reply.text}")
+        return reply
+
+    def overhear(self, entry: str) -> None:
+        """Hear what was said to somebody else."""
+        self.history.add(entry)
+
+
+class Measurement:
+    """Reads examination findings and test results out of the chart."""
+
+    def __init__(self, case: Case, model: Model, prompt: Prompt, *, missing_test: MissingTest = "unavailable") -> None:
+        self.model = model
+        self.history = History()
+        self._case = case
+        self._prompt = prompt
+        self._missing: MissingTest = missing_test
+        self.system_prompt = joined(
+            fill(prompt.text("system_base"), exam=as_text(case.exam)), prompt.text(f"missing_{missing_test}")
+        )
+
+    async def report(self, request: str, words: str) -> Reply:
+        """Report what was requested; `words` is the doctor's whole utterance."""
+        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=words)
+        reply = await self.model.reply(
+            Request(
+                Purpose.MEASUREMENT,
+                (Message("system", self.system_prompt), Message("user", user)),
+                payload=MeasurementPayload(self._case.exam_facts, request, self._missing),
+            )
+        )
+        text = as_results(reply.text)
+        self.history.add(f"Doctor: {words}")
+        self.history.add(f"Measurement: {text}")
+        return Reply(text, usage=reply.usage, disclosures=reply.disclosures, notes=reply.notes)
+
+    def overhear(self, entry: str) -> None:
+        """Hear what was said to somebody else."""
+        self.history.add(entry)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A moderator's verdict."""
+
+    yes: bool
+    """The seed's Yes or No: the strict rule."""
+    relation: str | None
+    reason: str | None
+    reply: Reply
+
+
+class Moderator:
+    """Judges a diagnosis against the truth."""
+
+    def __init__(self, model: Model, prompt: Prompt) -> None:
+        self.model = model
+        self._prompt = prompt
+        self.system_prompt = fill(prompt.text("system_base"))
+
+    async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey = AnswerKey()) -> Judgement:
+        """Compare; a reply that is neither Yes nor No is malformed, never a No."""
+        user = fill(self._prompt.text("user_prompt_template"), diagnosis=diagnosis, truth=truth)
+        reply = await self.model.reply(
+            Request(
+                Purpose.MODERATOR,
+                (Message("system", self.system_prompt), Message("user", user)),
+                payload=ModeratorPayload(diagnosis, truth, answer_key),
+            )
+        )
+        verdict = reply.verdict
+        return Judgement(
+            yes=read_verdict(reply.text) == "Yes",
+            relation=verdict.relation if verdict else None,
+            reason=verdict.reason if verdict else None,
+            reply=reply,
+        )
+
+
+def read_verdict(text: str) -> Literal["Yes", "No"]:
+    """Read a moderator's Yes or No, allowing decoration ("**Yes.**") but nothing undecided."""
+    found = re.findall(r"\b(yes|no)\b", text, flags=re.IGNORECASE)
+    said = {word.lower() for word in found}
+    first = re.match(r"\W*(yes|no)\b", text, flags=re.IGNORECASE)
+    if len(said) == 1 and (first or len(found) == 1):
+        return "Yes" if said == {"yes"} else "No"
+    if first and re.match(r"\W*(yes|no)\W*(?:$|\n)", text, flags=re.IGNORECASE):
+        # A verdict on a line of its own, with an explanation below it.
+        return "Yes" if first[1].lower() == "yes" else "No"
+    raise MalformedError(f"the moderator answered neither Yes nor No: {text.strip()[:80]!r}")
+
+
+def as_text(chart: JSON) -> str:
+    """A chart as it stands in a prompt."""
+    return chart.strip() if isinstance(chart, str) else json.dumps(chart, ensure_ascii=False, indent=1)

@@ -1,0 +1,38 @@
+"""Reading age and sex out of the line that introduces a patient."""
+
+from __future__ import annotations
+
+import re
+
+# Younger patients are spoken for; from 7 on children usually describe their symptoms themselves.
+_SPEAKS_FROM = 7
+_CANNOT_SPEAK = re.compile(
+    r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b", re.IGNORECASE
+)
+_AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
+_YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
+_FEMALE = re.compile(r"\b(?:female|woman|girl|mother|lady|gravida)\b", re.IGNORECASE)
+_MALE = re.compile(r"\b(?:male|man|boy|gentleman)\b", re.IGNORECASE)
+
+
+def age_in_years(demographics: str) -> float | None:
+    """The stated age in years; a newborn is 0; None when nothing is said."""
+    if re.search(r"\b(?:newborn|neonate)\b", demographics, re.IGNORECASE):
+        return 0.0
+    found = _AGE.search(demographics)
+    return float(found[1]) * _YEARS_PER[found[2].lower()] if found else None
+
+
+def sex(demographics: str) -> str | None:
+    """`female`, `male`, or None when nothing is said."""
+    if _FEMALE.search(demographics):
+        return "female"
+    return "male" if _MALE.search(demographics) else None
+
+
+def speaks_for_self(demographics: str) -> bool:
+    """Whether the patient can give a history; otherwise a caregiver does."""
+    age = age_in_years(demographics)
+    if age is not None and age < _SPEAKS_FROM:
+        return False
+    return not _CANNOT_SPEAK.search(demographics)

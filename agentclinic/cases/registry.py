@@ -1,0 +1,89 @@
+"""The data sets by name. A new one is one entry in `DATASETS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
+from agentclinic.cases.model import Case
+from agentclinic.config import suggestion
+from agentclinic.errors import CaseError
+
+_BUNDLED = Path(__file__).parent / "bundled"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A known data set: its format and where its file is expected."""
+
+    name: str
+    format: Format
+    path: Path
+    """Used where the config's `datasets` gives no other; relative to the working folder."""
+    about: str
+    images: bool = False
+    bundled: bool = False
+
+
+DATASETS: Mapping[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
+            "OpenOSCE_Demo",
+            OSCE,
+            _BUNDLED / "openosce_demo.jsonl",
+            "Original demonstration cases, shipped with the package; not validated by clinicians",
+            bundled=True,
+        ),
+        Dataset(
+            "MedQA", OSCE, Path("processed_data/agentclinic_medqa.jsonl"), "107 cases made from MedQA questions"
+        ),
+        Dataset(
+            "MedQA_Ext",
+            OSCE,
+            Path("processed_data/agentclinic_medqa_extended.jsonl"),
+            "214 cases made from MedQA questions; contains MedQA",
+        ),
+        Dataset(
+            "NEJM",
+            NEJM,
+            Path("processed_data/agentclinic_nejm.jsonl"),
+            "15 image challenges of the New England Journal of Medicine",
+            images=True,
+        ),
+        Dataset(
+            "NEJM_Ext",
+            NEJM,
+            Path("processed_data/agentclinic_nejm_extended.jsonl"),
+            "120 image challenges; contains NEJM",
+            images=True,
+        ),
+        Dataset(
+            "MIMICIV", OSCE, Path("processed_data/agentclinic_mimiciv.jsonl"), "Cases made from MIMIC-IV admissions"
+        ),
+    )
+}
+
+
+def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | None]:
+    """The data set's name, file and format for a name, a key of `datasets`, or a path to a file."""
+    known = DATASETS.get(name)
+    if name in paths:
+        return name, Path(paths[name]), known.format if known else None
+    if known:
+        return name, known.path, known.format
+    path = Path(name).expanduser()
+    if path.suffix in (".jsonl", ".json") or path.exists():
+        return path.stem, path, None
+    raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
+
+
+def load_cases(name: str, paths: Mapping[str, str] | None = None) -> list[Case]:
+    """Every case of a data set, in file order."""
+    dataset, path, expected = resolve(name, paths or {})
+    cases = [read_case(row, dataset, expected) for row in read_rows(path)]
+    if not cases:
+        raise CaseError(f"{path}: holds no cases")
+    return cases

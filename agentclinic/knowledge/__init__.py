@@ -1,0 +1,1 @@
+"""One vocabulary for all: diseases, findings, tests, their names and how likely they are together."""

@@ -1,0 +1,42 @@
+"""The builtin clinic: roles without a language model, free, offline and deterministic.
+
+Each role dispatches on the request's payload and never reads the prompts.
+"""
+
+from __future__ import annotations
+
+from agentclinic.models.base import BadRequestError, Reply, Request, Usage
+from agentclinic.models.payloads import DoctorPayload, MeasurementPayload, ModeratorPayload, PatientPayload
+
+NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
+"""A builtin role uses no tokens: known to be none, not unknown."""
+
+
+class Builtin:
+    """Answers every purpose it knows from the payload."""
+
+    name = "builtin"
+
+    async def reply(self, request: Request) -> Reply:
+        """Answer one request."""
+        # Imported here: a run that uses only some builtin roles should not load the others' knowledge.
+        match request.payload:
+            case DoctorPayload():
+                from agentclinic.models.builtin.doctor import act
+
+                return act(request.payload)
+            case PatientPayload():
+                from agentclinic.models.builtin.patient import answer
+
+                return answer(request.payload)
+            case MeasurementPayload():
+                from agentclinic.models.builtin.measurement import report
+
+                return report(request.payload)
+            case ModeratorPayload():
+                from agentclinic.models.builtin.moderator import judge
+
+                return judge(request.payload)
+        raise BadRequestError(
+            f"the builtin model cannot answer a {request.purpose} request without its context; name a model"
+        )

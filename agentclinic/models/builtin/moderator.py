@@ -1,0 +1,19 @@
+"""The builtin judge: compares names by written rules."""
+
+from __future__ import annotations
+
+from agentclinic.knowledge.compare import STRICT, compare
+from agentclinic.models.base import Reply, Verdict
+from agentclinic.models.builtin import NO_TOKENS
+from agentclinic.models.payloads import ModeratorPayload
+
+
+def judge(payload: ModeratorPayload) -> Reply:
+    """Yes or No by the strict rule, with the relation and its reason."""
+    key = payload.answer_key
+    compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject)
+    return Reply(
+        "Yes" if compared.relation in STRICT else "No",
+        usage=NO_TOKENS,
+        verdict=Verdict(compared.relation.value, compared.reason),
+    )

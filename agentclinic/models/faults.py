@@ -1,0 +1,161 @@
+"""What went wrong at an endpoint, as one of our typed errors, in our words and without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentclinic.models.base import (
+    AuthError,
+    BadRequestError,
+    ConnectionError,
+    ContextTooLongError,
+    ModelError,
+    QuotaError,
+    RateLimitError,
+    RefusedError,
+    ServerError,
+    TimeoutError,
+)
+from agentclinic.models.retry import retry_after
+
+LONGEST_QUOTE = 200
+"""Characters of the server's own words: enough for its point, too few for a page of HTML."""
+
+_KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
+_CONTEXT = re.compile(
+    r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens", re.I
+)
+_NO_ROUTE = re.compile(r"(unknown|invalid|unrecognized)( request)? url|no (such )?route|unknown (path|endpoint)", re.I)
+_FORMAT = re.compile(r"text\.format|response_format|json_schema|structured.?output|guided.?(json|decoding)", re.I)
+_QUOTA_CODES = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}
+)
+_REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+_STATUS_BY_CODE = {
+    "rate_limit_exceeded": 429,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "invalid_request_error": 400,
+    "server_error": 500,
+    "timeout": 504,
+}
+"""Codes of errors that come inside an HTTP 200, where the status says nothing."""
+
+
+class NoRouteError(BadRequestError):
+    """The endpoint does not have the API that was called."""
+
+
+class FormatRejectedError(BadRequestError):
+    """The endpoint does not accept a structured output format."""
+
+
+class Host:
+    """The name of an endpoint in messages, and the secrets that must not appear in any."""
+
+    def __init__(self, base_url: str, key: str | None) -> None:
+        parts = urlsplit(base_url)
+        self.name = parts.hostname or base_url
+        if parts.port:
+            self.name += f":{parts.port}"
+        # A key such as "x" or "none" for a local server is no secret, and removing it would garble messages.
+        self._secrets = [s for s in (key, parts.password) if s and len(s) >= 6]
+
+    def __repr__(self) -> str:
+        return f"Host({self.name!r})"
+
+    def scrub(self, content: bytes) -> bytes:
+        """A body without our own key: some servers quote it in what they answer."""
+        for secret in self._secrets:
+            if secret.encode() in content:
+                content = content.replace(secret.encode(), b"[key]")
+        return content
+
+    def quote(self, text: str) -> str:
+        """The beginning of the server's own words, on one line, without anything that looks like a key."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
+        text = " ".join(_KEY_LIKE.sub("[key]", text).split())
+        return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+
+
+def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:
+    """The typed error for an HTTP answer that is an error: by status, or by its code inside an HTTP 200."""
+    error = _error_of(body)
+    code = str(error.get("code") or error.get("type") or "")
+    said = str(error.get("message") or "")
+    given = status
+    if status < 400:
+        given = int(code) if code.isdigit() else _STATUS_BY_CODE.get(code, 500)
+    quoted = f": {host.quote(said)}" if said else ""
+
+    def told(what: str, mend: str = "") -> str:
+        return f"{host.name} answered {status} ({what}){quoted}{'; ' + mend if mend else ''}"
+
+    kind: Callable[[str], ModelError]
+    if code in _QUOTA_CODES or error.get("type") in _QUOTA_CODES or given == 402:
+        return QuotaError(told("no credit left"))
+    if given in (401, 403):
+        return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or config"))
+    if code in _REFUSAL_CODES:
+        return RefusedError(told("refused"))
+    if code == "context_length_exceeded" or (given in (400, 413, 422) and _CONTEXT.search(said)):
+        return ContextTooLongError(told("prompt too long for the model"))
+    if given == 429:
+        wait = retry_after(headers)
+        return RateLimitError(told("too many requests"), retry_after=wait)
+    if given in (408, 504):
+        return TimeoutError(told("timed out there"))
+    if given in (404, 405, 501) and not _names_model(code, said):
+        return NoRouteError(told("no such address", "check base_url, which usually ends in /v1, and llm_api"))
+    if given == 404:
+        return BadRequestError(told(f"unknown model {model!r}", "`agentclinic probe` shows what is there"))
+    if 400 <= given < 500:
+        if _NO_ROUTE.search(said):
+            kind = NoRouteError
+        elif _FORMAT.search(f"{said} {error.get('param') or ''}"):
+            kind = FormatRejectedError
+        else:
+            kind = BadRequestError
+        return kind(told("request not accepted"))
+    failed = ServerError(told("server error"))
+    failed.retry_after = retry_after(headers)
+    return failed
+
+
+def from_redirect(status: int, host: Host) -> ModelError:
+    """The error for a redirect: what is said to one endpoint must not go to another."""
+    return BadRequestError(f"{host.name} answered {status} (redirect, not followed); set base_url to the final address")
+
+
+def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
+    """The typed error for a request that brought no answer.
+
+    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the cause at
+    the bottom of the chain decides, not the exception on top.
+    """
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    bottom = causes[-1]
+    if isinstance(bottom, __builtins_timeout):
+        return TimeoutError(f"{host.name} did not answer within {limit:g} s")
+    reason = host.quote(str(bottom)) or type(bottom).__name__
+    return ConnectionError(f"{host.name} could not be reached or broke off ({reason})")
+
+
+def _error_of(body: Any) -> dict[str, Any]:
+    """The error object, wherever this server puts it."""
+    if isinstance(body, dict):
+        error = body.get("error", body.get("detail", body))
+        if isinstance(error, dict):
+            return error
+        return {"message": error if isinstance(error, str) else str(error)}
+    return {"message": body} if isinstance(body, str) else {}
+
+
+def _names_model(code: str, said: str) -> bool:
+    return code == "model_not_found" or "model" in said.lower()

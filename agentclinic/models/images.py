@@ -1,0 +1,56 @@
+"""Images as an endpoint wants them: an address it can fetch, or the file's content as a data URL."""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from agentclinic.errors import InputError
+
+LARGEST = 20 * 2**20
+"""Bytes; OpenAI's limit was 20 MB a request when this was chosen, and a clinical photograph has 0.1 to 5."""
+
+
+def image_url(address: str) -> str:
+    """The address to send for an image: http(s) and data URLs as they are, a local file as a data URL."""
+    if address.lower().startswith(("http://", "https://", "data:")):
+        return address
+    path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else Path(address).expanduser()
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: image cannot be read ({error.strerror}); check the case's image path") from None
+    if not path.is_file():
+        raise InputError(f"{path}: not an image but a folder or device")
+    if stat.st_size > LARGEST:
+        size = stat.st_size / 2**20
+        raise InputError(f"{path}: image has {size:.0f} MB, at most {LARGEST // 2**20} are sent; make it smaller")
+    return _data_url(path, stat.st_mtime_ns, stat.st_size)
+
+
+# An image once shown is sent again with every later turn; 32 holds the images of many encounters at once.
+@lru_cache(maxsize=32)
+def _data_url(path: Path, changed: int, size: int) -> str:  # noqa: ARG001 - part of the cache's key
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: image cannot be read ({error.strerror})") from None
+    kind = _kind(content)
+    if kind is None:
+        raise InputError(f"{path}: not a PNG, JPEG, GIF or WebP image; convert it to one of these")
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _kind(content: bytes) -> str | None:
+    """The type by the first bytes: names of files lie."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return "webp"
+    return None

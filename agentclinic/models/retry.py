@@ -1,0 +1,198 @@
+"""One retry layer and one limiter for all requests to an endpoint.
+
+The SDK's own retries are off, so every failed try passes here and is counted. Time comes in through a
+`Clock`, so that tests need not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Generic, TypeVar
+
+from agentclinic.models.base import ModelError, RateLimitError
+
+Value = TypeVar("Value")
+
+RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
+"""Kinds of failure that another try may mend. Within this layer malformed means an empty answer."""
+
+BASE_WAIT = 0.5
+"""Upper end of the first wait in seconds; it doubles with each try up to the ceiling."""
+
+LONGEST_RETRY_AFTER = 600.0
+"""An endpoint that asks for more than ten minutes is used up for this run; the run can be resumed later."""
+
+COOL_DOWN = 1.0
+"""Halve at most once in this many seconds: 64 requests in flight bring 64 answers 429 for one cause."""
+
+RECOVERY_ROUNDS = 20
+"""Rounds of successes from nothing to full speed. Adding 1 a round, as TCP does, would take 1,000 workers
+half an hour at 2 s a request; 5 % of the start a round takes a minute and is still gentler than halving."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where the retry layer gets its time and its chance from."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    now: Callable[[], float] = time.monotonic
+    random: random.Random = field(default_factory=random.Random)
+
+
+class Limiter:
+    """How many requests may be under way at an endpoint: fewer after a 429, then slowly more again."""
+
+    def __init__(self, start: int, clock: Clock | None = None) -> None:
+        self._start = max(1, start)
+        self._clock = clock or Clock()
+        self._limit = float(self._start)
+        self._active = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._paused_until = 0.0
+        self._halved_at: float | None = None
+
+    @property
+    def limit(self) -> int:
+        """Requests allowed at the same time now."""
+        return int(self._limit)
+
+    @property
+    def active(self) -> int:
+        """Requests under way now."""
+        return self._active
+
+    def __repr__(self) -> str:
+        return f"Limiter({self._active} of {self.limit}, started at {self._start})"
+
+    async def acquire(self) -> float:
+        """Wait for a turn and take it; returns the time at which it was taken."""
+        while True:
+            while self._paused_until and (wait := self._paused_until - self._clock.now()) > 0:
+                await self._clock.sleep(wait)
+            await self._take()
+            if not self._paused_until or self._paused_until <= self._clock.now():
+                self._paused_until = 0.0
+                return self._clock.now()
+            # Someone met a 429 while we were in the queue.
+            self.release()
+
+    async def _take(self) -> None:
+        if self._active < self.limit and not self._waiting:
+            self._active += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            raise
+
+    def release(self) -> None:
+        """Give the turn back to whoever waits longest."""
+        self._active -= 1
+        self._admit()
+
+    def succeeded(self) -> None:
+        """A request was answered: come back towards the start by a share of a round."""
+        if self._limit < self._start:
+            self._limit = min(self._start, self._limit + self._start / (RECOVERY_ROUNDS * self._limit))
+            self._admit()
+
+    def throttled(self, since: float, retry_after: float | None) -> None:
+        """A request begun at `since` met a 429: halve once for its cause, and pause as asked."""
+        now = self._clock.now()
+        if retry_after is not None:
+            self._paused_until = max(self._paused_until, now + min(retry_after, LONGEST_RETRY_AFTER))
+        if self._halved_at is None or (since >= self._halved_at and now >= self._halved_at + COOL_DOWN):
+            self._halved_at = now
+            self._limit = max(1.0, self._limit / 2)
+
+    def _admit(self) -> None:
+        while self._waiting and self._active < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._active += 1
+                turn.set_result(None)
+
+
+@dataclass(frozen=True)
+class Retry(Generic[Value]):
+    """What a call brought in the end and how many tries failed before."""
+
+    value: Value
+    retries: int
+
+
+async def with_retries(
+    attempt: Callable[[], Awaitable[Value]], *, tries: int, ceiling: float, limiter: Limiter, clock: Clock
+) -> Retry[Value]:
+    """Call `attempt` until it succeeds, fails for good, or has had its `tries`.
+
+    The wait before another try is what the endpoint asks for, else drawn evenly between nothing and a bound
+    that doubles up to `ceiling` ("full jitter": those who failed together do not come back together). No turn
+    at the limiter is held while waiting.
+    """
+    retries = 0
+    while True:
+        since = await limiter.acquire()
+        failure: ModelError | None = None
+        try:
+            value = await attempt()
+        except ModelError as error:
+            failure = error
+        finally:
+            limiter.release()
+        if failure is None:
+            limiter.succeeded()
+            return Retry(value, retries)
+        if isinstance(failure, RateLimitError):
+            limiter.throttled(since, failure.retry_after)
+        failure.retries = retries
+        wait = _wait(failure, retries, ceiling, clock)
+        retries += 1
+        if wait is None or retries >= tries:
+            raise failure
+        await clock.sleep(wait)
+
+
+def _wait(failure: ModelError, retries: int, ceiling: float, clock: Clock) -> float | None:
+    """Seconds until the next try; None where no try will help."""
+    if failure.kind not in RETRYABLE:
+        return None
+    if failure.retry_after is not None:
+        return failure.retry_after if failure.retry_after <= LONGEST_RETRY_AFTER else None
+    return clock.random.uniform(0, min(ceiling, BASE_WAIT * 2 ** min(retries, 30)))
+
+
+def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:
+    """Seconds an answer asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    given = headers.get("retry-after")
+    seconds = _number(given)
+    if seconds is not None or given is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(given).timestamp() - wall_clock())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    # "nan" and "-1" are numbers to Python and nonsense as a wait; "inf" is longer than we wait for anything.
+    return number if number >= 0 else None
