@@ -203,7 +203,7 @@ def load_settings(
     run = clinic.get("run", {})
     if isinstance(run, dict):
         clinic = {**clinic, "run": {**run, **(overrides or {})}}
-    parsed = _parse(ClinicFile, clinic, str(config) if config else "the flags")
+    parsed = parse_settings(ClinicFile, clinic, str(config) if config else "the flags")
     llm = load_llm_file(llm_config)
     if parsed.run.measurement_cost_llm is not None:
         warnings.warn("run.measurement_cost_llm is deprecated and ignored", DeprecationWarning, stacklevel=2)
@@ -219,7 +219,7 @@ def load_settings(
 
 def load_llm_file(path: Path | None) -> LLMFile:
     """Read `llm.config.json`; the defaults where there is none."""
-    return _parse(LLMFile, read_json(path), str(path)) if path else LLMFile()
+    return parse_settings(LLMFile, read_json(path), str(path)) if path else LLMFile()
 
 
 def _relative_to(folder: Path, path: str) -> Path:
@@ -244,7 +244,8 @@ def read_json(path: Path) -> Any:
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
-def _parse(model: type[Parsed], data: Any, where: str) -> Parsed:
+def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
+    """Read data as settings; what is wrong with it is named key by key."""
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a JSON object, found {type(data).__name__}")
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agentclinic.agents.doctor import Doctor, Heard
+import anyio
+import anyio.lowlevel
+
+from agentclinic.agents.doctor import Doctor, Heard, PlainDoctor
 from agentclinic.agents.prompts import Prompt
 from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import Measurement, Patient
@@ -74,6 +76,10 @@ class Transcript:
         return given[-1] if given else None
 
 
+class Rewind(Exception):  # noqa: N818 - not an error: a person at the terminal takes the last step back
+    """Raised by a human role: go back to where that role last spoke."""
+
+
 @dataclass(frozen=True)
 class Clinic:
     """Everybody the doctor meets in one encounter."""
@@ -87,44 +93,120 @@ class Clinic:
     """Whether the doctor may ask for images."""
 
 
+@dataclass
+class _Mark:
+    """The state at the start of a turn, for going back."""
+
+    heard: Heard
+    turns: int
+    exchanges: int
+    patient: str
+    measurement: str
+    doctor: object
+    """The doctor's state before it spoke."""
+    spoken: object = None
+    """The doctor's state after it spoke."""
+
+
 async def encounter(
-    clinic: Clinic, doctor: Doctor, limit: int, on_turn: Callable[[Turn], None] | None = None
+    clinic: Clinic, doctor: Doctor, limit: int, *, seconds: float | None = None, own_time: bool = False
 ) -> Transcript:
-    """Let the doctor work on the case for at most `limit` turns. A failing model ends it with a fault."""
-    transcript = Transcript()
+    """Let the doctor work on the case for at most `limit` turns and `seconds`.
 
-    def note(turn: Turn) -> None:
-        transcript.turns.append(turn)
-        if on_turn:
-            on_turn(turn)
-
-    heard = Heard("", clinic.doctor_prompt.text("opening"))
-    role = "doctor"
-    try:
-        for number in range(1, limit + 1):
-            role = "doctor"
-            last = number == limit
-            said = await doctor.act(heard, tuple(transcript.exchanges), turn=number, last=last)
-            action = parse_action(said.text)
-            note(_turn(number, "doctor", said, action))
-            if action.kind == "diagnosis":
-                transcript.status, transcript.diagnosis = Status.DIAGNOSED, action.content
-                break
-            if last:
-                break
-            role = _addressee(action)
-            heard, reply = await respond(clinic, action, said.text, transcript)
-            note(_turn(number, role, reply))
-            transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
-    except ModelError as error:
-        own = role == "doctor" and error.kind in OWN_FAULTS
-        transcript.status = Status.DOCTOR_FAILED if own else Status.MODEL_FAILED
-        transcript.fault = Fault(role, error.kind, str(error))
-    return transcript
+    A model that fails ends it with a fault. `own_time`: time spent in the doctor is the doctor's own doing
+    (a user's program) rather than an endpoint's.
+    """
+    talk = _Talk(clinic, doctor, limit)
+    with anyio.move_on_after(seconds) as scope:
+        try:
+            await talk.hold()
+        except ModelError as error:
+            own = talk.speaker == "doctor" and error.kind in OWN_FAULTS
+            talk.fail(own, error.kind, str(error))
+    if scope.cancelled_caught:
+        own = talk.speaker == "doctor" and own_time
+        talk.fail(own, "encounter_timeout", f"the encounter took longer than {seconds:g} s")
+    return talk.transcript
 
 
-def _addressee(action: Action) -> str:
-    return {"question": "patient", "test": "measurement", "images": "clinic"}[action.kind]
+class _Talk:
+    """The dialogue under way."""
+
+    def __init__(self, clinic: Clinic, doctor: Doctor, limit: int) -> None:
+        self.transcript = Transcript()
+        self.speaker = "doctor"
+        self._clinic = clinic
+        self._doctor = doctor
+        self._limit = limit
+        self._marks: list[_Mark] = []
+
+    async def hold(self) -> None:
+        """Turn by turn: the doctor speaks, whoever is addressed replies, until a diagnosis or the limit."""
+        heard = Heard("", self._clinic.doctor_prompt.text("opening"))
+        said: Reply | None = None
+        while True:
+            await anyio.lowlevel.checkpoint()  # builtin roles never wait: let the others have their turn
+            number = len(self._marks) + 1
+            self._marks.append(self._mark(heard))
+            try:
+                if said is None:
+                    self.speaker = "doctor"
+                    said = await self._doctor.act(
+                        heard, tuple(self.transcript.exchanges), turn=number, last=number == self._limit
+                    )
+                self._marks[-1].spoken = self._doctor_state()
+                action = parse_action(said.text)
+                self.transcript.turns.append(_turn(number, "doctor", said, action))
+                if action.kind == "diagnosis":
+                    self.transcript.status, self.transcript.diagnosis = Status.DIAGNOSED, action.content
+                    return
+                if number == self._limit:
+                    return
+                self.speaker = _ADDRESSEE[action.kind]
+                heard, reply = await respond(self._clinic, action, said.text, self.transcript)
+                self.transcript.turns.append(_turn(number, self.speaker, reply))
+                self.transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+                said = None
+            except Rewind:
+                heard, said = self._go_back()
+
+    def fail(self, own: bool, error: str, message: str) -> None:
+        """End with a fault of whoever was to speak."""
+        self.transcript.status = Status.DOCTOR_FAILED if own else Status.MODEL_FAILED
+        self.transcript.fault = Fault(self.speaker, error, message)
+
+    def _mark(self, heard: Heard) -> _Mark:
+        return _Mark(
+            heard,
+            len(self.transcript.turns),
+            len(self.transcript.exchanges),
+            self._clinic.patient.history.text,
+            self._clinic.measurement.history.text,
+            self._doctor_state(),
+        )
+
+    def _doctor_state(self) -> object:
+        return self._doctor.state() if isinstance(self._doctor, PlainDoctor) else None
+
+    def _go_back(self) -> tuple[Heard, Reply | None]:
+        """Forget everything since whoever asks for it last spoke; a doctor's question to be answered anew stays."""
+        numbers = [turn.turn for turn in self.transcript.turns if turn.role == self.speaker]
+        target = numbers[-1] if numbers else len(self._marks)
+        mark = self._marks[target - 1]
+        again = None
+        if self.speaker != "doctor":
+            again = next((t for t in self.transcript.turns if t.turn == target and t.role == "doctor"), None)
+        if isinstance(self._doctor, PlainDoctor):
+            self._doctor.restore(mark.spoken if again else mark.doctor)
+        self._clinic.patient.history.text = mark.patient
+        self._clinic.measurement.history.text = mark.measurement
+        del self.transcript.turns[mark.turns :]
+        del self.transcript.exchanges[mark.exchanges :]
+        del self._marks[target - 1 :]
+        return mark.heard, Reply(again.text, usage=again.usage or Usage()) if again else None
+
+
+_ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic"}
 
 
 def _turn(number: int, role: str, reply: Reply, action: Action | None = None) -> Turn:

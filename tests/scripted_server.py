@@ -287,9 +287,7 @@ class Server:
         if "raw" in rule:
             return web.json_response(rule["raw"], status=rule.get("status", 200))
         said = self.say(call, rule, str(fault or ""))
-        return web.json_response(
-            _responses_body(call, said) if api == "responses" else _chat_body(call, said)
-        )
+        return web.json_response(_responses_body(call, said) if api == "responses" else _chat_body(call, said))
 
     def rule_for(self, call: Call) -> Json | None:
         """The first rule that fits; every rule whose conditions hold counts the request."""
@@ -312,9 +310,7 @@ class Server:
             chosen = rule
         return chosen
 
-    async def fail(
-        self, request: web.Request, call: Call, fault: str, rule: Json
-    ) -> web.StreamResponse | None:
+    async def fail(self, request: web.Request, call: Call, fault: str, rule: Json) -> web.StreamResponse | None:
         """The fault as an HTTP answer; None for the faults that are the model's own."""
         seconds: Any = rule.get("seconds")
         key = call.authorization.removeprefix("Bearer ")
@@ -340,9 +336,7 @@ class Server:
             case "drip":
                 return await _drip(request)
             case "200_error":
-                return web.json_response(
-                    {"error": {"message": "The engine stumbled", "code": "server_error"}}
-                )
+                return web.json_response({"error": {"message": "The engine stumbled", "code": "server_error"}})
             case "200_rate_limit":
                 return web.json_response({"error": {"message": "Slow down", "code": 429}})
             case "html":
@@ -361,17 +355,11 @@ class Server:
                     "context_length_exceeded",
                 )
             case "quota":
-                return _error(
-                    429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"
-                )
+                return _error(429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota")
             case "auth":
-                return _error(
-                    401, f"Incorrect API key provided: {key}", "invalid_request_error", "invalid_api_key"
-                )
+                return _error(401, f"Incorrect API key provided: {key}", "invalid_request_error", "invalid_api_key")
             case "bad_request":
-                return _error(
-                    400, f"Unknown parameter; you sent {key} and sk-other-0123456789", "invalid", None
-                )
+                return _error(400, f"Unknown parameter; you sent {key} and sk-other-0123456789", "invalid", None)
             case "no_model":
                 message = f"The model `{call.body.get('model')}` does not exist"
                 return _error(404, message, "invalid_request_error", "model_not_found")

@@ -66,9 +66,14 @@ class PlainDoctor:
         """The dialogue as the doctor heard it."""
         return self._history.text
 
-    @history.setter
-    def history(self, text: str) -> None:
-        self._history.text = text
+    def state(self) -> tuple[str, tuple[Image, ...]]:
+        """What `restore` needs to come back to this moment."""
+        return self._history.text, self._images
+
+    def restore(self, state: object) -> None:
+        """Come back to an earlier moment."""
+        assert isinstance(state, tuple)
+        self._history.text, self._images = state
 
     async def act(
         self, heard: Heard, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""

@@ -40,10 +40,10 @@ def _named_after(utterance: str, token: str) -> str:
     """The first line after the token; where nothing follows it, what was said before it."""
     before, _, after = utterance.partition(token)
     for line in after.split("\n"):
-        name = line.strip().lstrip(":").strip(" *_`\"[]")
+        name = line.strip().lstrip(":").strip(' *_`"[]')
         if name:
             return name
-    return before.strip(" *_`\"\n:")
+    return before.strip(' *_`"\n:')
 
 
 def as_results(text: str) -> str:

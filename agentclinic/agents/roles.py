@@ -65,11 +65,13 @@ class Patient:
     async def answer(self, words: str, asked: tuple[Exchange, ...] = ()) -> Reply:
         """Answer what the doctor just said."""
         user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=words)
-        payload = PatientPayload(
-            self._case.door, self._case.patient_facts, words, asked, self._silent, self._caregiver
-        )
+        payload = PatientPayload(self._case.door, self._case.patient_facts, words, asked, self._silent, self._caregiver)
         reply = await self.model.reply(
-            Request(Purpose.PATIENT, (Message("system", self.system_prompt), Message("user", user)), payload=payload)
+            Request(
+                Purpose.PATIENT,
+                (Message("system", self.system_prompt), Message("user", user)),
+                payload=payload,
+            )
         )
         self.history.add(f"Doctor: {words}")
         self.history.add(f"Patient: {reply.text}")
@@ -119,9 +121,24 @@ class Judgement:
 
     yes: bool
     """The seed's Yes or No: the strict rule."""
-    relation: str | None
-    reason: str | None
     reply: Reply
+
+    @property
+    def relation(self) -> str | None:
+        """The relation, where the judge gives one."""
+        return self.reply.verdict.relation if self.reply.verdict else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why, where the judge says."""
+        return self.reply.verdict.reason if self.reply.verdict else None
+
+    @property
+    def lenient(self) -> bool | None:
+        """Right by the lenient rule; None where the judge gives no relation and said No."""
+        if self.reply.verdict:
+            return self.reply.verdict.lenient
+        return True if self.yes else None
 
 
 class Moderator:
@@ -132,23 +149,17 @@ class Moderator:
         self._prompt = prompt
         self.system_prompt = fill(prompt.text("system_base"))
 
-    async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey = AnswerKey()) -> Judgement:
+    async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None) -> Judgement:
         """Compare; a reply that is neither Yes nor No is malformed, never a No."""
         user = fill(self._prompt.text("user_prompt_template"), diagnosis=diagnosis, truth=truth)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,
                 (Message("system", self.system_prompt), Message("user", user)),
-                payload=ModeratorPayload(diagnosis, truth, answer_key),
+                payload=ModeratorPayload(diagnosis, truth, answer_key or AnswerKey()),
             )
         )
-        verdict = reply.verdict
-        return Judgement(
-            yes=read_verdict(reply.text) == "Yes",
-            relation=verdict.relation if verdict else None,
-            reason=verdict.reason if verdict else None,
-            reply=reply,
-        )
+        return Judgement(read_verdict(reply.text) == "Yes", reply)
 
 
 def read_verdict(text: str) -> Literal["Yes", "No"]:

@@ -7,7 +7,8 @@ import re
 # Younger patients are spoken for; from 7 on children usually describe their symptoms themselves.
 _SPEAKS_FROM = 7
 _CANNOT_SPEAK = re.compile(
-    r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b", re.IGNORECASE
+    r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b",
+    re.IGNORECASE,
 )
 _AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}

@@ -94,7 +94,13 @@ def _read_osce(row: Row, dataset: str) -> Case:
     tests = chart.get("Test_Results", {})
     objective = _get(row, chart, "Objective_for_Doctor", (str,))
     truth = _get(row, chart, "Correct_Diagnosis", (str,))
-    known = {"Objective_for_Doctor", "Patient_Actor", "Physical_Examination_Findings", "Test_Results", "Correct_Diagnosis"}
+    known = {
+        "Objective_for_Doctor",
+        "Patient_Actor",
+        "Physical_Examination_Findings",
+        "Test_Results",
+        "Correct_Diagnosis",
+    }
     others = {k: v for k, v in row.data.items() if k != "OSCE_Examination"}
     annotations = {**others, **{k: v for k, v in chart.items() if k not in known}}
     demographics = patient.get("Demographics", "") if isinstance(patient, dict) else ""

@@ -58,14 +58,38 @@ _EXAMINED = re.compile(
     r"|\bresults? of\b|\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
     re.IGNORECASE,
 )
-_BACKGROUND: tuple[tuple[Section, re.Pattern[str], Asked], ...] = (
-    (Section.FAMILY, re.compile(r"\bfamily|\bparents?\b|\bmother|\bfather|sibling|relatives?|runs? in|heredit", re.I), Asked.FAMILY),
-    (Section.ALLERGIES, re.compile(r"allerg", re.I), Asked.BACKGROUND),
-    (Section.DRUGS, re.compile(r"medications?|medicines?|\bmeds\b|prescri|\bpills?\b|supplements?|over.the.counter|taking any(?:thing)?\b|what drugs", re.I), Asked.BACKGROUND),
-    (Section.PAST, re.compile(r"(?:past |previous |medical |prior |health )(?:medical |health )?(?:history|conditions?|problems?|illness)|chronic (?:conditions?|illness|diseases?)|diagnosed|surger|operations?\b|hospitali|other (?:health|medical)|underlying", re.I), Asked.BACKGROUND),
-    (Section.SOCIAL, re.compile(r"smok|tobacco|cigarette|alcohol|\bdrink\b|recreational|illicit|street drugs|drug use|occupation|\bwork\b|\bjob\b|for a living|\blive\b|living|travel|sexual|partners?\b|\bdiet\b|\bhobb|\bpets?\b|lifestyle|social history", re.I), Asked.BACKGROUND),
-    (Section.DEMOGRAPHICS, re.compile(r"how old|your age|what age", re.I), Asked.BACKGROUND),
-)  # fmt: skip
+_BACKGROUND: tuple[tuple[Section, re.Pattern[str], Asked], ...] = tuple(
+    (section, re.compile(pattern, re.IGNORECASE), kind)
+    for section, kind, pattern in (
+        (
+            Section.FAMILY,
+            Asked.FAMILY,
+            r"\bfamily|\bparents?\b|\bmother|\bfather|sibling|relatives?|runs? in|heredit",
+        ),
+        (Section.ALLERGIES, Asked.BACKGROUND, r"allerg"),
+        (
+            Section.DRUGS,
+            Asked.BACKGROUND,
+            r"medications?|medicines?|\bmeds\b|prescri|\bpills?\b|supplements?|over.the.counter"
+            r"|taking any(?:thing)?\b|what drugs",
+        ),
+        (
+            Section.PAST,
+            Asked.BACKGROUND,
+            r"(?:past |previous |medical |prior |health )(?:medical |health )?(?:history|conditions?|problems?|illness)"
+            r"|chronic (?:conditions?|illness|diseases?)|diagnosed|surger|operations?\b|hospitali"
+            r"|other (?:health|medical)|underlying",
+        ),
+        (
+            Section.SOCIAL,
+            Asked.BACKGROUND,
+            r"smok|tobacco|cigarette|alcohol|\bdrink\b|recreational|illicit|street drugs|drug use|occupation|\bwork\b"
+            r"|\bjob\b|for a living|\blive\b|living|travel|sexual|partners?\b|\bdiet\b|\bhobb|\bpets?\b|lifestyle"
+            r"|social history",
+        ),
+        (Section.DEMOGRAPHICS, Asked.BACKGROUND, r"how old|your age|what age"),
+    )
+)
 _SOCIAL_TOPICS = (
     re.compile(r"smok|tobacco|cigarette|vap", re.IGNORECASE),
     re.compile(r"alcohol|\bdrink|\bwine|\bbeer", re.IGNORECASE),
@@ -114,7 +138,9 @@ def _background_topics(question: str, facts: Sequence[Fact]) -> list[Topic]:
             wanted = [topic for topic in _SOCIAL_TOPICS if topic.search(question)]
             here = [fact for fact in here if not wanted or any(t.search(_whole(fact)) for t in wanted)]
         elif section is Section.FAMILY:
-            here += [f for f in facts if f.section is Section.PAST and re.search(r"\bfamily|mother|father", f.text, re.I)]
+            here += [
+                f for f in facts if f.section is Section.PAST and re.search(r"\bfamily|mother|father", f.text, re.I)
+            ]
         elif section is Section.DRUGS:
             told = re.compile(r"\bmedications?\b|\btak(?:es|ing)\b|\bprescribed\b", re.IGNORECASE)
             here += [f for f in facts if f.section in (Section.HISTORY, Section.PAST) and told.search(f.text)]

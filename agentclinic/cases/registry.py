@@ -38,7 +38,10 @@ DATASETS: Mapping[str, Dataset] = {
             bundled=True,
         ),
         Dataset(
-            "MedQA", OSCE, Path("processed_data/agentclinic_medqa.jsonl"), "107 cases made from MedQA questions"
+            "MedQA",
+            OSCE,
+            Path("processed_data/agentclinic_medqa.jsonl"),
+            "107 cases made from MedQA questions",
         ),
         Dataset(
             "MedQA_Ext",
@@ -61,7 +64,10 @@ DATASETS: Mapping[str, Dataset] = {
             images=True,
         ),
         Dataset(
-            "MIMICIV", OSCE, Path("processed_data/agentclinic_mimiciv.jsonl"), "Cases made from MIMIC-IV admissions"
+            "MIMICIV",
+            OSCE,
+            Path("processed_data/agentclinic_mimiciv.jsonl"),
+            "Cases made from MIMIC-IV admissions",
         ),
     )
 }

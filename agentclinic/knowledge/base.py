@@ -181,9 +181,7 @@ def _finding(entry: dict[str, Any]) -> Finding:
         absent_terms=tuple(entry["absent_terms"]),
         ask=entry["ask"],
         order=entry["order"],
-        measure=Measure(
-            tuple(measure["names"]), tuple(Rule(**rule) for rule in measure["rules"]), measure.get("part")
-        )
+        measure=Measure(tuple(measure["names"]), tuple(Rule(**rule) for rule in measure["rules"]), measure.get("part"))
         if measure
         else None,
     )

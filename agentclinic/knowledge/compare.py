@@ -33,6 +33,8 @@ class Compared:
 
     relation: Relation
     reason: str
+    allowed: bool = False
+    """The case's answer key accepts it in part: right by the lenient rule."""
 
 
 # Words that place or grade a disease without making it another one.
@@ -83,7 +85,7 @@ def compare(
         return Compared(Relation.DIFFERENT, "denies rather than names")
     for name in partial:
         if _same(principal, name):
-            return Compared(Relation.BROADER, f"partly right by the answer key: {name!r}")
+            return Compared(Relation.BROADER, f"partly right by the answer key: {name!r}", allowed=True)
     return _by_words(principal, truth)
 
 
@@ -112,7 +114,9 @@ def _by_words(diagnosis: str, truth: str) -> Compared:
     said, meant = set(words(diagnosis)), set(words(truth))
     for one, other in _OPPOSITES:
         left, right = set(one.split()), set(other.split())
-        if (left <= said and right <= meant and not left <= meant) or (right <= said and left <= meant and not right <= meant):
+        if (left <= said and right <= meant and not left <= meant) or (
+            right <= said and left <= meant and not right <= meant
+        ):
             return Compared(Relation.SIBLING, f"{one} is not {other}")
     core_said, core_meant = said - _QUALIFIERS, meant - _QUALIFIERS
     specific = core_meant - _GENERIC

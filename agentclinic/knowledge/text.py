@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 # Apostrophes vanish (Crohn's = Crohns), dashes and underscores become spaces (X-ray = X_ray = X ray).
-_SPLITTERS = str.maketrans({"_": " ", "-": " ", "‑": " ", "–": " ", "—": " ", "/": " ", "'": None, "’": None, "`": None})
+_SPLITTERS = str.maketrans(
+    {"_": " ", "-": " ", "‑": " ", "–": " ", "—": " ", "/": " ", "'": None, "’": None, "`": None}
+)
 _WORD = re.compile(r"[^\W_]+(?:\.\d+)?")
 _ABBREVIATIONS = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|St|vs|no|Mr))(?<!\b(?:Mrs|e\.g|i\.e|etc))"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
@@ -61,7 +63,13 @@ def content_words(text: str) -> frozenset[str]:
 
 _NEGATIONS = frozenset({"no", "deny", "denie", "denied", "denying", "without", "neither", "nor", "absent"})
 """Negate all that follows in the clause: "no fever, chills or sweats"."""
-_PHRASE_NEGATIONS = (("negative", "for"), ("absence", "of"), ("free", "of"), ("ruled", "out"), ("rule", "out"))
+_PHRASE_NEGATIONS = (
+    ("negative", "for"),
+    ("absence", "of"),
+    ("free", "of"),
+    ("ruled", "out"),
+    ("rule", "out"),
+)
 _SHORT_NEGATIONS = frozenset(
     "not never havent hasnt hadnt dont doesnt didnt isnt arent wasnt werent cannot cant".split()
 )
@@ -150,4 +158,3 @@ class Phrasebook:
                         step = max(step, len(tokens)) if longest_only else 1
                 index += step
         return found
-

@@ -141,6 +141,8 @@ class Verdict:
 
     relation: str
     reason: str
+    lenient: bool
+    """Right by the lenient rule: strictly right, or accepted in part by the case's answer key."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class ModelError(AgentClinicError):
         self.retry_after: float | None = None
         """Seconds the endpoint asks to wait before the next try, where it says so."""
         self.usage: Usage | None = None
-        """What the failed tries cost, where the endpoint says so: a bad answer is paid for like a good one."""
+        """What the failed tries cost, where the endpoint says so: bad answers are paid for like good ones."""
 
 
 class AuthError(ModelError):

@@ -21,7 +21,7 @@ class Clipped(NamedTuple):
 def clip(messages: Sequence[Message], longest: int) -> Clipped:
     """Cut messages down to `longest` characters in all.
 
-    What is oldest goes first: message by message, each from its beginning, the system's instructions excepted.
+    What is oldest goes first: message by message, each from its beginning, except the system's instructions.
     Only where those alone are too long are they cut too, at their end. No message disappears, so that every
     tool result keeps its call.
     """

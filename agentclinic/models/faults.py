@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import builtins
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from agentclinic.models.base import (
     AuthError,
     BadRequestError,
-    ConnectionError,
+    ConnectionError,  # noqa: A004
     ContextTooLongError,
     ModelError,
     QuotaError,
     RateLimitError,
     RefusedError,
     ServerError,
-    TimeoutError,
+    TimeoutError,  # noqa: A004
 )
 from agentclinic.models.retry import retry_after
 
 LONGEST_QUOTE = 200
 """Characters of the server's own words: enough for its point, too few for a page of HTML."""
 
-_KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
+_KEY_LIKE = re.compile(r"\b(sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
 _CONTEXT = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens", re.I
 )
@@ -68,14 +69,14 @@ class Host:
         return f"Host({self.name!r})"
 
     def scrub(self, content: bytes) -> bytes:
-        """A body without our own key: some servers quote it in what they answer."""
+        """Take our own key out of a body: some servers quote it in what they answer."""
         for secret in self._secrets:
             if secret.encode() in content:
                 content = content.replace(secret.encode(), b"[key]")
         return content
 
     def quote(self, text: str) -> str:
-        """The beginning of the server's own words, on one line, without anything that looks like a key."""
+        """Cut the server's own words to a short line without anything that looks like a key."""
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
@@ -83,7 +84,7 @@ class Host:
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:
-    """The typed error for an HTTP answer that is an error: by status, or by its code inside an HTTP 200."""
+    """Type an HTTP answer that is an error: by its status, or by its code inside an HTTP 200."""
     error = _error_of(body)
     code = str(error.get("code") or error.get("type") or "")
     said = str(error.get("message") or "")
@@ -95,7 +96,6 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
     def told(what: str, mend: str = "") -> str:
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + mend if mend else ''}"
 
-    kind: Callable[[str], ModelError]
     if code in _QUOTA_CODES or error.get("type") in _QUOTA_CODES or given == 402:
         return QuotaError(told("no credit left"))
     if given in (401, 403):
@@ -115,46 +115,41 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         return BadRequestError(told(f"unknown model {model!r}", "`agentclinic probe` shows what is there"))
     if 400 <= given < 500:
         if _NO_ROUTE.search(said):
-            kind = NoRouteError
-        elif _FORMAT.search(f"{said} {error.get('param') or ''}"):
-            kind = FormatRejectedError
-        else:
-            kind = BadRequestError
-        return kind(told("request not accepted"))
+            return NoRouteError(told("no such address"))
+        if _FORMAT.search(f"{said} {error.get('param') or ''}"):
+            return FormatRejectedError(told("structured output not accepted"))
+        return BadRequestError(told("request not accepted"))
     failed = ServerError(told("server error"))
     failed.retry_after = retry_after(headers)
     return failed
 
 
 def from_redirect(status: int, host: Host) -> ModelError:
-    """The error for a redirect: what is said to one endpoint must not go to another."""
+    """Type a redirect: what is said to one endpoint must not go to another."""
     return BadRequestError(f"{host.name} answered {status} (redirect, not followed); set base_url to the final address")
 
 
 def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
-    """The typed error for a request that brought no answer.
+    """Type the failure of a request that brought no answer.
 
-    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the cause at
-    the bottom of the chain decides, not the exception on top.
+    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the
+    chain of causes decides, not the exception on top.
     """
-    causes = [error]
-    while (cause := causes[-1].__cause__) is not None:
-        causes.append(cause)
-    bottom = causes[-1]
-    if isinstance(bottom, __builtins_timeout):
+    bottom = error
+    while not isinstance(bottom, builtins.TimeoutError) and bottom.__cause__ is not None:
+        bottom = bottom.__cause__
+    if isinstance(bottom, builtins.TimeoutError):
         return TimeoutError(f"{host.name} did not answer within {limit:g} s")
     reason = host.quote(str(bottom)) or type(bottom).__name__
     return ConnectionError(f"{host.name} could not be reached or broke off ({reason})")
 
 
 def _error_of(body: Any) -> dict[str, Any]:
-    """The error object, wherever this server puts it."""
-    if isinstance(body, dict):
-        error = body.get("error", body.get("detail", body))
-        if isinstance(error, dict):
-            return error
-        return {"message": error if isinstance(error, str) else str(error)}
-    return {"message": body} if isinstance(body, str) else {}
+    """Find the error object, wherever this server puts it."""
+    error = (body.get("error") or body.get("detail") or body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        return error
+    return {"message": error} if isinstance(error, str) and not error.lstrip().startswith("<") else {}
 
 
 def _names_model(code: str, said: str) -> bool:

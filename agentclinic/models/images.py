@@ -14,7 +14,7 @@ LARGEST = 20 * 2**20
 
 
 def image_url(address: str) -> str:
-    """The address to send for an image: http(s) and data URLs as they are, a local file as a data URL."""
+    """Return the address to send for an image: URLs as they are, a local file as a data URL."""
     if address.lower().startswith(("http://", "https://", "data:")):
         return address
     path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else Path(address).expanduser()
@@ -44,7 +44,7 @@ def _data_url(path: Path, changed: int, size: int) -> str:  # noqa: ARG001 - par
 
 
 def _kind(content: bytes) -> str | None:
-    """The type by the first bytes: names of files lie."""
+    """Tell the type by the first bytes: names of files lie."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "png"
     if content.startswith(b"\xff\xd8\xff"):

@@ -103,13 +103,13 @@ class Limiter:
         self._admit()
 
     def succeeded(self) -> None:
-        """A request was answered: come back towards the start by a share of a round."""
+        """Note that a request was answered: come back towards the start by a share of a round."""
         if self._limit < self._start:
             self._limit = min(self._start, self._limit + self._start / (RECOVERY_ROUNDS * self._limit))
             self._admit()
 
     def throttled(self, since: float, retry_after: float | None) -> None:
-        """A request begun at `since` met a 429: halve once for its cause, and pause as asked."""
+        """Note a 429 for a request begun at `since`: halve once for its cause, and pause as asked."""
         now = self._clock.now()
         if retry_after is not None:
             self._paused_until = max(self._paused_until, now + min(retry_after, LONGEST_RETRY_AFTER))

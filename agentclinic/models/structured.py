@@ -36,7 +36,7 @@ class Format(NamedTuple):
 
 @lru_cache(maxsize=256)
 def format_of(shape: type[BaseModel]) -> Format:
-    """The schema of a model, closed and with all properties required, as strict mode demands."""
+    """Return the schema of a model, closed and with all properties required, as strict mode demands."""
     schema = _close(shape.model_json_schema())
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in shape.__name__)
     return Format(name[:64], schema, not _has_free_keys(schema))
@@ -44,13 +44,13 @@ def format_of(shape: type[BaseModel]) -> Format:
 
 @lru_cache(maxsize=256)
 def instruction(shape: type[BaseModel]) -> str:
-    """What the prompt says about the shape: not every server heeds the API's own parameter."""
+    """Say in the prompt what shape is wanted: not every server heeds the API's own parameter."""
     schema = json.dumps(shape.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with exactly one JSON object that matches this JSON schema, and nothing else:\n{schema}"
 
 
 def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tuple[Message, ...]:
-    """The messages with the instruction at the end of the leading system part.
+    """Put the instruction at the end of the leading system part.
 
     It joins the last system message instead of following it: many chat templates refuse a second one. Being
     static, it leaves the prefix of later turns as it was.
@@ -66,28 +66,34 @@ def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tup
 
 
 def complaint(problem: InvalidReplyError) -> Message:
-    """The user message of the one repair turn."""
+    """Write the user message of the one repair turn."""
     return Message(
         "user",
-        f"Your last answer cannot be used: {problem}. Answer again with only the JSON object that matches the "
-        "schema, without any other text.",
+        f"Your last answer cannot be used: {problem}. "
+        "Answer again with only the JSON object that matches the schema, without any other text.",
     )
 
 
 def parse(text: str, shape: type[BaseModel]) -> BaseModel:
-    """The first object in the text that has the demanded shape, code fences and chatter around it ignored."""
+    """Return the first object in the text that has the shape, whatever fences and chatter are around it."""
     problem = "it contains no JSON object"
-    decoder = json.JSONDecoder()
+    # strict=False: models write line breaks into strings as they are.
+    decoder = json.JSONDecoder(strict=False)
     position = text.find("{")
     for _ in range(_CANDIDATES):
         if position < 0:
             break
         try:
             value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
+        except json.JSONDecodeError as error:
             problem = "its JSON is broken or incomplete"
-            position = text.find("{", position + 1)
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+                # The text ends within the object; an object inside it is not the answer.
+                break
+            position = text.find("{", max(error.pos, position + 1))
             continue
+        except RecursionError:
+            raise InvalidReplyError("its JSON is nested too deeply") from None
         try:
             return shape.model_validate(value)
         except ValidationError as error:
@@ -104,7 +110,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _close(node: Any) -> Any:
-    """A schema node, and all below it, as strict mode wants it."""
+    """Rewrite a schema node, and all below it, as strict mode wants it."""
     if isinstance(node, list):
         return [_close(item) for item in node]
     if not isinstance(node, dict):

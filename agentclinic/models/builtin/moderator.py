@@ -12,8 +12,9 @@ def judge(payload: ModeratorPayload) -> Reply:
     """Yes or No by the strict rule, with the relation and its reason."""
     key = payload.answer_key
     compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject)
+    right = compared.relation in STRICT
     return Reply(
-        "Yes" if compared.relation in STRICT else "No",
+        "Yes" if right else "No",
         usage=NO_TOKENS,
-        verdict=Verdict(compared.relation.value, compared.reason),
+        verdict=Verdict(compared.relation.value, compared.reason, lenient=right or compared.allowed),
     )

@@ -58,7 +58,10 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
             if payload.caregiver:
                 return f"No, I have not noticed {topic.name}.", Provenance.DEFAULT_NEGATIVE
             return f"No, I have not noticed any {topic.name}.", Provenance.DEFAULT_NEGATIVE
-    return f"I don't know about my {topic.name}." if topic.kind is Asked.FAMILY else "I am not sure.", Provenance.UNAVAILABLE
+    return (
+        f"I don't know about my {topic.name}." if topic.kind is Asked.FAMILY else "I am not sure.",
+        Provenance.UNAVAILABLE,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -85,8 +88,12 @@ def _sentence(text: str) -> str:
 
 
 _IRREGULAR = {"has": "have", "is": "am", "was": "was", "does": "do", "goes": "go", "says": "say"}
-_NOT_VERBS = frozenset({"always", "sometimes", "previous", "was", "as", "this", "his", "us", "also", "works"} - {"works"})
-_SUBJECT = re.compile(r"\b(?:The patient|Patient|the patient|She|she|He|he)\b(?!['’]s\b)(\s+(?:also\s+|then\s+|now\s+)?)(\w+)")
+_NOT_VERBS = frozenset(
+    {"always", "sometimes", "previous", "was", "as", "this", "his", "us", "also", "works"} - {"works"}
+)
+_SUBJECT = re.compile(
+    r"\b(?:The patient|Patient|the patient|She|she|He|he)\b(?!['’]s\b)(\s+(?:also\s+|then\s+|now\s+)?)(\w+)"
+)
 
 
 def _own_voice(text: str) -> str:
@@ -98,7 +105,11 @@ def _own_voice(text: str) -> str:
     text = re.sub(r"\b(?:himself|herself)\b", "myself", text)
     text = re.sub(r"\b(?:her|him)\b", "me", text)
     text = re.sub(r"(?<=[a-z,;] )(?:she|he)\b(\s+)(\w+)", lambda m: f"I{m[1]}{_first_person(m[2])}", text)
-    text = re.sub(r"^(Denies|Reports|Notes|Complains of|Mentions|States|Has|Is|Works|Lives|Smokes|Drinks|Takes)\b", _led_by_verb, text)
+    text = re.sub(
+        r"^(Denies|Reports|Notes|Complains of|Mentions|States|Has|Is|Works|Lives|Smokes|Drinks|Takes)\b",
+        _led_by_verb,
+        text,
+    )
     # Scripts in prose address the actor: "You have been coughing".
     text = re.sub(r"^(?:For your role as a patient|As a patient(?: actor)?|For the patient actor)[,:]?\s*", "", text)
     text = re.sub(r"\b(?:You are|you are)\b", "I am", text)
@@ -139,8 +150,16 @@ def _caregiver_voice(payload: PatientPayload) -> Callable[[str], str]:
 
     def voice(text: str) -> str:
         text = re.sub(r"\b(?:[Tt]he patient|Patient)['’]s mother\b|\b(?:His|Her|The) mother\b|^Mother\b", "I", text)
-        text = re.sub(r"\bI (reports|says|notes|states|denies|describes|gives|brings|recalls)\b", lambda m: f"I {_first_person(m[1])}", text)
-        text = re.sub(r"\b(?:[Tt]he patient|[Tt]he (?:infant|child|baby|newborn|boy|girl|toddler)|Patient)\b", subject, text)
+        text = re.sub(
+            r"\bI (reports|says|notes|states|denies|describes|gives|brings|recalls)\b",
+            lambda m: f"I {_first_person(m[1])}",
+            text,
+        )
+        text = re.sub(
+            r"\b(?:[Tt]he patient|[Tt]he (?:infant|child|baby|newborn|boy|girl|toddler)|Patient)\b",
+            subject,
+            text,
+        )
         return re.sub(r"^Denies\b", "There has been no", text)
 
     return voice

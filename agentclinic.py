@@ -1,0 +1,34 @@
+"""The seed's entry point: `python agentclinic.py --config agentclinic.config.json --workers 4`.
+
+This file has the package's name. Beside the package (in the repository) Python prefers the package;
+in a folder made by `agentclinic init` there is none, so the folder is taken off the path while the
+installed package is imported, and that package then stands in for this module.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+
+def _package() -> ModuleType:
+    here = Path(__file__).resolve().parent
+    path = sys.path[:]
+    if not (here / "agentclinic" / "__init__.py").is_file():
+        sys.path[:] = [entry for entry in path if Path(entry or ".").resolve() != here]
+    shadow = sys.modules.pop("agentclinic", None)
+    try:
+        return importlib.import_module("agentclinic")
+    except ModuleNotFoundError as error:
+        if shadow is not None:
+            sys.modules["agentclinic"] = shadow
+        sys.stderr.write(f"error: {error.name} is not installed; run `make run`, or `pip install agentclinic`\n")
+        raise SystemExit(2) from None
+    finally:
+        sys.path[:] = path
+
+
+if __name__ == "__main__":
+    _package().main()
+else:
+    sys.modules[__name__] = _package()

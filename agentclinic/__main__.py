@@ -1,0 +1,5 @@
+"""`python -m agentclinic`."""
+
+from agentclinic.cli import main
+
+main()

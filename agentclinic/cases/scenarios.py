@@ -1,0 +1,133 @@
+"""The seed's scenario classes and loaders: thin views of `Case`, one pair per data set."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from agentclinic.cases.formats import Row, read_case
+from agentclinic.cases.model import JSON, Case
+from agentclinic.cases.registry import DATASETS, load_cases
+from agentclinic.errors import CaseError
+
+
+class Scenario:
+    """A case behind the seed's four methods."""
+
+    dataset: ClassVar[str] = "OpenOSCE_Demo"
+
+    def __init__(self, scenario_dict: Mapping[str, JSON] | Case) -> None:
+        if isinstance(scenario_dict, Case):
+            self.case = scenario_dict
+        else:
+            row = Row(Path(f"<{type(self).__name__}>"), 1, 0, scenario_dict)
+            self.case = read_case(row, self.dataset, DATASETS[self.dataset].format)
+
+    def patient_information(self) -> JSON:
+        """The patient's script."""
+        return self.case.patient
+
+    def examiner_information(self) -> str:
+        """The doctor's objective."""
+        return self.case.door.objective
+
+    def exam_information(self) -> JSON:
+        """Examination findings and test results."""
+        return self.case.exam
+
+    def diagnosis_information(self) -> str:
+        """The truth: for the judge only."""
+        return self.case.diagnosis
+
+    @property
+    def image_url(self) -> str | None:
+        """Address of the case's image, where it has one."""
+        return self.case.image
+
+
+class ScenarioMedQA(Scenario):
+    """A case of MedQA."""
+
+    dataset = "MedQA"
+
+
+class ScenarioMedQAExtended(Scenario):
+    """A case of MedQA_Ext."""
+
+    dataset = "MedQA_Ext"
+
+
+class ScenarioNEJM(Scenario):
+    """A case of NEJM."""
+
+    dataset = "NEJM"
+
+
+class ScenarioNEJMExtended(Scenario):
+    """A case of NEJM_Ext."""
+
+    dataset = "NEJM_Ext"
+
+
+class ScenarioMIMICIV(Scenario):
+    """A case made from MIMIC-IV."""
+
+    dataset = "MIMICIV"
+
+
+class ScenarioLoader:
+    """Loads a data set's scenarios from its usual file or the one given."""
+
+    scenario: ClassVar[type[Scenario]] = Scenario
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        name = self.scenario.dataset
+        cases = load_cases(name, {name: str(path)} if path else None)
+        self.scenarios = [self.scenario(case) for case in cases]
+        self.num_scenarios = len(self.scenarios)
+
+    def sample_scenario(self) -> Scenario:
+        """Any scenario."""
+        return random.choice(self.scenarios)
+
+    def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the seed's name
+        """The scenario of that 0-based row; any when none is given."""
+        if id is None:
+            return self.sample_scenario()
+        if not 0 <= id < self.num_scenarios:
+            raise CaseError(
+                f"scenario {id} does not exist; {self.scenario.dataset} has rows 0-{self.num_scenarios - 1}"
+            )
+        return self.scenarios[id]
+
+
+class ScenarioLoaderMedQA(ScenarioLoader):
+    """Loads MedQA."""
+
+    scenario = ScenarioMedQA
+
+
+class ScenarioLoaderMedQAExtended(ScenarioLoader):
+    """Loads MedQA_Ext."""
+
+    scenario = ScenarioMedQAExtended
+
+
+class ScenarioLoaderNEJM(ScenarioLoader):
+    """Loads NEJM."""
+
+    scenario = ScenarioNEJM
+
+
+class ScenarioLoaderNEJMExtended(ScenarioLoader):
+    """Loads NEJM_Ext."""
+
+    scenario = ScenarioNEJMExtended
+
+
+class ScenarioLoaderMIMICIV(ScenarioLoader):
+    """Loads cases made from MIMIC-IV."""
+
+    scenario = ScenarioMIMICIV

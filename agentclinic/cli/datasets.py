@@ -1,0 +1,141 @@
+"""`agentclinic data list` and `agentclinic data check`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from agentclinic.cases.check import FileReport, Leak, Overlap, check_file, overlaps
+from agentclinic.cases.registry import DATASETS, resolve
+
+
+class DatasetRow(NamedTuple):
+    """One line of `data list`."""
+
+    name: str
+    path: str
+    rows: int | None
+    """None when the file is not there."""
+    images: bool
+    about: str
+
+
+def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
+    """Known data sets and those the config names, with how many rows their files have."""
+    rows = []
+    for name in [*DATASETS, *(name for name in paths if name not in DATASETS)]:
+        known = DATASETS.get(name)
+        _, path, _ = resolve(name, paths)
+        shown = "(in the package)" if known and known.bundled and name not in paths else str(path)
+        about = known.about if known else "named in the config"
+        rows.append(DatasetRow(name, shown, _count(path), known.images if known else False, about))
+    return rows
+
+
+def _count(path: Path) -> int | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def show_datasets(rows: Sequence[DatasetRow]) -> None:
+    """Print the table of `data list`."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("data set", "rows", "images", "file", "about"):
+        table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
+    for row in rows:
+        count = "not there" if row.rows is None else str(row.rows)
+        table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
+    console = Console()
+    console.print(table)
+    if any(row.rows is None for row in rows):
+        console.print("Put a missing file at its place, or name its place under `datasets` in agentclinic.config.json.")
+
+
+def check_datasets(files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool) -> bool:
+    """Check the files and print what was found; False when a row cannot be read as a case."""
+    reports = []
+    for name in files:
+        dataset, path, expected = resolve(name, paths)
+        reports.append(check_file(path, dataset, expected))
+    shared = list(overlaps(reports))
+    if as_json:
+        print(json.dumps(_as_json(reports, shared), indent=2, ensure_ascii=False))
+    else:
+        _show(reports, shared, show_leaks=show_leaks)
+    return not any(report.errors for report in reports)
+
+
+def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("file", overflow="fold")
+    for column in ("rows", "unreadable", "copies", *(kind.value for kind in Leak)):
+        table.add_column(column, justify="right")
+    for report in reports:
+        kinds = _cases_by_leak(report)
+        table.add_row(
+            str(report.path),
+            str(report.rows),
+            str(len(report.errors)),
+            str(len(report.duplicates)),
+            *(str(kinds[kind]) for kind in Leak),
+        )
+    console = Console(soft_wrap=False)
+    console.print(table)
+    for report in reports:
+        for error in report.errors:
+            print(f"error: {error}")
+        for first, copy in report.duplicates:
+            print(f"{report.path}: row {copy} is a copy of row {first}")
+    for overlap in shared:
+        inside = next((r.path for r in reports if r.path == overlap.first), overlap.first)
+        total = next(len(r.cases) for r in reports if r.path == inside)
+        other = next(len(r.cases) for r in reports if r.path == overlap.second)
+        print(
+            f"{len(overlap.pairs)} cases stand in both {overlap.first} ({total} cases) "
+            f"and {overlap.second} ({other} cases)"
+        )
+    if show_leaks:
+        for report in reports:
+            for leak in report.leaks:
+                print(f"{report.path} row {leak.scenario_id}: {leak.kind} at {leak.path}: {leak.phrase!r}")
+    elif any(report.leaks for report in reports):
+        print("Leak columns count cases that name their own diagnosis there; --leaks lists them.")
+
+
+def _cases_by_leak(report: FileReport) -> Counter[Leak]:
+    return Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
+
+
+def _as_json(reports: Sequence[FileReport], shared: Sequence[Overlap]) -> dict[str, object]:
+    return {
+        "files": [
+            {
+                "path": str(report.path),
+                "rows": report.rows,
+                "errors": [str(error) for error in report.errors],
+                "duplicates": [list(pair) for pair in report.duplicates],
+                "leaks": [
+                    {
+                        "kind": leak.kind,
+                        "scenario_id": leak.scenario_id,
+                        "path": leak.path,
+                        "phrase": leak.phrase,
+                    }
+                    for leak in report.leaks
+                ],
+            }
+            for report in reports
+        ],
+        "overlaps": [
+            {"first": str(o.first), "second": str(o.second), "pairs": [list(pair) for pair in o.pairs]} for o in shared
+        ],
+    }

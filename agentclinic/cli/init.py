@@ -1,0 +1,91 @@
+"""`agentclinic init DIR`: a folder to work in, with everything editable and the seed's entry points."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from agentclinic.agents.prompts import SHIPPED
+from agentclinic.cases.registry import DATASETS
+from agentclinic.config import LLMFile, RunSettings
+from agentclinic.errors import InputError
+
+LAUNCHER = Path(str(files("agentclinic") / "templates" / "agentclinic.py"))
+_KEYS = (
+    "inf_type",
+    "dataset",
+    "num_scenarios",
+    "total_inferences",
+    "workers",
+    "doctor_llm",
+    "patient_llm",
+    "measurement_llm",
+    "moderator_llm",
+    "doctor_bias",
+    "patient_bias",
+    "doctor_image_request",
+    "doctor_test_policy_enabled",
+    "doctor_test_policy",
+    "output_dir",
+)
+"""The settings a newcomer sees first; all others have defaults and are in the reference."""
+
+
+def write_folder(folder: Path) -> None:
+    """Write what is missing; a file that is already there is the user's and stays."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder")
+    written, kept = [], []
+    for name, text in _contents().items():
+        path = folder / name
+        if path.exists():
+            kept.append(name)
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        written.append(name)
+    for name in written:
+        print(f"wrote {folder / name}")
+    for name in kept:
+        print(f"kept  {folder / name}")
+    print(f"\nNext:\n  cd {folder}\n  agentclinic run")
+
+
+def _contents() -> dict[str, str]:
+    return {
+        "agentclinic.config.json": _json(clinic_config()),
+        "llm.config.json": _json(llm_config()),
+        "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
+        **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
+        "processed_data/README.md": _DATA_NOTE,
+        ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\n",
+    }
+
+
+def clinic_config() -> dict[str, object]:
+    """The `agentclinic.config.json` of a new folder, which is also the one at the repository's root."""
+    defaults = RunSettings().model_dump(mode="json")
+    return {
+        "run": {key: defaults[key] for key in _KEYS},
+        "datasets": {d.name: d.path.as_posix() for d in DATASETS.values() if not d.bundled},
+    }
+
+
+def llm_config() -> dict[str, object]:
+    """The `llm.config.json` of a new folder. It holds no key on purpose."""
+    data: dict[str, object] = LLMFile().model_dump(mode="json")
+    return data
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2) + "\n"
+
+
+_DATA_NOTE = """\
+Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
+(or change the paths there). `agentclinic data check FILE` says what is wrong with a file.
+"""

@@ -1,0 +1,145 @@
+"""Reading findings out of a dialogue: what is present, what is absent, what nobody has said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from agentclinic.cases.model import Door
+from agentclinic.knowledge.base import Finding, Measure, Rule, knowledge
+from agentclinic.knowledge.text import fold
+from agentclinic.models.base import Provenance
+from agentclinic.models.payloads import Exchange
+
+Evidence = dict[str, bool]
+"""Finding id to present (True) or absent (False); what is not in it is unknown."""
+
+_DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
+_BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
+_BARE_YES = re.compile(r"^\W*(?:yes|yeah|i do|i have|correct|that's right)\b", re.IGNORECASE)
+_SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
+
+
+def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
+    """What is known so far. Presence, once stated, outweighs a later denial in other words."""
+    evidence: Evidence = {}
+    _merge(evidence, _stated(door.objective))
+    for exchange in exchanges:
+        if exchange.kind == "question":
+            _merge(evidence, _from_patient(exchange))
+        elif exchange.kind == "test":
+            _merge(evidence, _from_result(exchange))
+    return evidence
+
+
+def _merge(evidence: Evidence, new: Evidence) -> None:
+    for finding, present in new.items():
+        evidence[finding] = evidence.get(finding, False) or present
+
+
+def _stated(text: str) -> Evidence:
+    """Findings that a text mentions, by term and by number."""
+    known = knowledge()
+    found: Evidence = {}
+    for mention in known.finding_terms.find(text):
+        found[mention.key] = found.get(mention.key, False) or not mention.negated
+    for mention in known.absent_terms.find(text):
+        found.setdefault(mention.key, False)
+    return found
+
+
+def asked_findings(text: str) -> set[str]:
+    """Findings that a question or order names."""
+    return {mention.key for mention in knowledge().finding_terms.find(text)}
+
+
+def _defaulted(exchange: Exchange) -> set[str]:
+    """Findings the reply only speaks of by default: they are no evidence at all (likelihood ratio 1)."""
+    names = {d.topic for d in exchange.disclosures if d.provenance in _DEFAULTS}
+    by_name = {fold(finding.name): finding.id for finding in knowledge().findings.values()}
+    return {by_name[fold(name)] for name in names if fold(name) in by_name} | {
+        finding for name in names for finding in asked_findings(name)
+    }
+
+
+def _from_patient(exchange: Exchange) -> Evidence:
+    found = _stated(exchange.reply)
+    asked = {f for f in asked_findings(exchange.content) if knowledge().findings[f].ask}
+    charted = not exchange.disclosures or any(d.provenance not in _DEFAULTS for d in exchange.disclosures)
+    if charted and len(asked) == 1:
+        # "Yes." and "No." say something only about the one thing that was asked.
+        (finding,) = asked
+        if finding not in found and _BARE_NO.match(exchange.reply):
+            found[finding] = False
+        elif finding not in found and _BARE_YES.match(exchange.reply):
+            found[finding] = True
+    for finding in _defaulted(exchange):
+        if not found.get(finding, False):
+            found.pop(finding, None)
+    return found
+
+
+def _from_result(exchange: Exchange) -> Evidence:
+    if exchange.disclosures:
+        if all(d.provenance in _DEFAULTS for d in exchange.disclosures):
+            return {}
+    elif _SAID_UNAVAILABLE.search(exchange.reply):
+        return {}
+    found = _stated(exchange.reply)
+    found.update(_measured(exchange.reply))
+    # A report of a test mentions what it shows; what it could show and does not mention is not there.
+    # Numbers are different: a value that was not reported is unknown.
+    known = knowledge()
+    ordered = {mention.key for mention in known.test_names.find(exchange.content)}
+    for finding in known.findings.values():
+        if finding.order in ordered and finding.measure is None:
+            found.setdefault(finding.id, False)
+    return found
+
+
+def _measured(text: str) -> Evidence:
+    """Findings read off the numbers of a result."""
+    found: Evidence = {}
+    for finding in knowledge().findings.values():
+        if finding.measure:
+            state = _read_number(finding, finding.measure, text)
+            if state is not None:
+                found[finding.id] = state
+    return found
+
+
+@lru_cache(maxsize=512)
+def _pattern(finding_id: str) -> re.Pattern[str]:
+    measure = knowledge().findings[finding_id].measure
+    assert measure is not None
+    names = "|".join(
+        re.escape(name).replace(r"\ ", r"[\s_-]+") for name in sorted(measure.names, key=len, reverse=True)
+    )
+    return re.compile(
+        rf"\b(?:{names})\b(?:\s*\([^)\d]*\))?[\s:=,]*(?:is|was|of|level)?[\s<>≥≤~]*"
+        r"(?P<number>\d[\d,]*(?:\.\d+)?)(?:\s*/\s*(?P<second>\d{2,3}))?(?P<after>[^;\n]{0,14})",
+        re.IGNORECASE,
+    )
+
+
+def _read_number(finding: Finding, measure: Measure, text: str) -> bool | None:
+    for match in _pattern(finding.id).finditer(text):
+        number = match["second"] if measure.part == "diastolic" else match["number"]
+        if number is None:
+            continue
+        value = float(number.replace(",", ""))
+        for rule in measure.rules:
+            if _applies(rule, value, match["after"]):
+                return (rule.above is not None and value > rule.above) or (
+                    rule.below is not None and value < rule.below
+                )
+    return None
+
+
+def _applies(rule: Rule, value: float, after: str) -> bool:
+    if rule.min is not None and value < rule.min:
+        return False
+    if rule.max is not None and value > rule.max:
+        return False
+    return rule.unit.lower() in after.lower()

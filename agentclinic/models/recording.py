@@ -1,0 +1,137 @@
+"""Keeping every request and reply, and answering from what was kept.
+
+An entry is found again by unit, purpose, messages, parameters and occurrence within the unit. The model's
+name is not part of it: a recording of one model can be replayed where another is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentclinic.errors import InputError
+from agentclinic.jsonl import JsonLines
+from agentclinic.models import base
+from agentclinic.models.base import Model, ModelError, NotRecordedError, Reply, Request
+
+unit: ContextVar[tuple[str, Counter[str]]] = ContextVar("agentclinic_unit")
+"""The unit under way and how often each request was made in it."""
+
+_replies = TypeAdapter(Reply)
+_errors: Mapping[str, type[ModelError]] = {
+    error.kind: error
+    for error in vars(base).values()
+    if isinstance(error, type) and issubclass(error, ModelError) and error is not ModelError
+}
+
+
+def enter_unit(name: str) -> None:
+    """Begin a unit in this task: occurrences are counted from 0 again."""
+    unit.set((name, Counter()))
+
+
+def _place(request: Request) -> tuple[str, str, int]:
+    """Unit, hash of the request, and its occurrence."""
+    name, counts = unit.get(("", Counter()))
+    content = _request_content(request)
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+    occurrence = counts[digest]
+    counts[digest] += 1
+    return name, digest, occurrence
+
+
+def _request_content(request: Request) -> dict[str, Any]:
+    return {
+        "purpose": request.purpose.value,
+        "messages": [
+            {
+                "role": m.role,
+                "content": m.content,
+                **({"images": [image.url for image in m.images]} if m.images else {}),
+                **({"tool_calls": [[c.id, c.name, c.arguments] for c in m.tool_calls]} if m.tool_calls else {}),
+                **({"tool_call_id": m.tool_call_id} if m.tool_call_id else {}),
+            }
+            for m in request.messages
+        ],
+        **({"tools": [[t.name, t.description, dict(t.parameters)] for t in request.tools]} if request.tools else {}),
+        **({"tool_choice": request.tool_choice} if request.tools else {}),
+        **({"schema": request.schema.model_json_schema()} if request.schema else {}),
+        **({"temperature": request.temperature} if request.temperature is not None else {}),
+    }
+
+
+class Recorder:
+    """A model whose every answer is also written down."""
+
+    def __init__(self, model: Model, sink: JsonLines) -> None:
+        self.name = model.name
+        self._model = model
+        self._sink = sink
+
+    async def reply(self, request: Request) -> Reply:
+        """Ask the model; write down what it answered, or how it failed."""
+        name, digest, occurrence = _place(request)
+        entry = {"unit": name, "key": digest, "n": occurrence, "model": self.name, "request": _request_content(request)}
+        try:
+            reply = await self._model.reply(request)
+        except ModelError as error:
+            self._sink.append({**entry, "error": {"kind": error.kind, "message": str(error)}})
+            raise
+        self._sink.append({**entry, "reply": _replies.dump_python(reply, mode="json", exclude={"parsed"})})
+        return reply
+
+
+class Replay:
+    """Answers from a recording, with no network."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = f"replay:{path}"
+        self._path = path
+        self._entries = dict(_read(path))
+
+    async def reply(self, request: Request) -> Reply:
+        """The recorded answer to this very request."""
+        place = _place(request)
+        entry = self._entries.get(place)
+        if entry is None:
+            raise NotRecordedError(
+                f"{self._path} holds no {request.purpose} request like this one"
+                f"{f' in unit {place[0]}' if place[0] else ''}: something that shapes the requests has changed "
+                "since the recording (cases, prompts, settings, another role's replies)"
+            )
+        if "error" in entry:
+            kind, message = entry["error"]["kind"], entry["error"]["message"]
+            raise _errors.get(kind, ModelError)(message)
+        reply = _replies.validate_python(entry["reply"])
+        if request.schema is not None:
+            parsed = request.schema.model_validate_json(reply.text)
+            reply = Reply(**{**{f: getattr(reply, f) for f in reply.__dataclass_fields__}, "parsed": parsed})
+        return reply
+
+
+def _read(path: Path) -> list[tuple[tuple[str, str, int], dict[str, Any]]]:
+    entries = []
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"replay: {path} cannot be read ({error.strerror})") from None
+    with file:
+        for number, line in enumerate(file, start=1):
+            try:
+                entry = json.loads(line)
+                if "reply" in entry:
+                    _replies.validate_python(entry["reply"])
+                entries.append(((entry["unit"], entry["key"], int(entry["n"])), entry))
+            except (ValueError, KeyError, TypeError, ValidationError):
+                if not line.endswith(b"\n"):
+                    break  # torn by a crash while recording
+                raise InputError(f"{path} line {number}: not an entry of a recording") from None
+    return entries

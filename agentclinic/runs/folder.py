@@ -1,0 +1,85 @@
+"""A run's folder: its name, its lock, the settings it was made with."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentclinic.errors import AgentClinicError, InputError
+
+CONFIG = "config.used.json"
+RECORDS = "scenarios.jsonl"
+SUMMARY = "summary.json"
+
+
+def create(output_dir: Path, dataset: str, now: datetime) -> Path:
+    """Make `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... where that is taken."""
+    stem = f"{dataset}_{now:%Y%m%d_%H%M%S}"
+    number = 1
+    while True:
+        folder = output_dir / (stem if number == 1 else f"{stem}_{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if not output_dir.is_dir():
+                raise InputError(f"output_dir: {output_dir} is not a folder") from None
+            number += 1
+        except OSError as error:
+            raise InputError(f"output_dir: {folder} cannot be made ({error.strerror})") from None
+        else:
+            return folder
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file whole or not at all."""
+    new = path.with_name(path.name + ".new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(data, file, ensure_ascii=False, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise AgentClinicError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+class Lock:
+    """Keeps a second process off a run's folder; the system frees it when the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / ".lock"
+
+    def __enter__(self) -> Self:
+        self._file = self._path.open("a+b")
+        try:
+            _lock(self._file.fileno())
+        except OSError:
+            self._file.close()
+            raise InputError(
+                f"{self._path.parent}: another process is working on this run; wait for it or stop it"
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

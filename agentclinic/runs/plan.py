@@ -1,0 +1,118 @@
+"""What a run plays: cases times repeats, and the digest that tells whether two runs are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentclinic.agents.prompts import Prompts, load_prompts
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import DATASETS, load_cases
+from agentclinic.cases.select import select
+from agentclinic.config import ROLES, Settings
+from agentclinic.errors import ConfigError
+from agentclinic.version import __version__
+
+# Settings that do not change what is written under any key but `timing`.
+_NOT_RESULTS = frozenset(
+    {"workers", "output_dir", "prompts_dir", "dataset", "scenarios", "offset", "sample", "num_scenarios"}
+)
+_RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One case, once."""
+
+    case: Case
+    repeat: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Identity within the run, as in `Record.unit`."""
+        return f"{self.case.scenario_id}:{self.case.id}:{self.repeat}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run is going to do."""
+
+    settings: Settings
+    prompts: Prompts
+    dataset: str
+    cases: tuple[Case, ...]
+    units: tuple[Unit, ...]
+    digest: Mapping[str, Any]
+    """What decides the results, key by key: resuming is refused where one of them changed."""
+
+
+def make_plan(settings: Settings) -> Plan:
+    """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written."""
+    run = settings.run
+    _refuse_impossible(settings)
+    prompts = load_prompts(_prompts_folder(settings))
+    prompts["doctor"].bias(run.doctor_bias)
+    prompts["patient"].bias(run.patient_bias)
+    every = load_cases(run.dataset, settings.datasets)
+    chosen = select(
+        every,
+        scenarios=run.scenarios,
+        offset=run.offset,
+        sample=run.sample,
+        num_scenarios=run.num_scenarios,
+        seed=run.seed,
+    )
+    units = tuple(
+        Unit(case, repeat, _unit_seed(run.seed, case, repeat)) for repeat in range(run.repeats) for case in chosen
+    )
+    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, _digest(settings, prompts, chosen))
+
+
+def _prompts_folder(settings: Settings) -> Path | None:
+    if settings.run.prompts_dir is not None:
+        return Path(settings.run.prompts_dir)
+    own = Path("prompts")
+    return own if own.is_dir() else None
+
+
+def _unit_seed(seed: int, case: Case, repeat: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}:{case.id}:{repeat}".encode()).digest()[:4], "big")
+
+
+def _refuse_impossible(settings: Settings) -> None:
+    run = settings.run
+    for role, bias in (("doctor", run.doctor_bias), ("patient", run.patient_bias)):
+        if bias is not None and getattr(run, f"{role}_llm") == "builtin":
+            raise ConfigError(
+                f"{role}_bias {bias!r} has no effect on the builtin {role}, and the run would report a false null; "
+                f"name a model with --{role}_llm or leave the bias out"
+            )
+    for key, wanted in (
+        ("doctor_test_policy_enabled", False),
+        ("elicit_confidence", False),
+        ("synthesis_llm", None),
+        ("planner_baseline", "door"),
+    ):
+        if getattr(run, key) != wanted:
+            raise ConfigError(f"run.{key}: not available in version {__version__}; leave it at {json.dumps(wanted)}")
+    if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
+        raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
+
+
+def _digest(settings: Settings, prompts: Prompts, cases: list[Case]) -> dict[str, Any]:
+    run = settings.run.model_dump(mode="json")
+    runtime = settings.llm.runtime.model_dump(mode="json")
+    return {
+        "version": __version__,
+        **{f"run.{key}": value for key, value in run.items() if key not in _NOT_RESULTS},
+        "llm.responses": settings.llm.responses,
+        **{f"llm.runtime.{key}": runtime[key] for key in _RUNTIME_RESULTS},
+        **{f"prompts.{name}": digest for name, digest in prompts.digests.items()},
+        "endpoints": {role: getattr(settings.run, f"{role}_endpoint") for role in ROLES},
+        "cases": hashlib.sha256("\n".join(f"{c.scenario_id}:{c.id}" for c in cases).encode()).hexdigest()[:16],
+    }

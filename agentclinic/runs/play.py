@@ -1,0 +1,140 @@
+"""One unit from start to record: hire the roles, hold the encounter, have it judged."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from agentclinic.agents.doctor import PlainDoctor
+from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
+from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
+from agentclinic.models.base import ModelError, Usage
+from agentclinic.models.select import Models
+from agentclinic.record import Record
+from agentclinic.runs.plan import Plan, Unit
+
+UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
+"""Prices of tests are not known to this version: null, never 0."""
+
+
+async def play(plan: Plan, unit: Unit, models: Models) -> Record:
+    """Play one unit and return its record; every failure of a model is in it."""
+    started = datetime.now(UTC)
+    clock = time.perf_counter()
+    run, prompts, case = plan.settings.run, plan.prompts, unit.case
+    patient = Patient(
+        case,
+        await models.for_role("patient"),
+        prompts["patient"],
+        bias=run.patient_bias,
+        silent_symptom=run.silent_symptom,
+    )
+    measurement = Measurement(
+        case, await models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
+    )
+    doctor = PlainDoctor(
+        case.door,
+        await models.for_role("doctor"),
+        prompts["doctor"],
+        limit=run.total_inferences,
+        bias=run.doctor_bias,
+        images=run.doctor_image_request,
+    )
+    clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
+    transcript = await encounter(clinic, doctor, run.total_inferences)
+    judgement = await judged(transcript, unit, Moderator(await models.for_role("moderator"), prompts["moderator"]))
+    record = make_record(plan, unit, transcript, judgement)
+    record.doctor_hist = doctor.history
+    record.patient_hist = patient.history.text
+    record.measurement_hist = measurement.history.text
+    record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
+    return record
+
+
+async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Judgement | None:
+    """Have a diagnosis judged; a judge that fails makes the unit `judge_failed`, never wrong."""
+    if transcript.status is not Status.DIAGNOSED:
+        return None
+    try:
+        return await moderator.judge(transcript.diagnosis or "", unit.case.diagnosis, unit.case.answer_key)
+    except ModelError as error:
+        transcript.status = Status.JUDGE_FAILED
+        transcript.fault = Fault("moderator", error.kind, str(error))
+        return None
+
+
+def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judgement | None) -> Record:
+    """The record of an encounter, without the histories and the time it took."""
+    run, case = plan.settings.run, unit.case
+    right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
+    said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
+    return Record.model_validate(
+        {
+            "scenario_id": case.scenario_id,
+            "dataset": plan.dataset,
+            "status": transcript.status.value,
+            "num_turns": transcript.num_turns,
+            "correct": judgement.yes if judgement else right,
+            "ground_truth": case.diagnosis,
+            "diagnosis_text": transcript.diagnosis,
+            "final_doctor_dialogue": said[-1] if said else None,
+            "doctor_llm": run.doctor_llm,
+            "patient_llm": run.patient_llm,
+            "measurement_llm": run.measurement_llm,
+            "moderator_llm": run.moderator_llm,
+            "max_infs": run.total_inferences,
+            "image_request_enabled": run.doctor_image_request,
+            "llm_responses_config": plan.settings.llm.responses,
+            "llm_runtime_config": plan.settings.llm.runtime.model_dump(mode="json"),
+            "resource_level": run.resource_level,
+            **UNKNOWN_ECONOMICS,
+            "case_hash": case.id,
+            "repeat": unit.repeat,
+            "seed": unit.seed,
+            "doctor": run.doctor,
+            "doctor_bias": run.doctor_bias,
+            "patient_bias": run.patient_bias,
+            "missing_test": run.missing_test,
+            "silent_symptom": run.silent_symptom,
+            "fault": asdict(transcript.fault) if transcript.fault else None,
+            "judgement": {
+                "relation": judgement.relation,
+                "reason": judgement.reason,
+                "correct_lenient": judgement.lenient,
+            }
+            if judgement
+            else None,
+            "differential": transcript.differential,
+            "transcript": [_turn_record(turn) for turn in transcript.turns],
+            "usage": _usage(transcript, judgement),
+            "annotations": dict(case.annotations),
+        }
+    )
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    return {
+        "turn": turn.turn,
+        "role": turn.role,
+        "text": turn.text,
+        "action": turn.action,
+        "disclosures": [
+            {"topic": d.topic, "provenance": d.provenance.value, "paths": list(d.paths)} for d in turn.disclosures
+        ],
+        "differential": turn.differential,
+        "usage": asdict(turn.usage) if turn.usage else None,
+        "notes": list(turn.notes),
+    }
+
+
+def _usage(transcript: Transcript, judgement: Judgement | None) -> dict[str, dict[str, int | None]]:
+    totals: dict[str, Usage] = {}
+    used = [(turn.role, turn.usage) for turn in transcript.turns]
+    if judgement:
+        used.append(("moderator", judgement.reply.usage))
+    for role, usage in used:
+        if usage is not None:
+            totals[role] = totals[role] + usage if role in totals else usage
+    return {role: asdict(usage) for role, usage in totals.items()}

@@ -1,0 +1,1 @@
+"""What the outcomes mean: judging, metrics, statistics. Pure functions of records."""

@@ -1,0 +1,141 @@
+"""How often the doctor was right, with intervals and with what is not known kept apart."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentclinic.record import Record
+
+MISSING = frozenset({"model_failed", "judge_failed"})
+"""Nobody's diagnosis was judged through no fault of the doctor: missing data, never a wrong answer."""
+
+
+class Proportion(BaseModel):
+    """A share with its 95 % Wilson interval; `value` is null when there is nothing to count."""
+
+    count: int
+    of: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def proportion(count: int, of: int) -> Proportion:
+    """The Wilson score interval: (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), z = 1.96."""
+    if of == 0:
+        return Proportion(count=count, of=of, value=None, low=None, high=None)
+    z = 1.959963984540054
+    p = count / of
+    centre = p + z * z / (2 * of)
+    margin = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
+    scale = 1 + z * z / of
+    low = 0.0 if count == 0 else (centre - margin) / scale
+    high = 1.0 if count == of else (centre + margin) / scale
+    return Proportion(count=count, of=of, value=p, low=low, high=high)
+
+
+class Summary(BaseModel):
+    """The outcome of a run."""
+
+    accuracy: float | None = None
+    """The seed's: correct ÷ presented."""
+    presented: int = 0
+    correct: int = 0
+    outcomes: dict[str, int] = {}
+    """Count of each way to end; `diagnosed` is split into judged right and judged wrong."""
+    faults: dict[str, int] = {}
+    """Failures as role.error."""
+    accuracy_strict: Proportion | None = None
+    """Right ÷ (judged + doctor's faults + no diagnosis); missing data left out."""
+    accuracy_lenient: Proportion | None = None
+    """The same, with what the case's answer key accepts in part; null when the judge gives no relation."""
+    if_missing_wrong: float | None = None
+    if_missing_right: float | None = None
+    mean_turns: float | None = None
+    usage: dict[str, dict[str, int | None]] = {}
+    """Tokens by role; null where an endpoint told nothing."""
+
+
+class Tally:
+    """Counts records one at a time, so that a summary needs no run in memory."""
+
+    def __init__(self) -> None:
+        self.presented = 0
+        self.correct = 0
+        self.lenient: int | None = 0
+        self.outcomes: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.turns = 0
+        self.usage: dict[str, dict[str, int | None]] = {}
+
+    def add(self, record: Record) -> None:
+        """Count one record."""
+        self.presented += 1
+        self.turns += record.num_turns or 0
+        self.outcomes[outcome(record)] += 1
+        if record.correct:
+            self.correct += 1
+        if record.fault:
+            self.faults[f"{record.fault.role}.{record.fault.error}"] += 1
+        lenient = record.judgement.correct_lenient if record.judgement else None
+        if record.status == "diagnosed" and lenient is None:
+            self.lenient = None
+        elif self.lenient is not None and lenient:
+            self.lenient += 1
+        for role, used in (record.usage or {}).items():
+            self.usage[role] = _added(self.usage.get(role), used)
+
+    @property
+    def missing(self) -> int:
+        """Units nobody could judge."""
+        return sum(self.outcomes[name] for name in MISSING)
+
+    @property
+    def running(self) -> Proportion:
+        """Strict accuracy so far."""
+        return proportion(self.correct, self.presented - self.missing)
+
+    def summary(self) -> Summary:
+        """The summary of what was counted."""
+        presented = self.presented
+        scored = presented - self.missing
+        return Summary(
+            accuracy=self.correct / presented if presented else None,
+            presented=presented,
+            correct=self.correct,
+            outcomes=dict(sorted(self.outcomes.items())),
+            faults=dict(sorted(self.faults.items())),
+            accuracy_strict=self.running,
+            accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
+            if_missing_wrong=self.correct / presented if presented else None,
+            if_missing_right=(self.correct + self.missing) / presented if presented else None,
+            mean_turns=self.turns / presented if presented else None,
+            usage=dict(sorted(self.usage.items())),
+        )
+
+
+def outcome(record: Record) -> str:
+    """The record's outcome, with judged diagnoses told apart."""
+    if record.status == "diagnosed":
+        return "diagnosed_right" if record.correct else "diagnosed_wrong"
+    return record.status
+
+
+def summarise(records: Iterable[Record]) -> Summary:
+    """The summary of records."""
+    tally = Tally()
+    for record in records:
+        tally.add(record)
+    return tally.summary()
+
+
+def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int | None]:
+    if left is None:
+        return dict(right)
+    keys = [*left, *(key for key in right if key not in left)]
+    return {k: None if left.get(k) is None or right.get(k) is None else left[k] + right[k] for k in keys}

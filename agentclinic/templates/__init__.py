@@ -1,0 +1,1 @@
+"""Files that `agentclinic init` copies as they are."""

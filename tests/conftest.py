@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from scripted_server import ScriptedServer
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Async tests run on asyncio, like everything that talks to an endpoint."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def server_process() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(server_process: ScriptedServer) -> ScriptedServer:
+    """A scripted OpenAI-compatible server that has forgotten everything."""
+    server_process.reset()
+    return server_process
