@@ -91,6 +91,8 @@ class RunSettings(_Section):
     """Deprecated: accepted and ignored."""
     prompts_dir: str | None = None
     """Folder with prompt files that win over the shipped ones, file by file; `prompts` when that exists."""
+    record: str | None = None
+    """Keep every request and reply in this file, for `replay:FILE`."""
     output_dir: str = "runs"
     """Folder in which the run's own folder is made."""
 
@@ -223,8 +225,8 @@ def load_llm_file(path: Path | None) -> LLMFile:
 
 
 def _relative_to(folder: Path, path: str) -> Path:
-    given = Path(path).expanduser()
-    return given if given.is_absolute() else folder / given
+    """Full path: a run resumed from another folder must find the same file."""
+    return (folder / Path(path).expanduser()).absolute()
 
 
 def read_json(path: Path) -> Any:

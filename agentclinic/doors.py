@@ -44,11 +44,11 @@ def set_llm_config(config: Mapping[str, Any]) -> None:
 async def _model(name: str, settings: Settings) -> Model:
     running = current.get()
     if running is not None:
-        return await running.get(name)
+        return running.get(name)
     key = settings.model_dump_json() + str(settings.openai.api_key and settings.openai.api_key.get_secret_value())
     if key not in _open:
         _open[key] = await Models(settings).__aenter__()
-    return await _open[key].get(name)
+    return _open[key].get(name)
 
 
 def _ask(request: Request, name: str, settings: Settings | None = None) -> Reply:

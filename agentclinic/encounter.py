@@ -14,7 +14,7 @@ from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import Measurement, Patient
 from agentclinic.cases.model import Case
 from agentclinic.differential import Differential
-from agentclinic.models.base import OWN_FAULTS, Disclosure, Image, ModelError, Reply, Usage
+from agentclinic.models.base import OWN_FAULTS, Disclosure, Image, ModelError, Reply, Rewind, Usage
 from agentclinic.models.payloads import Exchange
 
 
@@ -74,10 +74,6 @@ class Transcript:
         """The doctor's last differential, when it gave any."""
         given = [turn.differential for turn in self.turns if turn.differential]
         return given[-1] if given else None
-
-
-class Rewind(Exception):  # noqa: N818 - not an error: a person at the terminal takes the last step back
-    """Raised by a human role: go back to where that role last spoke."""
 
 
 @dataclass(frozen=True)

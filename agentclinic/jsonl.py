@@ -20,10 +20,18 @@ class JsonLines:
         self.repaired = repair(path)
         """Bytes of a torn last line that were cut off, 0 when the file was whole."""
         self._durable = durable
+        self._file = self._open()
+
+    def _open(self) -> int:
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
-            raise AgentClinicError(f"{path}: cannot be opened for writing ({error.strerror})") from None
+            raise AgentClinicError(f"{self.path}: cannot be opened for writing ({error.strerror})") from None
+
+    def reopen(self) -> None:
+        """Go on with the file that now stands at the path."""
+        os.close(self._file)
+        self._file = self._open()
 
     def append(self, entry: Any) -> None:
         """Write one line; with `durable` it is on the disk, not only in the system's memory, on return."""

@@ -92,6 +92,8 @@ class Record(BaseModel):
     transcript: list[TurnRecord] | None = None
     usage: dict[str, dict[str, int | None]] | None = None
     """Tokens by role; null where the endpoint told nothing."""
+    cost_usd: dict[str, float | None] | None = None
+    """Money by role, where a price is known; null where not."""
     annotations: dict[str, Any] | None = None
     """What the case's author wrote for scoring: answer key, key findings, harm, ..."""
     timing: dict[str, Any] | None = None

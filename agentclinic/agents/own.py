@@ -6,9 +6,11 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from agentclinic.agents.doctor import Heard
@@ -22,11 +24,7 @@ from agentclinic.models.payloads import Exchange
 class DoctorFileError(ModelError):
     """A user's doctor raised an exception or returned something that is not text."""
 
-    kind = "malformed"  # the doctor's own fault: wrong in the primary analysis
-
-    def __init__(self, message: str, kind: str) -> None:
-        super().__init__(message)
-        self.error = kind
+    kind = "doctor_program"
 
 
 class DoctorView:
@@ -57,9 +55,10 @@ class DoctorView:
 class OwnDoctor:
     """Lets a user's doctor lead an encounter."""
 
-    def __init__(self, doctor: Any, name: str) -> None:
+    def __init__(self, doctor: Any, name: str, threads: anyio.CapacityLimiter | None = None) -> None:
         self._doctor = doctor
         self._name = name
+        self._threads = threads
         self._history = History()
         self._passes_images = "image_requested" in inspect.signature(doctor.inference_doctor).parameters
         self._images = False
@@ -77,28 +76,21 @@ class OwnDoctor:
         options = {"image_requested": self._images} if self._passes_images else {}
         question = heard.text if heard.speaker else ""
         try:
-            text = self._doctor.inference_doctor
-            if inspect.iscoroutinefunction(text):
-                said = await text(question, **options)
+            infer = partial(self._doctor.inference_doctor, question, **options)
+            if inspect.iscoroutinefunction(self._doctor.inference_doctor):
+                said = await infer()
             else:
-                said = await anyio.to_thread.run_sync(
-                    lambda: self._doctor.inference_doctor(question, **options), abandon_on_cancel=True
-                )
+                said = await anyio.to_thread.run_sync(infer, abandon_on_cancel=True, limiter=self._threads)
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a user's program does wrong is data, not a crash
-            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {error}", type(error).__name__) from None
+            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {error}") from None
         if not isinstance(said, str) or not said.strip():
-            raise DoctorFileError(
-                f"{self._name}: inference_doctor returned {type(said).__name__}, not text", "not_text"
-            )
+            raise DoctorFileError(f"{self._name}: inference_doctor returned {type(said).__name__}, not text")
         if heard.speaker:
             self._history.add(f"{heard.speaker}: {heard.text}")
         self._history.add(f"Doctor: {said}")
-        return Reply(said, usage=self._usage())
-
-    def _usage(self) -> Usage:
-        return Usage(requests=0)
+        return Reply(said, usage=Usage(requests=0))
 
 
 class DoctorFile:
@@ -116,23 +108,27 @@ class DoctorFile:
             raise ConfigError(f"doctor: {self.path} cannot be read ({error.strerror})") from None
         self.digest = hashlib.sha256(source).hexdigest()[:16]
         self._class = _load(self.path, name)
+        self._threads: anyio.CapacityLimiter | None = None
 
-    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> OwnDoctor:
+    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool, workers: int) -> OwnDoctor:
         """A fresh doctor for one encounter, given those of the seed's arguments that it accepts."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(workers)  # the default of 40 would hold back more workers
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
         parameters = inspect.signature(self._class).parameters
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         accepted = {name: value for name, value in offered.items() if takes_all or name in parameters}
         try:
-            return OwnDoctor(self._class(DoctorView(case), **accepted), self.name)
+            return OwnDoctor(self._class(DoctorView(case), **accepted), self.name, self._threads)
         except Exception as error:  # noqa: BLE001 - as above
-            raise DoctorFileError(f"{self.name}: {type(error).__name__}: {error}", type(error).__name__) from None
+            raise DoctorFileError(f"{self.name}: {type(error).__name__}: {error}") from None
 
 
 def _load(path: Path, name: str) -> Any:
     module_name = f"agentclinic_doctor_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec and spec.loader
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"doctor: {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     sys.path.insert(0, str(path.resolve().parent))

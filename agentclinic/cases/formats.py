@@ -236,15 +236,20 @@ def _checked(row: Row, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
 
 
 def _answer_key(row: Row, value: JSON) -> AnswerKey:
+    try:
+        return answer_key_of(value)
+    except (KeyError, TypeError, AttributeError):
+        raise row.fail(
+            "Answer_Key must be an object with accept and partial (lists of names) and reject (list of text and reason)"
+        ) from None
+
+
+def answer_key_of(value: JSON) -> AnswerKey:
+    """Read an `Answer_Key` as written in a case; empty where there is none."""
     if value is None:
         return AnswerKey()
-    if not isinstance(value, dict):
-        raise row.fail("Answer_Key must be an object with accept, partial and reject")
-    try:
-        return AnswerKey(
-            accept=tuple(str(name) for name in value.get("accept", ())),
-            partial=tuple(str(name) for name in value.get("partial", ())),
-            reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", ())),
-        )
-    except (KeyError, TypeError):
-        raise row.fail("Answer_Key.reject entries need text and reason") from None
+    return AnswerKey(
+        accept=tuple(str(name) for name in value.get("accept", ())),
+        partial=tuple(str(name) for name in value.get("partial", ())),
+        reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", ())),
+    )

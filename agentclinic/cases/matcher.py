@@ -38,7 +38,7 @@ class Topic:
 _OPENING = re.compile(
     r"what (?:brings|brought|seems|can i|made you|is going on|has been going|are your (?:main )?(?:symptoms|concerns))"
     r"|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))|main (?:concern|complaint|problem)"
-    r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint|illness)|what|how|yourself|why)"
+    r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)"
     r"|describe (?:your|the) (?:symptoms?|problem|complaint)|in your own words|how are you feeling",
     re.IGNORECASE,
 )
@@ -196,7 +196,7 @@ class Ordered:
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\+|\band\b|&|\bwith\b|\bplus\b)\s*", re.IGNORECASE)
 _WHOLE_EXAMINATION = re.compile(
-    r"^(?:a |full |complete |general |focused |detailed |thorough )*physical (?:exam(?:ination)?)\b|^physical$|^full exam",
+    r"^(?:a |full |complete |general |focused |detailed )*physical exam(?:ination)?\b|^physical$|^full exam",
     re.IGNORECASE,
 )
 # Words that say how a test is to be done rather than which test it is.

@@ -260,5 +260,13 @@ class BadRequestError(ModelError):
     kind = "bad_request"
 
 
-OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed"})
+OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
+
+
+class Rewind(Exception):  # noqa: N818 - not an error: a person at the terminal takes the last step back
+    """Raised by a human role: go back to where that role last spoke."""
+
+
+class Leave(Exception):  # noqa: N818 - not an error: a person has had enough
+    """Raised by a human role: end the run here; the encounter under way is not written down."""

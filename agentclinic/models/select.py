@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agentclinic.config import Settings
+from pydantic import SecretStr
+
+from agentclinic.config import ROLES, Settings, suggestion
 from agentclinic.errors import ConfigError
+from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model
 from agentclinic.models.builtin import Builtin
+from agentclinic.models.endpoint import OPENAI_URL, Clients, is_loopback
+from agentclinic.models.prices import cost_usd
+from agentclinic.models.recording import Recorder, Replay
 
 current: ContextVar[Models | None] = ContextVar("agentclinic_models", default=None)
 """The models of the run this code works in; `query_model` goes through them when there is one."""
+
+REPLAY = "replay:"
 
 
 class Models:
@@ -23,9 +35,15 @@ class Models:
         self._settings = settings
         self._stack = AsyncExitStack()
         self._models: dict[tuple[str, str | None], Model] = {}
+        self._sink: JsonLines | None = None
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
+        workers = self._settings.run.workers
+        self._clients = await self._stack.enter_async_context(Clients(self._settings.llm, workers=workers))
+        if self._settings.run.record is not None:
+            # The journal is what must survive a power cut; a recording only a crash of this process.
+            self._sink = self._stack.enter_context(JsonLines(Path(self._settings.run.record), durable=False))
         return self
 
     async def __aexit__(
@@ -33,21 +51,81 @@ class Models:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    async def get(self, name: str, endpoint: str | None = None) -> Model:
+    def prepare(self) -> None:
+        """Choose every role's model now, so that a missing key or file is told before anything happens."""
+        for role in ROLES:
+            self.for_role(role)
+
+    def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same question."""
         key = (name, endpoint)
         if key not in self._models:
-            self._models[key] = await self._open(name, endpoint)
+            model = self._choose(name, endpoint)
+            self._models[key] = Recorder(model, self._sink) if self._sink else model
         return self._models[key]
 
-    async def for_role(self, role: str) -> Model:
+    def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
         run = self._settings.run
-        return await self.get(getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint"))
+        return self.get(getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint"))
 
-    async def _open(self, name: str, endpoint: str | None) -> Model:
-        if name == "builtin":
+    def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
+        """What a role's tokens cost in this run: nothing for builtin and people, None where nobody knows."""
+        run = self._settings.run
+        name, endpoint = getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
+        if name in ("builtin", "human"):
+            return 0.0
+        if name.startswith(REPLAY):
+            return None
+        base_url = self._address(endpoint)[0] or OPENAI_URL
+        return None if is_loopback(base_url) else cost_usd(name, base_url, usage)
+
+    def _choose(self, name: str, endpoint: str | None) -> Model:
+        if name in ("builtin", "human") or name.startswith(REPLAY):
             if endpoint:
-                raise ConfigError(f"the builtin model needs no endpoint; leave out {endpoint!r} or name a model")
-            return Builtin()
-        raise ConfigError(f"unknown model {name!r}")
+                raise ConfigError(f"{name} needs no endpoint; leave out {endpoint!r} or name a model there")
+            if name == "human":
+                from agentclinic.models.human import Human
+
+                return Human()
+            return Builtin() if name == "builtin" else Replay(Path(name.removeprefix(REPLAY)))
+        base_url, key = self._address(endpoint)
+        if key is None and not is_loopback(base_url or OPENAI_URL) and base_url is None:
+            raise ConfigError(
+                f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
+                "or set openai.base_url in llm.config.json to a server of your own; "
+                "`builtin` runs without either"
+            )
+        return self._clients.endpoint(name, base_url=base_url, api_key=key)
+
+    def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
+        if endpoint is None:
+            key = _variable("OPENAI_API_KEY")
+            configured = self._settings.openai
+            base_url = configured.base_url or _variable("OPENAI_BASE_URL")
+            own = configured.api_key if configured.api_key and configured.api_key.get_secret_value() else None
+            return base_url, SecretStr(key) if key else own
+        known = self._settings.endpoints
+        if endpoint not in known:
+            raise ConfigError(f"unknown endpoint {endpoint!r}{suggestion(endpoint, known) or '; `endpoints` is empty'}")
+        variable = known[endpoint].api_key_env
+        if variable is None:
+            return known[endpoint].base_url, None
+        key = _variable(variable)
+        if not key:
+            raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {variable} or in .env")
+        return known[endpoint].base_url, SecretStr(key)
+
+
+def _variable(name: str) -> str | None:
+    """A variable of the environment, else of the file `.env` in the working folder."""
+    return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+
+
+@cache
+def _dotenv(path: Path) -> dict[str, str | None]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return dict(dotenv_values(path))

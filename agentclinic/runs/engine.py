@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from agentclinic.jsonl import JsonLines
+from agentclinic.models.base import Leave
 from agentclinic.models.select import Models, current
-from agentclinic.record import Record
 from agentclinic.runs import folder as folders
-from agentclinic.runs.journal import read_records
+from agentclinic.runs.journal import drop_records, read_records
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
-from agentclinic.scoring.outcome import Summary, Tally
+from agentclinic.scoring.outcome import MISSING, Summary, Tally
 from agentclinic.version import __version__
+
+GRACE = 30.0
+"""Seconds that encounters under way have to finish after Ctrl-C: a turn of a slow model takes about ten."""
+FATAL = frozenset({"auth", "quota"})
+"""Errors that every further request would meet, too: the run stops, and the unit counts as not played."""
 
 
 class Observer(Protocol):
@@ -33,6 +40,10 @@ class Observer(Protocol):
         """A unit is over and on disk."""
         ...
 
+    def say(self, message: str) -> None:
+        """Something the user should know now."""
+        ...
+
     def stop(self) -> None:
         """The run is over."""
         ...
@@ -40,19 +51,32 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that ended."""
+    """A run that ended, complete or not."""
 
     folder: Path
     summary: Summary
     seconds: float
+    missing: int
+    """Units that were not played."""
+    reason: str | None = None
+    """Why units are missing."""
+    interrupted: bool = False
 
 
 async def execute(plan: Plan, observer: Observer) -> Finished:
     """Make the run's folder and play every unit of the plan."""
-    output = Path(plan.settings.run.output_dir)
-    folder = folders.create(output, plan.dataset, datetime.now())
-    folders.write_json(folder / folders.CONFIG, used_config(plan))
-    return await play_missing(plan, folder, observer)
+    async with Models(plan.settings) as models:
+        models.prepare()
+        folder = folders.create(Path(plan.settings.run.output_dir), plan.dataset, datetime.now())
+        folders.write_json(folder / folders.CONFIG, used_config(plan))
+        return await play_missing(plan, folder, models, observer)
+
+
+async def resume(plan: Plan, folder: Path, observer: Observer, *, retry_failed: bool = False) -> Finished:
+    """Play what is missing in a run's folder; with `retry_failed` also what failed without a verdict."""
+    async with Models(plan.settings) as models:
+        models.prepare()
+        return await play_missing(plan, folder, models, observer, retry_failed=retry_failed)
 
 
 def used_config(plan: Plan) -> dict[str, Any]:
@@ -63,69 +87,112 @@ def used_config(plan: Plan) -> dict[str, Any]:
             "version": __version__,
             "dataset": plan.dataset,
             "units": len(plan.units),
-            "prompts": {name: str(plan.prompts[name].path.name) for name in plan.prompts.files},
             "digest": dict(plan.digest),
         },
     }
 
 
-async def play_missing(plan: Plan, folder: Path, observer: Observer) -> Finished:
+async def play_missing(
+    plan: Plan, folder: Path, models: Models, observer: Observer, *, retry_failed: bool = False
+) -> Finished:
     """Play the units that have no record in the folder yet, then write the summary."""
     began = time.perf_counter()
-    with folders.Lock(folder), JsonLines(folder / folders.RECORDS) as journal:
-        tally = Tally()
-        done = set()
-        for record in read_records(journal.path):
+    records = folder / folders.RECORDS
+    with folders.Lock(folder), JsonLines(records) as journal:
+        if journal.repaired:
+            observer.say(f"{records}: the last line was torn and was cut off; its scenario is played again")
+        if retry_failed:
+            drop_records(records, lambda record: record.status in MISSING)
+            journal.reopen()
+        tally, done = Tally(), set()
+        for record in read_records(records):
             tally.add(record)
             done.add(record.unit)
         observer.start(len(plan.units), tally)
-
-        def keep(record: Record) -> None:
-            journal.append(record.model_dump(mode="json"))
-            tally.add(record)
-            observer.finished(tally)
-
-        async with Models(plan.settings) as models:
-            current.set(models)
-            missing = (unit for unit in plan.units if unit.key not in done)
-            try:
-                await _in_parallel(
-                    missing,
-                    lambda unit: play(plan, unit, models),
-                    keep,
-                    workers=plan.settings.run.workers,
-                )
-            finally:
-                observer.stop()
+        current.set(models)
+        pool = Pool(plan, models, journal, tally, observer)
+        try:
+            await pool.work_off(unit for unit in plan.units if unit.key not in done)
+        finally:
+            observer.stop()
         seconds = round(time.perf_counter() - began, 3)
         summary = tally.summary()
         folders.write_json(
             folder / folders.SUMMARY, {**summary.model_dump(mode="json"), "timing": {"seconds": seconds}}
         )
-    return Finished(folder, summary, seconds)
+    missing = len(plan.units) - tally.presented
+    return Finished(folder, summary, seconds, missing, pool.reason, pool.interrupted)
 
 
-async def _in_parallel(
-    units: Iterable[Unit],
-    work: Callable[[Unit], Awaitable[Record]],
-    keep: Callable[[Record], None],
-    *,
-    workers: int,
-) -> None:
-    """Let `workers` tasks take units from one queue until it is empty."""
-    queue = iter(units)
+class Pool:
+    """Tasks that take units from one queue until it is empty or somebody says stop."""
 
-    async def worker() -> None:
-        for unit in queue:
-            keep(await work(unit))
-            await anyio.lowlevel.checkpoint()
+    def __init__(self, plan: Plan, models: Models, journal: JsonLines, tally: Tally, observer: Observer) -> None:
+        self.reason: str | None = None
+        """Why no further unit is taken; None while all is well."""
+        self.interrupted = False
+        self._plan = plan
+        self._models = models
+        self._journal = journal
+        self._tally = tally
+        self._observer = observer
 
-    try:
-        async with anyio.create_task_group() as group:
-            for _ in range(workers):
-                group.start_soon(worker)
-    except BaseExceptionGroup as several:
-        raise _first(several) from None
+    async def work_off(self, units: Iterable[Unit]) -> None:
+        """Play the units, `workers` at a time."""
+        queue = iter(units)
+
+        async def worker() -> None:
+            for unit in queue:
+                await self._play(unit)
+                await anyio.lowlevel.checkpoint()
+                if self.reason is not None:
+                    return
+
+        try:
+            async with anyio.create_task_group() as watch:
+                watch.start_soon(self._listen, watch.cancel_scope)
+                async with anyio.create_task_group() as group:
+                    for _ in range(self._plan.settings.run.workers):
+                        group.start_soon(worker)
+                watch.cancel_scope.cancel()
+        except BaseExceptionGroup as several:
+            raise _first(several) from None
+
+    async def _play(self, unit: Unit) -> None:
+        try:
+            record = await play(self._plan, unit, self._models)
+        except Leave:
+            self.reason, self.interrupted = "you left", True
+            return
+        if record.fault and record.fault.error in FATAL:
+            self._stop(f"{record.fault.role}: {record.fault.message}")
+            return
+        self._journal.append(record.model_dump(mode="json"))
+        self._tally.add(record)
+        self._observer.finished(self._tally)
+        limit = self._plan.settings.llm.runtime.token_limit
+        if limit is not None and self._tally.tokens >= limit:
+            self._stop(f"the token limit of {limit:,} is reached ({self._tally.tokens:,} used)")
+
+    def _stop(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+
+    async def _listen(self, scope: anyio.CancelScope) -> None:
+        """First Ctrl-C: take no new unit and let those under way finish; second one, or too long: stop now."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if self.interrupted or self._plan.people:
+                    self.reason = self.reason or "interrupted"
+                    self.interrupted = True
+                    scope.cancel()
+                    return
+                self.interrupted = True
+                self._stop("interrupted")
+                self._observer.say(
+                    f"stopping: encounters under way have {GRACE:g} s to finish; press Ctrl-C again to stop now"
+                )
+                scope.deadline = anyio.current_time() + GRACE
 
 
 def _first(error: BaseException) -> BaseException:

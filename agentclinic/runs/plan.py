@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentclinic.agents.own import DoctorFile
 from agentclinic.agents.prompts import Prompts, load_prompts
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.config import ROLES, Settings
+from agentclinic.config import Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
 _NOT_RESULTS = frozenset(
-    {"workers", "output_dir", "prompts_dir", "dataset", "scenarios", "offset", "sample", "num_scenarios"}
+    {"workers", "record", "output_dir", "prompts_dir", "dataset", "scenarios", "offset", "sample", "num_scenarios"}
 )
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
@@ -49,13 +51,22 @@ class Plan:
     units: tuple[Unit, ...]
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused where one of them changed."""
+    own_doctor: DoctorFile | None = None
+
+    @property
+    def people(self) -> bool:
+        """Whether somebody at the terminal plays along."""
+        run = self.settings.run
+        return "human" in (run.doctor_llm, run.patient_llm)
 
 
 def make_plan(settings: Settings) -> Plan:
     """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written."""
+    settings = _with_people(_with_prompts(settings))
     run = settings.run
     _refuse_impossible(settings)
-    prompts = load_prompts(_prompts_folder(settings))
+    own_doctor = None if run.doctor == "plain" else DoctorFile(run.doctor)
+    prompts = load_prompts(Path(run.prompts_dir) if run.prompts_dir else None)
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)
     every = load_cases(run.dataset, settings.datasets)
@@ -70,14 +81,27 @@ def make_plan(settings: Settings) -> Plan:
     units = tuple(
         Unit(case, repeat, _unit_seed(run.seed, case, repeat)) for repeat in range(run.repeats) for case in chosen
     )
-    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, _digest(settings, prompts, chosen))
+    digest = _digest(settings, prompts, chosen, own_doctor)
+    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor)
 
 
-def _prompts_folder(settings: Settings) -> Path | None:
-    if settings.run.prompts_dir is not None:
-        return Path(settings.run.prompts_dir)
-    own = Path("prompts")
-    return own if own.is_dir() else None
+def _with_people(settings: Settings) -> Settings:
+    """Human modes: the person takes the role, and scenarios are played one at a time."""
+    run = settings.run
+    role = {"human_doctor": "doctor", "human_patient": "patient"}.get(run.inf_type)
+    changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role else {}
+    people = role is not None or "human" in (run.doctor_llm, run.patient_llm)
+    if people and run.workers > 1:
+        warnings.warn(f"a person plays one scenario at a time; workers {run.workers} is ignored", stacklevel=2)
+        changes["workers"] = 1
+    return settings.model_copy(update={"run": run.model_copy(update=changes)}) if changes else settings
+
+
+def _with_prompts(settings: Settings) -> Settings:
+    """Settle which folder's prompts win, by its full path: a resumed run must find the same."""
+    given = settings.run.prompts_dir or ("prompts" if Path("prompts").is_dir() else None)
+    folder = str(Path(given).absolute()) if given else None
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"prompts_dir": folder})})
 
 
 def _unit_seed(seed: int, case: Case, repeat: int) -> int:
@@ -104,7 +128,7 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 
 
-def _digest(settings: Settings, prompts: Prompts, cases: list[Case]) -> dict[str, Any]:
+def _digest(settings: Settings, prompts: Prompts, cases: list[Case], own_doctor: DoctorFile | None) -> dict[str, Any]:
     run = settings.run.model_dump(mode="json")
     runtime = settings.llm.runtime.model_dump(mode="json")
     return {
@@ -113,6 +137,8 @@ def _digest(settings: Settings, prompts: Prompts, cases: list[Case]) -> dict[str
         "llm.responses": settings.llm.responses,
         **{f"llm.runtime.{key}": runtime[key] for key in _RUNTIME_RESULTS},
         **{f"prompts.{name}": digest for name, digest in prompts.digests.items()},
-        "endpoints": {role: getattr(settings.run, f"{role}_endpoint") for role in ROLES},
+        "openai.base_url": without_credentials(settings.openai.base_url),
+        "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
+        **({"doctor_file": own_doctor.digest} if own_doctor else {}),
         "cases": hashlib.sha256("\n".join(f"{c.scenario_id}:{c.id}" for c in cases).encode()).hexdigest()[:16],
     }

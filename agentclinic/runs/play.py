@@ -7,10 +7,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from agentclinic.agents.doctor import PlainDoctor
+from agentclinic.agents.doctor import Doctor, PlainDoctor
+from agentclinic.agents.own import DoctorFileError
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
 from agentclinic.models.base import ModelError, Usage
+from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models
 from agentclinic.record import Record
 from agentclinic.runs.plan import Plan, Unit
@@ -23,34 +25,60 @@ async def play(plan: Plan, unit: Unit, models: Models) -> Record:
     """Play one unit and return its record; every failure of a model is in it."""
     started = datetime.now(UTC)
     clock = time.perf_counter()
+    enter_unit(f"{unit.case.id}:{unit.repeat}")
     run, prompts, case = plan.settings.run, plan.prompts, unit.case
     patient = Patient(
         case,
-        await models.for_role("patient"),
+        models.for_role("patient"),
         prompts["patient"],
         bias=run.patient_bias,
         silent_symptom=run.silent_symptom,
     )
     measurement = Measurement(
-        case, await models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
-    )
-    doctor = PlainDoctor(
-        case.door,
-        await models.for_role("doctor"),
-        prompts["doctor"],
-        limit=run.total_inferences,
-        bias=run.doctor_bias,
-        images=run.doctor_image_request,
+        case, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
     clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
-    transcript = await encounter(clinic, doctor, run.total_inferences)
-    judgement = await judged(transcript, unit, Moderator(await models.for_role("moderator"), prompts["moderator"]))
+    doctor: Doctor | None = None
+    try:
+        doctor = _doctor(plan, unit, models)
+        transcript = await encounter(
+            clinic,
+            doctor,
+            run.total_inferences,
+            seconds=plan.settings.llm.runtime.encounter_timeout,
+            own_time=plan.own_doctor is not None,
+        )
+    except DoctorFileError as error:  # a user's doctor that could not even be made
+        transcript = Transcript(status=Status.DOCTOR_FAILED, fault=Fault("doctor", error.kind, str(error)))
+    judgement = await judged(transcript, unit, Moderator(models.for_role("moderator"), prompts["moderator"]))
     record = make_record(plan, unit, transcript, judgement)
-    record.doctor_hist = doctor.history
+    record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
+    record.doctor_hist = doctor.history if doctor else ""
     record.patient_hist = patient.history.text
     record.measurement_hist = measurement.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
     return record
+
+
+def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
+    run, case = plan.settings.run, unit.case
+    if plan.own_doctor:
+        return plan.own_doctor.make(
+            case,
+            backend=run.doctor_llm,
+            limit=run.total_inferences,
+            bias=run.doctor_bias,
+            images=run.doctor_image_request,
+            workers=run.workers,
+        )
+    return PlainDoctor(
+        case.door,
+        models.for_role("doctor"),
+        plan.prompts["doctor"],
+        limit=run.total_inferences,
+        bias=run.doctor_bias,
+        images=run.doctor_image_request,
+    )
 
 
 async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Judgement | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -18,6 +19,10 @@ class Quiet:
 
     def finished(self, tally: Tally) -> None:
         """Nothing to show."""
+
+    def say(self, message: str) -> None:
+        """Even when quiet: it is said only when it matters."""
+        sys.stderr.write(message + "\n")
 
     def stop(self) -> None:
         """Nothing to show."""
@@ -74,6 +79,10 @@ class Bar(Quiet):
         line = status_line(tally, self._total, self._now() - self._begin, self._before)
         self._progress.update(self._task, completed=tally.presented, description=line)
 
+    def say(self, message: str) -> None:
+        """Above the bar."""
+        self._progress.console.print(message, highlight=False)
+
     def stop(self) -> None:
         """Take the bar away."""
         self._progress.stop()
@@ -88,6 +97,9 @@ def status_line(tally: Tally, total: int, elapsed: float, before: int = 0) -> st
         parts.append(f"accuracy {share.value:.0%}")
     if tally.missing:
         parts.append(f"{tally.missing} failed")
+    if tally.tokens:
+        parts.append(f"{tally.tokens:,} tokens")
+        parts.append("cost unknown" if tally.spent is None else f"${tally.spent:.2f}")
     if elapsed > 0 and done:
         rate = done / elapsed
         parts.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")

@@ -59,6 +59,8 @@ class Summary(BaseModel):
     mean_turns: float | None = None
     usage: dict[str, dict[str, int | None]] = {}
     """Tokens by role; null where an endpoint told nothing."""
+    cost_usd: dict[str, float | None] = {}
+    """Money by role; null where a price is not known."""
 
 
 class Tally:
@@ -71,7 +73,10 @@ class Tally:
         self.outcomes: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.turns = 0
+        self.tokens = 0
+        """Tokens in and out that are known of; unknown ones count nothing here."""
         self.usage: dict[str, dict[str, int | None]] = {}
+        self.cost: dict[str, float | None] = {}
 
     def add(self, record: Record) -> None:
         """Count one record."""
@@ -89,6 +94,17 @@ class Tally:
             self.lenient += 1
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
+            self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
+
+        for role, money in (record.cost_usd or {}).items():
+            before = self.cost.get(role, 0.0)
+            self.cost[role] = None if before is None or money is None else before + money
+
+    @property
+    def spent(self) -> float | None:
+        """Money spent so far; None when a part of it is not known."""
+        known = [money for money in self.cost.values() if money is not None]
+        return sum(known) if len(known) == len(self.cost) else None
 
     @property
     def missing(self) -> int:
@@ -116,6 +132,7 @@ class Tally:
             if_missing_right=(self.correct + self.missing) / presented if presented else None,
             mean_turns=self.turns / presented if presented else None,
             usage=dict(sorted(self.usage.items())),
+            cost_usd=dict(sorted(self.cost.items())),
         )
 
 
