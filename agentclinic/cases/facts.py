@@ -31,7 +31,12 @@ _DENIAL = re.compile(
     r"(?P<list>.+?)[.;]?$",
     re.IGNORECASE,
 )
-_LIST = re.compile(r",\s*(?:or|and|nor)\s+|,\s*|\s+(?:or|nor)\s+|;\s*")
+_LIST = re.compile(r",\s*(?:or|and|nor)\s+|,\s*|\s+(?:or|nor)\s+")
+_LAST_AND = re.compile(r"\s+and\s+(?=[^,]*$)")
+# "Denies cough and fever; reports a rash" says two things.
+_CLAUSES = re.compile(
+    r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
+)
 # Longer parts are clauses rather than items of a list, and cutting there would lose their meaning.
 _LONGEST_ITEM = 5
 
@@ -74,11 +79,11 @@ def _walk(value: JSON, path: str, heads: tuple[str, ...], section: Section | Non
 def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, *, split: bool) -> Iterator[Fact]:
     if fold(text).strip(" .") in _SILENCE:
         return
-    parts = sentences(text) if split else [text.strip()]
+    parts = [part for s in sentences(text) for part in _CLAUSES.split(s)] if split else [text.strip()]
     for index, sentence in enumerate(parts):
         place = f"{path}#{index}" if len(parts) > 1 else path
         denial = _DENIAL.match(sentence) if split else None
-        items = _LIST.split(denial["list"]) if denial else []
+        items = _items(denial["list"]) if denial else []
         if denial and _is_list(items):
             verb = "No" if denial["verb"].lower().startswith("no") else "Denies"
             for number, item in enumerate(items):
@@ -86,6 +91,12 @@ def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, 
                 yield Fact(at, section, heads, f"{verb} {item.strip().rstrip('.')}", denied=True)
         else:
             yield Fact(place, section, heads, sentence, denied=denial is not None)
+
+
+def _items(text: str) -> list[str]:
+    items = _LIST.split(text)
+    # Only after a comma is the last "and" surely one of a list: "nausea and vomiting" belongs together.
+    return [*items[:-1], *_LAST_AND.split(items[-1])] if len(items) > 1 else items
 
 
 def _is_list(items: list[str]) -> bool:

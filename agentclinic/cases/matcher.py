@@ -54,7 +54,8 @@ _TIME_WORDS = re.compile(
 )
 _EXAMINED = re.compile(
     r"\b(?:let me|i(?:'d| would) like to|can i|may i|i will|i'll) (?:examine|check|listen|look|palpate|feel|measure)"
-    r"|\bblood pressure (?:today|reading|now)|\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)"
+    r"|\bblood pressure (?:today|reading|now)"
+    r"|\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)"
     r"|\bresults? of\b|\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
     re.IGNORECASE,
 )
@@ -244,21 +245,29 @@ def _answer(test: Test, facts: Sequence[Fact], order: str) -> Ordered:
 
 
 def _charted(test: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    known = knowledge()
     if test.category == "vital":
         vitals = tuple(f for f in facts if f.section is Section.VITALS)
         names = {words(component) for component in test.components}
         return vitals if test.id == "vital_signs" else tuple(f for f in vitals if words(f.heads[-1]) in names)
     components = {words(component) for component in test.components}
-    found = []
-    for fact in facts:
-        if fact.section is Section.VITALS:
-            continue
-        headed = any(m.key == test.id for m in known.test_names.find(". ".join(fact.heads)))
-        named = bool(fact.heads) and words(fact.heads[-1]) in components
-        if headed or named:
-            found.append(fact)
-    return tuple(found)
+    return tuple(
+        fact
+        for fact in facts
+        if fact.section is not Section.VITALS
+        and (_headed(test, fact.heads) or (fact.heads and words(fact.heads[-1]) in components and _open(fact.heads)))
+    )
+
+
+def _headed(test: Test, heads: tuple[str, ...]) -> bool:
+    return any(mention.key == test.id for mention in knowledge().test_names.find(". ".join(heads)))
+
+
+def _open(heads: tuple[str, ...]) -> bool:
+    """Whether a value stands alone or under a heading that names no test of its own.
+
+    The white cells of a joint fluid are not those of a blood count.
+    """
+    return not knowledge().test_names.find(". ".join(heads[:-1]))
 
 
 def _by_words(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:

@@ -17,10 +17,13 @@ _ABBREVIATIONS = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|St|vs|no|Mr))(?<!\b(?:Mrs|e\.g|i\.
 _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
 
 
+@lru_cache(maxsize=65536)
 def fold(text: str) -> str:
     """Lower case, compatibility forms and accents folded, separators made spaces, blanks collapsed."""
-    plain = unicodedata.normalize("NFKD", text)
-    plain = "".join(char for char in plain if not unicodedata.combining(char))
+    plain = text
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", text)
+        plain = "".join(char for char in plain if not unicodedata.combining(char))
     return " ".join(plain.lower().translate(_SPLITTERS).split())
 
 

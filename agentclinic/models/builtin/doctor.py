@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.model import Door
 from agentclinic.differential import Differential, Hypothesis, Source
@@ -135,39 +137,44 @@ def _differential(posterior: Mapping[str, float], size: int = 5) -> Differential
 def _best_step(posterior: Mapping[str, float], evidence: Evidence, payload: DoctorPayload) -> str | None:
     """The question or test with the most expected information per cost; None when nothing is worth it."""
     asked = {fold(exchange.content) for exchange in payload.exchanges}
+    gains = expected_information(posterior)
     values: dict[str, float] = {}
     for finding in knowledge().findings.values():
-        if finding.id in evidence:
-            continue
-        step, cost = _step(finding)
-        if fold(step.removeprefix("REQUEST TEST: ")) in asked:
-            continue
-        # A test shows several findings at once: their gains add up.
-        values[step] = values.get(step, 0.0) + expected_information(posterior, finding) / cost
+        step, cost, request = _step(finding)
+        if finding.id not in evidence and request not in asked:
+            # A test shows several findings at once: their gains add up.
+            values[step] = values.get(step, 0.0) + gains[finding.id] / cost
     if not values:
         return None
     best = max(sorted(values), key=lambda step: values[step])
     return best if values[best] >= _WORTH_ASKING else None
 
 
-def _step(finding: Finding) -> tuple[str, float]:
+@lru_cache(maxsize=1024)
+def _step(finding: Finding) -> tuple[str, float, str]:
+    """How to find out, what that costs, and how it will stand in the dialogue."""
     if finding.order:
         test = knowledge().tests[finding.order]
-        return f"REQUEST TEST: {test.name}", _COST[test.cost_level] + 0.5 * test.invasiveness
-    return finding.ask or f"Do you have {finding.name}?", _QUESTION_COST
+        return f"REQUEST TEST: {test.name}", _COST[test.cost_level] + 0.5 * test.invasiveness, fold(test.name)
+    question = finding.ask or f"Do you have {finding.name}?"
+    return question, _QUESTION_COST, fold(question)
 
 
-def expected_information(posterior: Mapping[str, float], finding: Finding) -> float:
-    """Mutual information between disease and finding, in bits: how much asking is expected to tell."""
-    present = 0.0
-    inner = 0.0
-    for name, probability in posterior.items():
-        if probability < 1e-6:
-            continue
-        p = _probability(name, finding)
-        present += probability * p
-        inner += probability * _entropy(p)
-    return max(0.0, _entropy(present) - inner)
+def expected_information(posterior: Mapping[str, float]) -> dict[str, float]:
+    """Mutual information between disease and each finding, in bits: how much asking is expected to tell."""
+    likelihoods, entropies = _tables()
+    weights = np.array([posterior[name] for name in (*knowledge().diseases, OTHER)])
+    gains = np.maximum(0.0, _entropy(weights @ likelihoods) - weights @ entropies)
+    return dict(zip(knowledge().findings, gains.tolist(), strict=True))
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[np.ndarray, np.ndarray]:
+    """P(finding | hypothesis) and its entropy: hypotheses down, findings across."""
+    known = knowledge()
+    rows = [[_probability(name, finding) for finding in known.findings.values()] for name in (*known.diseases, OTHER)]
+    likelihoods = np.array(rows)
+    return likelihoods, _entropy(likelihoods)
 
 
 def _probability(hypothesis: str, finding: Finding) -> float:
@@ -177,5 +184,6 @@ def _probability(hypothesis: str, finding: Finding) -> float:
     return link.p if link else finding.leak
 
 
-def _entropy(p: float) -> float:
-    return 0.0 if p <= 0 or p >= 1 else -(p * math.log2(p) + (1 - p) * math.log2(1 - p))
+def _entropy(p: np.ndarray) -> np.ndarray:
+    safe = np.clip(p, 1e-12, 1 - 1e-12)
+    return np.asarray(-(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe)))

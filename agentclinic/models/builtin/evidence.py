@@ -18,6 +18,9 @@ Evidence = dict[str, bool]
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
 _BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
 _BARE_YES = re.compile(r"^\W*(?:yes|yeah|i do|i have|correct|that's right)\b", re.IGNORECASE)
+_NOTHING_FOUND = re.compile(
+    r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
+)
 _SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
 
 
@@ -26,11 +29,15 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     evidence: Evidence = {}
     _merge(evidence, _stated(door.objective))
     for exchange in exchanges:
-        if exchange.kind == "question":
-            _merge(evidence, _from_patient(exchange))
-        elif exchange.kind == "test":
-            _merge(evidence, _from_result(exchange))
+        _merge(evidence, _told_by(exchange))
     return evidence
+
+
+@lru_cache(maxsize=4096)  # every turn reads the whole dialogue anew
+def _told_by(exchange: Exchange) -> Evidence:
+    if exchange.kind == "question":
+        return _from_patient(exchange)
+    return _from_result(exchange) if exchange.kind == "test" else {}
 
 
 def _merge(evidence: Evidence, new: Evidence) -> None:
@@ -56,11 +63,14 @@ def asked_findings(text: str) -> set[str]:
 
 def _defaulted(exchange: Exchange) -> set[str]:
     """Findings the reply only speaks of by default: they are no evidence at all (likelihood ratio 1)."""
-    names = {d.topic for d in exchange.disclosures if d.provenance in _DEFAULTS}
-    by_name = {fold(finding.name): finding.id for finding in knowledge().findings.values()}
-    return {by_name[fold(name)] for name in names if fold(name) in by_name} | {
-        finding for name in names for finding in asked_findings(name)
-    }
+    names = {fold(d.topic) for d in exchange.disclosures if d.provenance in _DEFAULTS}
+    named = {_by_name()[name] for name in names if name in _by_name()}
+    return named | {finding for name in names for finding in asked_findings(name)}
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, str]:
+    return {fold(finding.name): finding.id for finding in knowledge().findings.values()}
 
 
 def _from_patient(exchange: Exchange) -> Evidence:
@@ -88,13 +98,14 @@ def _from_result(exchange: Exchange) -> Evidence:
         return {}
     found = _stated(exchange.reply)
     found.update(_measured(exchange.reply))
-    # A report of a test mentions what it shows; what it could show and does not mention is not there.
-    # Numbers are different: a value that was not reported is unknown.
-    known = knowledge()
-    ordered = {mention.key for mention in known.test_names.find(exchange.content)}
-    for finding in known.findings.values():
-        if finding.order in ordered and finding.measure is None:
-            found.setdefault(finding.id, False)
+    # A report that finds nothing says so of all it could have shown. One that finds something may word the
+    # rest in ways we do not read: what it does not mention stays unknown.
+    if _NOTHING_FOUND.search(exchange.reply) and not any(found.values()):
+        known = knowledge()
+        ordered = {mention.key for mention in known.test_names.find(exchange.content)}
+        for finding in known.findings.values():
+            if finding.order in ordered and finding.measure is None:
+                found.setdefault(finding.id, False)
     return found
 
 

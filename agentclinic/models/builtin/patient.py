@@ -55,9 +55,7 @@ def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
         case Asked.UNCLEAR:
             return "I am not sure what you mean. Could you ask in another way?", Provenance.UNAVAILABLE
         case Asked.SYMPTOM if payload.silent_symptom == "deny" and topic.name != "timing":
-            if payload.caregiver:
-                return f"No, I have not noticed {topic.name}.", Provenance.DEFAULT_NEGATIVE
-            return f"No, I have not noticed any {topic.name}.", Provenance.DEFAULT_NEGATIVE
+            return "No, I have not noticed that.", Provenance.DEFAULT_NEGATIVE
     return (
         f"I don't know about my {topic.name}." if topic.kind is Asked.FAMILY else "I am not sure.",
         Provenance.UNAVAILABLE,
@@ -101,12 +99,13 @@ def _own_voice(text: str) -> str:
     text = re.sub(r"\b(?:[Tt]he patient|Patient)['’]s\b", "my", text)
     text = _SUBJECT.sub(lambda m: f"I{m[1]}{_first_person(m[2])}", text)
     text = re.sub(r"\b(?:[Tt]he patient|Patient)\b", "I", text)
+    text = re.sub(r"\b(?:her|him)\b(?=\s+(?:with|to|for|in|on|at|when|while|and|or|that|from|up|down)\b)", "me", text)
     text = re.sub(r"\b(?:her|his|Her|His)\b(?=\s+\w)", "my", text)
     text = re.sub(r"\b(?:himself|herself)\b", "myself", text)
     text = re.sub(r"\b(?:her|him)\b", "me", text)
     text = re.sub(r"(?<=[a-z,;] )(?:she|he)\b(\s+)(\w+)", lambda m: f"I{m[1]}{_first_person(m[2])}", text)
     text = re.sub(
-        r"^(Denies|Reports|Notes|Complains of|Mentions|States|Has|Is|Works|Lives|Smokes|Drinks|Takes)\b",
+        r"^(Denies|Reports|Notes|Complains of|Mentions|reports|denies|States|Has|Is|Works|Lives|Smokes|Drinks|Takes)\b",
         _led_by_verb,
         text,
     )
@@ -121,10 +120,10 @@ def _own_voice(text: str) -> str:
 
 
 def _led_by_verb(match: re.Match[str]) -> str:
-    verb = match[1]
+    verb = match[1].capitalize()
     if verb == "Denies":
         return "I have not had"
-    if verb in ("Reports", "Complains of"):
+    if verb in ("Reports", "Complains of", "Notes"):
         return "I have"
     return f"I {_first_person(verb.lower())}"
 
