@@ -68,11 +68,87 @@ def run(
     run_and_show(settings, quiet=quiet, as_json=json)
 
 
+RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
+
+
+@app.command()
+@with_fields_of(RunSettings, only=frozenset({"workers", "record"}))
+def resume(
+    folder: RunArgument,
+    *,
+    llm_config: LLMConfigOption = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also play again what failed without a verdict.")
+    ] = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Play what is missing in a run.
+
+    The settings are the run's own; only the key is taken from the environment or llm.config.json. Refused,
+    naming the keys, when something that decides results has changed since.
+    """
+    from agentclinic.cli.running import resume_and_show
+
+    llm = load_settings(None, default_file(llm_config, "llm.config.json"))
+    resume_and_show(folder, overrides, llm, retry_failed=retry_failed, quiet=quiet, as_json=json)
+
+
+@app.command()
+@with_fields_of(RunSettings, only=frozenset({"moderator_llm", "moderator_endpoint", "workers", "prompts_dir"}))
+def regrade(
+    folder: RunArgument,
+    *,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the file under RUN/judgements/. [default: the moderator's]")
+    ] = None,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Judge a run again with another moderator.
+
+    Nothing is simulated: the recorded diagnoses are judged.
+    Writes RUN/judgements/NAME.jsonl and leaves scenarios.jsonl as it is. Also for runs in the seed's format.
+    """
+    from agentclinic.cli.running import regrade_and_show
+
+    settings = load_settings(
+        default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json"), overrides
+    )
+    regrade_and_show(folder, settings, name, as_json=json)
+
+
+@app.command()
+def probe(
+    model: Annotated[str, typer.Argument(help="A model's name at the endpoint.")],
+    *,
+    endpoint: Annotated[str | None, typer.Option(help="Name in `endpoints`; the default one when not given.")] = None,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Try out what an endpoint can do.
+
+    Says in plain words whether it answers, by which API, with tools, structured output and images.
+    Sends four to six short requests. Exit code 1 when it does not even answer with text.
+    """
+    from agentclinic.cli.probing import probe_and_show
+
+    settings = load_settings(
+        default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json")
+    )
+    if not probe_and_show(settings, model, endpoint, as_json=json):
+        raise typer.Exit(1)
+
+
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder to make; files already there are kept.")],
 ) -> None:
-    """Write a folder with editable settings and prompts and the seed's entry points."""
+    """Make a folder with settings, prompts, entry points."""
     from agentclinic.cli.init import write_folder
 
     write_folder(folder)

@@ -75,40 +75,24 @@ def check_datasets(files: Sequence[str], paths: Mapping[str, str], *, show_leaks
 
 
 def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("file", overflow="fold")
-    for column in ("rows", "unreadable", "copies", *(kind.value for kind in Leak)):
-        table.add_column(column, justify="right")
     for report in reports:
         kinds = _cases_by_leak(report)
-        table.add_row(
-            str(report.path),
-            str(report.rows),
-            str(len(report.errors)),
-            str(len(report.duplicates)),
-            *(str(kinds[kind]) for kind in Leak),
-        )
-    console = Console(soft_wrap=False)
-    console.print(table)
-    for report in reports:
+        print(f"{report.path}: {report.rows} rows, {len(report.errors)} unreadable, {len(report.duplicates)} copies")
+        print("  cases that name their own diagnosis: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Leak))
         for error in report.errors:
-            print(f"error: {error}")
+            print(f"  error: {error}")
         for first, copy in report.duplicates:
-            print(f"{report.path}: row {copy} is a copy of row {first}")
+            print(f"  row {copy} is a copy of row {first}")
+        for leak in report.leaks if show_leaks else ():
+            print(f"  row {leak.scenario_id}: {leak.kind} at {leak.path}: {leak.phrase!r}")
+    sizes = {report.path: len(report.cases) for report in reports}
     for overlap in shared:
-        inside = next((r.path for r in reports if r.path == overlap.first), overlap.first)
-        total = next(len(r.cases) for r in reports if r.path == inside)
-        other = next(len(r.cases) for r in reports if r.path == overlap.second)
         print(
-            f"{len(overlap.pairs)} cases stand in both {overlap.first} ({total} cases) "
-            f"and {overlap.second} ({other} cases)"
+            f"{len(overlap.pairs)} cases stand in both {overlap.first} (of {sizes[overlap.first]}) "
+            f"and {overlap.second} (of {sizes[overlap.second]})"
         )
-    if show_leaks:
-        for report in reports:
-            for leak in report.leaks:
-                print(f"{report.path} row {leak.scenario_id}: {leak.kind} at {leak.path}: {leak.phrase!r}")
-    elif any(report.leaks for report in reports):
-        print("Leak columns count cases that name their own diagnosis there; --leaks lists them.")
+    if not show_leaks and any(report.leaks for report in reports):
+        print("--leaks lists each place.")
 
 
 def _cases_by_leak(report: FileReport) -> Counter[Leak]:

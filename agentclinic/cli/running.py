@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import anyio
 from rich import box
@@ -11,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from agentclinic.config import ROLES, Settings
-from agentclinic.runs.engine import Finished, execute
+from agentclinic.runs.engine import Finished, execute, resume
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import observer_for
+from agentclinic.runs.reopen import plan_again, regrade
 from agentclinic.scoring.outcome import Proportion, Summary
 
 _OUTCOMES = {
@@ -29,11 +34,49 @@ _OUTCOMES = {
 def run_and_show(settings: Settings, *, quiet: bool, as_json: bool) -> None:
     """Run, then print the result."""
     plan = make_plan(settings)
-    finished = anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr))
+    _show(plan, anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr)), as_json=as_json)
+
+
+def resume_and_show(
+    folder: Path, overrides: Mapping[str, Any], llm: Settings, *, retry_failed: bool, quiet: bool, as_json: bool
+) -> None:
+    """Play what is missing in a run, then print the result of the whole."""
+    plan = plan_again(folder, overrides, llm)
+    again = partial(resume, plan, folder, observer_for(quiet=quiet, stream=sys.stderr), retry_failed=retry_failed)
+    _show(plan, anyio.run(again), as_json=as_json)
+
+
+def _show(plan: Plan, finished: Finished, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"run": str(finished.folder), **finished.summary.model_dump(mode="json")}, indent=2))
+        result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
+        print(json.dumps({**result, **finished.summary.model_dump(mode="json")}, indent=2))
     else:
         show_result(plan, finished, Console())
+    if finished.missing:
+        why = f" ({finished.reason})" if finished.reason else ""
+        sys.stderr.write(
+            f"{finished.missing} of {len(plan.units)} scenarios were not played{why}; go on with:\n"
+            f"  agentclinic resume {finished.folder}\n"
+        )
+        raise SystemExit(130 if finished.interrupted else 3)
+
+
+def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_json: bool) -> None:
+    """Judge a run again and say what changed."""
+    regraded = anyio.run(regrade, folder, settings, name)
+    if as_json:
+        changed = [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed]
+        result = {"path": str(regraded.path), "judged": regraded.judged, "failed": regraded.failed, "changed": changed}
+        print(json.dumps(result, indent=2))
+    else:
+        print(f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed")
+        for scenario, was, now in regraded.changed:
+            before = {True: "right", False: "wrong", None: "not judged"}[was]
+            print(f"  scenario {scenario}: was {before}, is {'right' if now else 'wrong'}")
+        print(f"written to {regraded.path}")
+    if regraded.failed:
+        sys.stderr.write("run the same command again to judge what failed\n")
+        raise SystemExit(3)
 
 
 def show_result(plan: Plan, finished: Finished, console: Console) -> None:
@@ -60,6 +103,9 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     tokens = _tokens(summary)
     if tokens:
         table.add_row("tokens", tokens)
+    money = _money(summary)
+    if tokens and money:
+        table.add_row("cost", money)
     table.add_row("time", f"{finished.seconds:.1f} s")
     table.add_row("written to", str(finished.folder))
     console.print(table)
@@ -88,4 +134,11 @@ def _tokens(summary: Summary) -> str:
         shown.append(
             f"{role} unknown" if sent is None or received is None else f"{role} {sent:,} in / {received:,} out"
         )
+    return ", ".join(shown)
+
+
+def _money(summary: Summary) -> str:
+    shown = [
+        f"{role} {'unknown' if usd is None else f'${usd:.4f}'}" for role, usd in summary.cost_usd.items() if usd != 0
+    ]
     return ", ".join(shown)

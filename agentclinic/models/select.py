@@ -18,7 +18,7 @@ from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model
 from agentclinic.models.builtin import Builtin
-from agentclinic.models.endpoint import OPENAI_URL, Clients, is_loopback
+from agentclinic.models.endpoint import OPENAI_URL, Clients
 from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Recorder, Replay
 
@@ -77,8 +77,7 @@ class Models:
             return 0.0
         if name.startswith(REPLAY):
             return None
-        base_url = self._address(endpoint)[0] or OPENAI_URL
-        return None if is_loopback(base_url) else cost_usd(name, base_url, usage)
+        return cost_usd(name, self._address(endpoint)[0] or OPENAI_URL, usage)
 
     def _choose(self, name: str, endpoint: str | None) -> Model:
         if name in ("builtin", "human") or name.startswith(REPLAY):
@@ -90,7 +89,7 @@ class Models:
                 return Human()
             return Builtin() if name == "builtin" else Replay(Path(name.removeprefix(REPLAY)))
         base_url, key = self._address(endpoint)
-        if key is None and not is_loopback(base_url or OPENAI_URL) and base_url is None:
+        if key is None and base_url is None:
             raise ConfigError(
                 f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
                 "or set openai.base_url in llm.config.json to a server of your own; "
