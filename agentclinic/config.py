@@ -76,15 +76,15 @@ class RunSettings(_Section):
     silent_symptom: Literal["deny", "unknown"] = "deny"
     """What the patient says of a symptom on which the chart is silent."""
     elicit_confidence: bool = False
-    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is."""
+    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is. Not in this version."""
     doctor_test_policy_enabled: bool = False
-    """Plan with the test policy engine."""
+    """Plan with the test policy engine. Not in this version."""
     doctor_test_policy: str = "test_policy"
     """Prompt file (without .json) that configures the test policy engine."""
     planner_baseline: Literal["door", "full"] = "door"
-    """What the planner knows at the start: what a doctor knows at the door, or the whole patient script."""
+    """What the planner knows at the start: what a doctor knows at the door, or the whole patient script. Not in this version."""
     synthesis_llm: str | None = None
-    """Model that turns collected facts into the diagnosis; the doctor's own when not given."""
+    """Model that turns collected facts into the diagnosis; the doctor's own when not given. Not in this version."""
     resource_level: str | None = None
     """Free text copied into every record, for runs that compare settings of care."""
     measurement_cost_llm: str | None = None

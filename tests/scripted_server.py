@@ -4,7 +4,9 @@
 
 - `POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`
 - `POST /control` changes the script (keys of `Script`; unknown ones are refused), `POST /reset` forgets all
-- `GET /log` lists every request received, with headers, in the order of arrival
+- `GET /log` lists every request received, with headers, in the order of arrival; beside it counts and CPU seconds
+
+An answer that had to wait says in `X-Scripted-Latency` how many seconds the script drew for it.
 
 What it answers depends on the header `X-AgentClinic-Purpose` and on the request; rules come first. A rule is
 `{"match": {...}, ...}` with one of `fault` (a name in `FAULTS`, or an HTTP status), `reply` (a text),
@@ -219,7 +221,9 @@ class Server:
         return web.json_response({})
 
     async def show_log(self, request: web.Request) -> web.Response:
-        return web.json_response({"received": self.received, "peak": self.peak, "requests": self.log})
+        return web.json_response(
+            {"received": self.received, "peak": self.peak, "cpu": time.process_time(), "requests": self.log}
+        )
 
     async def elsewhere(self, request: web.Request) -> web.Response:
         self.note(request, "elsewhere", {})
@@ -276,7 +280,8 @@ class Server:
         latency = self.script.latency
         if latency:
             spread = 2 * call.draw(self.script.seed, "latency") - 1
-            await asyncio.sleep(latency * (1 + self.script.jitter * spread))
+            latency *= 1 + self.script.jitter * spread
+            await asyncio.sleep(latency)
         if full:
             return _error(429, "Too many requests at once", "requests", "rate_limit_exceeded")
         fault = rule.get("fault")
@@ -287,7 +292,10 @@ class Server:
         if "raw" in rule:
             return web.json_response(rule["raw"], status=rule.get("status", 200))
         said = self.say(call, rule, str(fault or ""))
-        return web.json_response(_responses_body(call, said) if api == "responses" else _chat_body(call, said))
+        return web.json_response(
+            _responses_body(call, said) if api == "responses" else _chat_body(call, said),
+            headers={"X-Scripted-Latency": repr(latency)} if latency else None,
+        )
 
     def rule_for(self, call: Call) -> Json | None:
         """The first rule that fits; every rule whose conditions hold counts the request."""
@@ -660,7 +668,7 @@ class ScriptedServer:
         return [entry["body"] for entry in self.log()]
 
     def counts(self) -> Json:
-        """`received`, `peak` (most at the same time) and `requests`."""
+        """`received`, `peak` (most at the same time), `cpu` (seconds the process used) and `requests`."""
         with _direct.open(f"{self.origin}/log", timeout=30) as answer:
             counts: Json = json.load(answer)
         return counts

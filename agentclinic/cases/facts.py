@@ -31,8 +31,19 @@ _DENIAL = re.compile(
     r"(?P<list>.+?)[.;]?$",
     re.IGNORECASE,
 )
-_LIST = re.compile(r",\s*(?:or|and|nor)\s+|,\s*|\s+(?:or|nor)\s+")
-_LAST_AND = re.compile(r"\s+and\s+(?=[^,]*$)")
+_COMMA = re.compile(r",\s*(?:or|and|nor)\s+|,\s*")
+# Only between single words is "or" surely a list: "changes in bowel or bladder habits" belongs together.
+_PAIR = re.compile(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
+_AGAIN = re.compile(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
+# An item that ends like an adjective waits for its noun: "respiratory, gastrointestinal, or urinary symptoms".
+_ADJECTIVE = re.compile(r"(?:\w{2}(?:al|ic|ous|ular|ary|(?<!hist)(?<!mem)ory)|black|thick|known|legal)$", re.IGNORECASE)
+# What follows such a word is no longer denied, or not a thing that could be.
+_TURNS = re.compile(
+    r"\b(?:but|however|except|although|though|apart from|other than|such as|including)\b"
+    r"|,\s*(?:and\s+)?(?:(?:he|she|they|i)\s|(?:also\s+)?(?:has|had|have|is|was|are|takes|drinks|swallows|smokes|uses"
+    r"|lives|works|eats|sleeps|feels|plays|reports?|notes|admits|complains|presents|describes|states|with)\b)",
+    re.IGNORECASE,
+)
 # "Denies cough and fever; reports a rash" says two things.
 _CLAUSES = re.compile(
     r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
@@ -83,26 +94,39 @@ def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, 
     for index, sentence in enumerate(parts):
         place = f"{path}#{index}" if len(parts) > 1 else path
         denial = _DENIAL.match(sentence) if split else None
-        items = _items(denial["list"]) if denial else []
-        if denial and _is_list(items):
-            verb = "No" if denial["verb"].lower().startswith("no") else "Denies"
+        items = _denied_items(denial["list"]) if denial else []
+        if denial and items:
             for number, item in enumerate(items):
                 at = f"{place}.{number}" if len(items) > 1 else place
-                yield Fact(at, section, heads, f"{verb} {item.strip().rstrip('.')}", denied=True)
+                yield Fact(at, section, heads, f"{_verb(denial['verb'])} {item}", denied=True)
         else:
-            yield Fact(place, section, heads, sentence, denied=denial is not None)
+            yield Fact(place, section, heads, sentence, denied=bool(denial and not _TURNS.search(sentence)))
 
 
-def _items(text: str) -> list[str]:
-    items = _LIST.split(text)
-    # Only after a comma is the last "and" surely one of a list: "nausea and vomiting" belongs together.
-    return [*items[:-1], *_LAST_AND.split(items[-1])] if len(items) > 1 else items
+def _verb(found: str) -> str:
+    found = found.lower()
+    return found.capitalize() if found.startswith("no") else "Denies"
 
 
-def _is_list(items: list[str]) -> bool:
-    # "No significant past medical or psychiatric history" is one statement: its items share a last word.
-    shared_end = len(items) > 1 and items[-1].lower().rstrip(".").endswith("history")
-    return not shared_end and all(0 < len(item.split()) <= _LONGEST_ITEM for item in items)
+def _denied_items(text: str) -> list[str]:
+    """The things a denial lists, each for itself; none where cutting the sentence would change its meaning."""
+    if _TURNS.search(text):
+        return []
+    items: list[str] = []
+    for part in _COMMA.split(text):
+        if items and _ADJECTIVE.search(items[-1]):
+            items[-1] += f", {part}"
+        else:
+            items.append(part)
+    items = [_AGAIN.sub("", single).strip(" .") for item in items for single in _pair(item)]
+    # "No significant past medical, surgical or psychiatric history": the items share their last word.
+    shared_end = len(items) > 1 and items[-1].lower().endswith("history")
+    return [] if shared_end or not all(0 < len(item.split()) <= _LONGEST_ITEM for item in items) else items
+
+
+def _pair(item: str) -> tuple[str, ...]:
+    pair = _PAIR.match(item.strip())
+    return (pair[1], pair[2]) if pair and not _ADJECTIVE.search(pair[1]) else (item,)
 
 
 def patient_section(head: str) -> Section:

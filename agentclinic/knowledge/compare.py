@@ -41,25 +41,40 @@ class Compared:
 _QUALIFIERS = frozenset(
     "acute chronic subacute active severe mild moderate left right bilateral unilateral upper lower anterior "
     "posterior recurrent uncomplicated complicated classic typical likely probable suspected presumed new onset "
-    "idiopathic primary stage grade confirmed consistent with most due to secondary of the a an in and".split()
+    "idiopathic primary stage grade confirmed consistent with most due to secondary of the a an in and mellitus "
+    "by from".split()
 )
-# Acute and chronic are different diseases where both exist; they only may be left out, not swapped.
-_OPPOSITES = (
-    ("acute", "chronic"), ("primary", "secondary"), ("type 1", "type 2"), ("left", "right"),
-    ("hyper", "hypo"), ("benign", "malignant"), ("obstructive", "restrictive"), ("ischemic", "hemorrhagic"),
+# One of these in place of another makes a sibling: either may be left out, none may be swapped.
+_ALTERNATIVES = tuple(
+    frozenset(line.split())
+    for line in (
+        "acute chronic subacute", "primary secondary", "left right", "upper lower", "anterior posterior",
+        "proximal distal", "benign malignant", "obstructive restrictive", "ischemic hemorrhagic",
+        "systolic diastolic", "stable unstable", "active latent", "viral bacterial fungal", "central nephrogenic",
+        "with without", "a b c d e", "1 2 3 4", "i ii iii iv", "hodgkin nonhodgkin", "small nonsmall",
+        "complicated uncomplicated", "open closed", "internal external",
+    )
 )  # fmt: skip
 _GENERIC = frozenset("disease syndrome disorder condition infection illness".split())
-_HEDGE = re.compile(r"\b(?:or|versus|vs\.?|either)\b|\bdifferential\b|(?<=[a-z])\s*/\s*(?=[a-z])", re.IGNORECASE)
+# With one of these a text speaks of the disease without saying that the patient has it now.
+_NOT_IT = frozenset("history risk screening prophylaxis vaccination mimic exposure post status".split())
+_HEDGE = re.compile(
+    r"^[^,;.\n]*?(?:,?\s+(?:or|versus|vs\.?)\s|\beither\b|\bdifferential\b|(?<=[a-z])\s*/\s*(?=[a-z]))",
+    re.IGNORECASE,
+)
 _TAIL = re.compile(
-    r"\s*(?:,|;|\.\s|\s[-–—]\s|:\s|\bwith\b|\bdue to\b|\bsecondary to\b|\bcaused by\b|\bcomplicated by\b"
-    r"|\bassociated with\b|\bin the setting of\b|\bbecause\b|\bpresenting\b|\bbased on\b).*$",
+    r"\s*(?:,|;|\.\s|\n|\s[-–—]\s|:\s|\bwith\b|\bwithout\b|\bdue to\b|\bsecondary to\b|\bcaused by\b"
+    r"|\bcomplicated by\b|\bassociated with\b|\bin the setting of\b|\bbecause\b|\bpresenting\b|\bbased on\b"
+    r"|\bgiven\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
 _LEAD = re.compile(
-    r"^(?:the |my |a |an |final |primary |principal |most likely |likely |probable |suspected |presumed |working )*"
-    r"(?:diagnosis(?: is| of)?[:\s]+)?",
+    r"^(?:diagnosis ready\W+)?(?:\d{1,2}[.)]\s+)?"
+    r"(?:the |my |a |an |final |principal |most likely |likely |probable |suspected |presumed |working "
+    r"|primary (?=diagnosis))*(?:diagnosis(?: is| of)?[:\s]+)?(?:\d{1,2}[.)]\s+)?",
     re.IGNORECASE,
 )
+_MARKUP = re.compile(r"[*`#]+|(?<!\w)_+|_+(?!\w)")
 
 
 def compare(
@@ -70,63 +85,118 @@ def compare(
     reject: tuple[tuple[str, str], ...] = (),
 ) -> Compared:
     """The relation of a diagnosis to the truth; a case's answer key decides where it speaks."""
+    said = _LEAD.sub("", _MARKUP.sub("", diagnosis).strip(" \n\"'."))
     principal = principal_diagnosis(diagnosis)
     if not words(principal):
         return Compared(Relation.DIFFERENT, "no diagnosis was named")
     for name, reason in reject:
-        if _same(principal, name):
+        if _same(said, name) or _same(principal, name):
             return Compared(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
-    for name in (truth, *accept):
-        if _same(diagnosis, name) or _same(principal, name):
-            return Compared(Relation.SAME, f"the same as {name!r}")
-    if _HEDGE.search(re.sub(r"\([^)]*\)", "", principal)):
+    if any(_same(said, name) for name in (truth, *accept)):
+        return Compared(Relation.SAME, "the same name")
+    if _HEDGE.search(_outside(said)):
         return Compared(Relation.HEDGED, "names alternatives instead of one diagnosis")
-    if any(any(clause.negated) for clause in clauses(principal)) or re.search(r"\bnon-?\s?\w", principal, re.I):
+    if _denied(principal):
         return Compared(Relation.DIFFERENT, "denies rather than names")
     for name in partial:
         if _same(principal, name):
             return Compared(Relation.BROADER, f"partly right by the answer key: {name!r}", allowed=True)
-    return _by_words(principal, truth)
+    return min((_related(said, principal, name) for name in (truth, *accept)), key=lambda c: _CLOSEST.index(c.relation))
+
+
+_CLOSEST = list(Relation)
 
 
 def principal_diagnosis(text: str) -> str:
     """The first-named diagnosis, without lead-in and without what is said about it."""
-    text = _LEAD.sub("", text.strip().strip("*_`\"'."))
-    return (_TAIL.sub("", text) or text).strip(" .*_")
+    text = _LEAD.sub("", _MARKUP.sub("", text).strip(" \n\"'."))
+    return (_TAIL.sub("", text) or text).strip(" .")
+
+
+def _outside(name: str) -> str:
+    return re.sub(r"\s*\([^)]*\)", " ", name).strip()
+
+
+def _denied(text: str) -> bool:
+    return any(
+        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
+        for clause in clauses(text)
+    )
 
 
 def _forms(name: str) -> set[tuple[str, ...]]:
     """A name's sorted words: as it stands, without brackets, and what the brackets hold."""
-    outside = re.sub(r"\s*\([^)]*\)", " ", name)
-    variants = [name, outside, *re.findall(r"\(([^)]{2,})\)", name)]
-    return {tuple(sorted(words(variant))) for variant in variants if words(variant)}
+    variants = [name, _outside(name), *re.findall(r"\(([^)]{2,})\)", name)]
+    return {tuple(sorted(_spelled(variant))) for variant in variants if words(variant)}
+
+
+def _spelled(text: str) -> tuple[str, ...]:
+    """Words in one spelling: British and American are the same disease."""
+    return tuple(word.replace("ae", "e").replace("oe", "e").replace("our", "or") for word in words(text))
 
 
 def _same(left: str, right: str) -> bool:
     if _forms(left) & _forms(right):
         return True
-    one = knowledge().disease_named(re.sub(r"\s*\([^)]*\)", "", left))
-    other = knowledge().disease_named(re.sub(r"\s*\([^)]*\)", "", right))
+    one, other = knowledge().disease_named(_outside(left)), knowledge().disease_named(_outside(right))
     return one is not None and one is other
 
 
-def _by_words(diagnosis: str, truth: str) -> Compared:
-    said, meant = set(words(diagnosis)), set(words(truth))
-    for one, other in _OPPOSITES:
-        left, right = set(one.split()), set(other.split())
-        if (left <= said and right <= meant and not left <= meant) or (
-            right <= said and left <= meant and not right <= meant
-        ):
-            return Compared(Relation.SIBLING, f"{one} is not {other}")
-    core_said, core_meant = said - _QUALIFIERS, meant - _QUALIFIERS
-    specific = core_meant - _GENERIC
-    if core_said - _GENERIC == specific and specific:
+def _canonical(text: str) -> tuple[str, ...]:
+    """The words of a name in order, a known disease's synonym replaced by its name ("severe DKA")."""
+    spelled = " ".join(_spelled(_outside(text)))
+    for mention in knowledge().disease_names.find(_outside(text)):
+        synonym = " ".join(_spelled(" ".join(mention.words)))
+        name = " ".join(_spelled(knowledge().diseases[mention.key].name))
+        spelled = re.sub(rf"\b{re.escape(synonym)}\b", name, spelled, count=1)
+    return tuple(spelled.split())
+
+
+def _related(said: str, principal: str, truth: str) -> Compared:
+    """By the principal diagnosis; by all that was said only where that makes it the very same."""
+    whole = _by_words(_canonical(said), _canonical(truth))
+    if whole.relation in (Relation.SAME, Relation.SIBLING):
+        return whole
+    return _by_words(_canonical(principal), _canonical(truth))
+
+
+def _by_words(diagnosis: tuple[str, ...], truth: tuple[str, ...]) -> Compared:
+    said, meant = set(diagnosis), set(truth)
+    swapped = _swapped(said, meant)
+    if swapped:
+        return Compared(Relation.SIBLING, swapped)
+    if (said - meant) & _NOT_IT:
+        return Compared(Relation.DIFFERENT, "does not say that the patient has it now")
+    specific_said = [word for word in diagnosis if word not in _QUALIFIERS | _GENERIC]
+    specific = meant - _QUALIFIERS - _GENERIC
+    if not specific or not specific_said:
+        return Compared(Relation.DIFFERENT, "names another disease")
+    if set(specific_said) == specific:
         missing = (meant - said) & {"acute", "chronic"}
         if missing:
             return Compared(Relation.BROADER, f"leaves open whether it is {' '.join(sorted(missing))}")
         return Compared(Relation.SAME, "the same but for qualifiers")
-    if len(specific) > 1 and specific < core_said:
+    # One word alone names the disease only as the head: diabetes insipidus is no diabetes, viral pneumonia is pneumonia.
+    if specific < set(specific_said) and (len(specific) > 1 or specific_said[-1] in specific):
         return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely")
-    if core_said - _GENERIC and core_said - _GENERIC < specific:
+    if set(specific_said) < specific:
         return Compared(Relation.BROADER, "leaves out what makes the diagnosis specific")
     return Compared(Relation.DIFFERENT, "names another disease")
+
+
+def _swapped(said: set[str], meant: set[str]) -> str:
+    """Which word stands in place of its alternative where the names otherwise speak of one thing."""
+    only_said, only_meant = said - meant, meant - said
+    if not (said & meant) - _GENERIC - _QUALIFIERS and len(only_said) != 1:
+        return ""
+    for group in _ALTERNATIVES:
+        left, right = only_said & group, only_meant & group
+        if left and right and (said & meant) - _GENERIC:
+            return f"{' '.join(sorted(left))} is not {' '.join(sorted(right))}"
+    for left_word in only_said:
+        for right_word in only_meant:
+            if {left_word[:4], right_word[:5]} == {"hypo", "hyper"} or {left_word[:5], right_word[:4]} == {"hyper", "hypo"}:
+                stems = {re.sub(r"^hyper|^hypo", "", word) for word in (left_word, right_word)}
+                if len(stems) == 1:
+                    return f"{left_word} is not {right_word}"
+    return ""

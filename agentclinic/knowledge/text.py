@@ -12,7 +12,8 @@ from functools import lru_cache
 _SPLITTERS = str.maketrans(
     {"_": " ", "-": " ", "‑": " ", "–": " ", "—": " ", "/": " ", "'": None, "’": None, "`": None}
 )
-_WORD = re.compile(r"[^\W_]+(?:\.\d+)?")
+# "Non" belongs to the word it denies: a non-productive cough is not a productive one.
+_WORD = re.compile(r"(?:non )?[^\W_]+(?:\.\d+)?")
 _ABBREVIATIONS = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|St|vs|no|Mr))(?<!\b(?:Mrs|e\.g|i\.e|etc))"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
 
@@ -42,7 +43,7 @@ def singular(word: str) -> str:
 @lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, folded and in the singular."""
-    return tuple(singular(word) for word in _WORD.findall(fold(text)))
+    return tuple(singular(word.replace(" ", "")) for word in _WORD.findall(fold(text)))
 
 
 def sentences(text: str) -> list[str]:
@@ -64,28 +65,32 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words(text) if word not in STOP_WORDS and singular(word) not in STOP_WORDS)
 
 
-_NEGATIONS = frozenset({"no", "deny", "denie", "denied", "denying", "without", "neither", "nor", "absent"})
+_NEGATIONS = frozenset({"no", "deny", "denie", "denied", "denying", "without", "neither", "nor"})
 """Negate all that follows in the clause: "no fever, chills or sweats"."""
-_PHRASE_NEGATIONS = (
-    ("negative", "for"),
-    ("absence", "of"),
-    ("free", "of"),
-    ("ruled", "out"),
-    ("rule", "out"),
-)
+_PHRASE_NEGATIONS = (("negative", "for"), ("absence", "of"), ("free", "of"))
+_NEAR_NEGATIONS = (("ruled", "out"), ("rule", "out"))
+"""Negate what follows up to the next comma, as "absent" does at the beginning of a part: "absent reflexes"."""
 _SHORT_NEGATIONS = frozenset(
     "not never havent hasnt hadnt dont doesnt didnt isnt arent wasnt werent cannot cant".split()
 )
 """Negate what follows at once: "I have not noticed any swelling, and it hurts"."""
 _SHORT_REACH = 6
-_NEGATED_AFTER = frozenset({"absent", "none", "negative", "denied", "no"})
+_DENIED_AFTER = frozenset({"absent", "none", "negative", "denied", "excluded", "unlikely"})
 """Right after a phrase they negate it: "rebound tenderness absent", "Murmurs: none"."""
+_NOT_THERE = frozenset("seen present noted detected found identified observed demonstrated evident appreciated".split())
+_LINKING = frozenset({"is", "are", "was", "were", "has", "have", "been"})
+_RESUMES = frozenset(
+    "has have had he she i it they there is was are with patient present presented presenting now complain".split()
+)
+"""After a comma they begin a statement that an earlier negation does not reach: "no fever, has chills"."""
 # Where a negation cannot reach across: the end of a sentence, or a word that turns to what is there.
 _CLAUSE_END = re.compile(
     r"(?<!\d)\.(?!\d)|[;!?\n]|\.(?=\s)"
-    r"|\b(?:but|however|though|although|except|reports?|endorses?|admits?|positive for|notable for)\b",
+    r"|\b(?:but|however|though|although|except|(?<!\bno )(?<!without )reports?|endorses?|admits?"
+    r"|positive for|notable for)\b",
     re.IGNORECASE,
 )
+_COMMA = re.compile(r",(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -94,26 +99,64 @@ class Clause:
 
     words: tuple[str, ...]
     negated: tuple[bool, ...]
+    breaks: frozenset[int]
+    """Places of the words that follow a comma."""
+
+    def denied_after(self, end: int) -> bool:
+        """Whether what follows the phrase that ends here denies it: "was ruled out", "not seen", ": none"."""
+        while end < len(self.words) and end not in self.breaks and self.words[end] in _LINKING:
+            end += 1
+        if end >= len(self.words) or end in self.breaks:
+            return False
+        first, second = self.words[end], self.words[end + 1] if end + 1 < len(self.words) else ""
+        closes = end + 1 == len(self.words) or end + 1 in self.breaks
+        return (
+            (first in _DENIED_AFTER and second not in ("for", "of"))
+            or (first == "no" and closes)
+            or (first, second) == ("ruled", "out")
+            or (first == "not" and second in _NOT_THERE)
+        )
 
 
 @lru_cache(maxsize=16384)
 def clauses(text: str) -> tuple[Clause, ...]:
     """Cut a text where a negation cannot reach across, and mark what is negated in each part."""
-    parts = (words(part) for part in _CLAUSE_END.split(text))
-    return tuple(Clause(tokens, _negated(tokens)) for tokens in parts if tokens)
+    return tuple(clause for part in _CLAUSE_END.split(text) if (clause := _clause(part)).words)
 
 
-def _negated(tokens: tuple[str, ...]) -> tuple[bool, ...]:
+def _clause(part: str) -> Clause:
+    tokens: tuple[str, ...] = ()
+    breaks = set()
+    for piece in _COMMA.split(part):
+        breaks.add(len(tokens))
+        tokens += words(piece)
+    places = frozenset(breaks - {0})
+    return Clause(tokens, _negated(tokens, places), places)
+
+
+def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...]:
     marks: list[bool] = []
-    reach = 0
+    reach = near = 0
     for index, token in enumerate(tokens):
-        marks.append(reach > 0)
+        if index in breaks:
+            near = 0
+            if _resumes(tokens[index : index + 2]):
+                reach = 0
+        marks.append(reach > 0 or near > 0)
         reach -= 1
-        if token in _NEGATIONS or tokens[index : index + 2] in _PHRASE_NEGATIONS:
-            reach = len(tokens)
+        pair = tokens[index : index + 2]
+        if token in _NEGATIONS or pair in _PHRASE_NEGATIONS:
+            # "No, a cough" answers a question; it does not deny the cough.
+            reach = 0 if token == "no" and index + 1 in breaks else len(tokens)
+        elif pair in _NEAR_NEGATIONS or (token == "absent" and (index == 0 or index in breaks)):
+            near = 1
         elif token in _SHORT_NEGATIONS:
             reach = max(reach, _SHORT_REACH)
     return tuple(marks)
+
+
+def _resumes(pair: tuple[str, ...]) -> bool:
+    return pair[0] in _RESUMES or (pair[0] == "and" and pair[-1] in _RESUMES)
 
 
 @dataclass(frozen=True)
@@ -154,9 +197,7 @@ class Phrasebook:
                         break
                     end = index + len(tokens)
                     if clause.words[index:end] == tokens:
-                        after = clause.words[end : end + 1]
-                        negated = clause.negated[index] or bool(after and after[0] in _NEGATED_AFTER)
-                        found.append(Mention(key, tokens, negated))
+                        found.append(Mention(key, tokens, clause.negated[index] or clause.denied_after(end)))
                         taken = len(tokens)
                         step = max(step, len(tokens)) if longest_only else 1
                 index += step

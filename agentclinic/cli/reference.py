@@ -1,0 +1,59 @@
+"""Writes `docs/settings.md` from the settings' own docstrings: `python -m agentclinic.cli.reference`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from agentclinic.config import EndpointSettings, LLMSettings, OpenAISettings, RunSettings, RuntimeSettings
+
+PAGE = Path("docs/settings.md")
+_HEAD = """\
+# Settings
+
+Made from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
+
+Flags win over files, files over defaults. In flags `_` and `-` are the same. A key nobody knows is an error that
+names the nearest known one. Paths under `datasets` are relative to the file they stand in.
+
+A key for the default endpoint is looked for in the environment (`OPENAI_API_KEY`), then in `.env` in the working
+folder, then in `llm.config.json`; the address in `llm.config.json`, then in `OPENAI_BASE_URL`. Keys are never written
+to a run's folder.
+"""
+_SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),
+    ("`endpoints.<name>` in agentclinic.config.json", EndpointSettings),
+    ("`openai` in llm.config.json", OpenAISettings),
+    ("`llm` in llm.config.json", LLMSettings),
+    ("`llm.runtime` in llm.config.json", RuntimeSettings),
+)
+
+
+def page() -> str:
+    """The whole reference."""
+    parts = [_HEAD]
+    for title, model in _SECTIONS:
+        rows = ["| key | default | meaning |", "|---|---|---|"]
+        rows += [_row(name, field) for name, field in model.model_fields.items() if field.description]
+        parts.append(f"## {title}\n\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    default = "required" if field.is_required() else f"`{json.dumps(_plain(field))}`"
+    choices = [str(value) for value in get_args(field.annotation) if isinstance(value, str)]
+    one_of = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if choices else ""
+    return f"| `{name}` | {default} | {field.description}{one_of} |"
+
+
+def _plain(field: FieldInfo) -> object:
+    value = field.get_default(call_default_factory=True, validated_data={})
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

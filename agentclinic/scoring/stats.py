@@ -1,0 +1,151 @@
+"""Intervals and tests for paired, clustered outcomes.
+
+The unit of resampling is the cluster: all repeats of a case, or all cases of one diagnosis where copies exist.
+A cluster enters by the sum of its values and its size, and only a few distinct pairs of those occur. Drawing n
+clusters with replacement is the same as one multinomial draw over the distinct pairs, so the cost of a bootstrap or
+permutation does not grow with the number of records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 10_000
+"""With 10,000 draws a p-value of 0.05 has a standard error of 0.002."""
+Z95 = 1.959963984540054
+Z80 = 0.8416212335729143
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Clusters by their distinct (sum, size) pairs and how often each occurs."""
+
+    sums: Floats
+    sizes: Floats
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Sequence[float] | Floats, groups: Sequence[object]) -> Clusters:
+        """Group values; each value counts once within its cluster."""
+        index: dict[object, int] = {}
+        codes = np.fromiter((index.setdefault(group, len(index)) for group in groups), dtype=np.int64, count=len(groups))
+        array = np.asarray(values, dtype=np.float64)
+        sums = np.bincount(codes, weights=array, minlength=len(index))
+        sizes = np.bincount(codes, minlength=len(index)).astype(np.float64)
+        # Rounded: equal sums of equal values may differ in the last bit.
+        pairs, counts = np.unique(np.column_stack([sums.round(12), sizes]), axis=0, return_counts=True)
+        return cls(pairs[:, 0], pairs[:, 1], counts.astype(np.int64))
+
+    @property
+    def number(self) -> int:
+        """How many clusters there are."""
+        return int(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean over all values."""
+        return float((self.sums * self.counts).sum() / (self.sizes * self.counts).sum())
+
+    @property
+    def standard_error(self) -> float:
+        """Linearised standard error of the mean: sqrt(k/(k-1) · Σ (sum - mean·size)²) / Σ size, over k clusters."""
+        k = self.number
+        if k < 2:
+            return math.nan
+        residuals = self.sums - self.mean * self.sizes
+        total = float((self.sizes * self.counts).sum())
+        return math.sqrt(k / (k - 1) * float((residuals**2 * self.counts).sum())) / total
+
+
+def bootstrap_means(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> Floats:
+    """Means of resampled clusters."""
+    k = clusters.number
+    draws = rng.multinomial(k, clusters.counts / k, size=resamples)
+    means: Floats = (draws @ clusters.sums) / (draws @ clusters.sizes)
+    return means
+
+
+def bootstrap_interval(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> Interval:
+    """The percentile interval of the mean, widened for few clusters.
+
+    The plain percentile interval is too narrow by about sqrt((k-1)/k) and by the normal instead of the t quantile;
+    both are put right by stretching it around the estimate.
+    """
+    means = bootstrap_means(clusters, rng, resamples)
+    low, high = np.quantile(means, [0.025, 0.975])
+    stretch = _stretch(clusters.number)
+    mean = clusters.mean
+    return Interval(mean, mean + (float(low) - mean) * stretch, mean + (float(high) - mean) * stretch)
+
+
+def _stretch(k: int) -> float:
+    if k < 3:
+        return math.inf
+    # Cornish-Fisher expansion of the t quantile; exact to three digits for k > 5.
+    df = k - 1
+    t = Z95 + (Z95**3 + Z95) / (4 * df) + (5 * Z95**5 + 16 * Z95**3 + 3 * Z95) / (96 * df**2)
+    return t / Z95 * math.sqrt(k / (k - 1))
+
+
+def bootstrap_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
+    """Two-sided p-value of "the mean is 0": the level at which the bootstrap interval touches 0."""
+    stretch = _stretch(clusters.number)
+    if math.isinf(stretch):
+        return 1.0
+    means = clusters.mean + (bootstrap_means(clusters, rng, resamples) - clusters.mean) * stretch
+    below = (np.count_nonzero(means < 0) + 0.5 * np.count_nonzero(means == 0) + 0.5) / (resamples + 1)
+    return float(min(1.0, 2 * min(below, 1 - below)))
+
+
+def permutation_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
+    """Two-sided p-value under exchange of the two arms within each cluster.
+
+    Swapping the arms of a cluster changes the sign of its sum; of c equal clusters a Binomial(c, ½) number is swapped.
+    """
+    swapped = rng.binomial(clusters.counts, 0.5, size=(resamples, len(clusters.counts)))
+    totals = (clusters.counts - 2 * swapped) @ clusters.sums
+    observed = abs(float((clusters.sums * clusters.counts).sum()))
+    extreme = np.count_nonzero(np.abs(totals) >= observed - 1e-9)
+    return float((extreme + 1) / (resamples + 1))
+
+
+def mcnemar_p(gained: int, lost: int) -> float:
+    """Exact McNemar: two-sided binomial test of the discordant pairs at ½, doubled smaller tail, at most 1."""
+    n = gained + lost
+    if n == 0:
+        return 1.0
+    logs = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(min(gained, lost) + 1)]
+    tail = math.fsum(math.exp(value - n * math.log(2)) for value in logs)
+    return min(1.0, 2 * tail)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Holm's step-down adjustment: the i-th smallest of m is multiplied by m - i + 1, kept monotone, at most 1."""
+    ordered = sorted(p_values.items(), key=lambda item: item[1])
+    adjusted: dict[str, float] = {}
+    running = 0.0
+    for rank, (name, p) in enumerate(ordered):
+        running = max(running, min(1.0, (len(ordered) - rank) * p))
+        adjusted[name] = running
+    return {name: adjusted[name] for name in p_values}
+
+
+def detectable_difference(standard_error: float) -> float:
+    """The smallest true difference found with 80 % power at the 5 % level: (1.96 + 0.84) standard errors."""
+    return (Z95 + Z80) * standard_error

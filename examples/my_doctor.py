@@ -1,0 +1,45 @@
+"""A doctor of one's own: `agentclinic run --doctor examples/my_doctor.py:MyDoctor`.
+
+It takes a fixed history, orders two tests, and has a model name the diagnosis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import agentclinic
+
+QUESTIONS = (
+    "What brings you in today?",
+    "When did it start, and has it changed since?",
+    "Do you have any other medical conditions?",
+)
+TESTS = ("REQUEST TEST: Vital signs", "REQUEST TEST: Complete blood count")
+
+
+class MyDoctor:
+    """Asks the same things of everybody, then asks a model for the diagnosis."""
+
+    def __init__(self, scenario: Any, backend_str: str = "builtin", max_infs: int = 20) -> None:
+        self.objective = scenario.examiner_information()
+        self.backend = backend_str
+        self.plan = [*QUESTIONS, *TESTS][: max_infs - 1]
+        self.agent_hist = ""
+
+    def inference_doctor(self, question: str) -> str:
+        """Say the next thing after hearing `question`."""
+        if question:
+            self.agent_hist += question + "\n\n"
+        said = self.plan.pop(0) if self.plan else f"DIAGNOSIS READY: {self.conclude()}"
+        self.agent_hist += said + "\n\n"
+        return said
+
+    def conclude(self) -> str:
+        """Have the model name the most likely diagnosis, once everything is known."""
+        if self.backend == "builtin":  # no language model to ask: the program still runs from end to end
+            return "Viral infection"
+        return agentclinic.query_model(
+            self.backend,
+            f"Objective: {self.objective}\n\nConsultation:\n{self.agent_hist}\nName the most likely diagnosis, nothing else.",
+            "You are an experienced physician.",
+        )
