@@ -44,7 +44,7 @@ class Clusters:
     def of(cls, values: Sequence[float] | Floats, groups: Sequence[object]) -> Clusters:
         """Group values; each value counts once within its cluster."""
         index: dict[object, int] = {}
-        codes = np.fromiter((index.setdefault(group, len(index)) for group in groups), dtype=np.int64, count=len(groups))
+        codes = np.array([index.setdefault(group, len(index)) for group in groups], dtype=np.int64)
         array = np.asarray(values, dtype=np.float64)
         sums = np.bincount(codes, weights=array, minlength=len(index))
         sizes = np.bincount(codes, minlength=len(index)).astype(np.float64)

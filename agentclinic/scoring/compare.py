@@ -1,0 +1,376 @@
+"""Is one run really better than another? Paired by case, clustered, and honest about what makes runs incomparable."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pydantic import BaseModel
+
+from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.errors import InputError
+from agentclinic.knowledge.text import fold
+from agentclinic.record import Record
+from agentclinic.scoring.outcome import proportion
+from agentclinic.scoring.run_data import Estimate, RunData, case_key, lenient, strict
+from agentclinic.scoring.stats import (
+    Clusters,
+    bootstrap_interval,
+    bootstrap_p,
+    detectable_difference,
+    holm,
+    mcnemar_p,
+    permutation_p,
+)
+
+RULES: Mapping[str, Callable[[Record], bool | None]] = {"strict": strict, "lenient": lenient}
+LEVEL = 0.05
+
+# What must be equal for a difference between runs to be the doctor's: record field, and how to call it.
+_CONDITIONS = {
+    "patient_llm": "patient model",
+    "measurement_llm": "measurement model",
+    "moderator_llm": "judge",
+    "max_infs": "turn limit",
+    "missing_test": "missing_test",
+    "silent_symptom": "silent_symptom",
+    "patient_bias": "patient bias",
+    "image_request_enabled": "images",
+}
+_DIGESTS = ("prompts.patient", "prompts.measurement", "prompts.moderator", "version")
+
+
+@dataclass(slots=True)
+class CaseOutcomes:
+    """What happened to one case in one run, in a few numbers: a run may have 100,000 of them."""
+
+    scenario_id: int
+    cluster: str
+    """Truth, age and sex: near copies of a case share them."""
+    repeats: int = 0
+    known: dict[str, int] = field(default_factory=dict)
+    """By rule, how many repeats have an outcome."""
+    right: dict[str, int] = field(default_factory=dict)
+    """By rule, how many repeats are right."""
+    dialogue: int = 0
+    """Hash of the first repeat's dialogue."""
+    same: bool = True
+    """Whether every repeat had that very dialogue."""
+
+    def add(self, record: Record) -> None:
+        """Count one repeat."""
+        dialogue = zlib.crc32(record.doctor_hist.encode())
+        self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
+        self.dialogue = dialogue
+        self.repeats += 1
+        for name, rule in RULES.items():
+            value = rule(record)
+            if value is not None:
+                self.known[name] = self.known.get(name, 0) + 1
+                self.right[name] = self.right.get(name, 0) + value
+
+    def mean(self, rule: str) -> float | None:
+        """Share of right repeats; None when every repeat is missing."""
+        known = self.known.get(rule, 0)
+        return self.right[rule] / known if known else None
+
+
+@dataclass
+class Arm:
+    """One run, reduced to what comparing needs."""
+
+    name: str
+    run: RunData
+    cases: dict[str, CaseOutcomes] = field(default_factory=dict)
+    conditions: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    records: int = 0
+    lenient_known: bool = True
+
+    @property
+    def repeats(self) -> int:
+        """The most repeats any case has."""
+        return max((case.repeats for case in self.cases.values()), default=0)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether repeats of a case never differ: by their dialogues, or because every role is builtin."""
+        if self.repeats > 1:
+            return all(case.same for case in self.cases.values())
+        roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
+        return all(set(self.conditions[role]) == {"builtin"} for role in roles) and set(self.conditions["doctor"]) <= {
+            "plain",
+            "None",
+        }
+
+
+def load_arm(run: RunData, name: str | None = None) -> Arm:
+    """Read a run one record at a time."""
+    arm = Arm(name or run.name, run)
+    for record in run.records():
+        arm.records += 1
+        case = arm.cases.get(case_key(record))
+        if case is None:
+            case = arm.cases[case_key(record)] = CaseOutcomes(record.scenario_id, cluster_of(record))
+        case.add(record)
+        if strict(record) is not None and lenient(record) is None:
+            arm.lenient_known = False
+        for key in (*_CONDITIONS, "doctor_llm", "doctor"):
+            arm.conditions[key][str(getattr(record, key))] += 1
+    if not arm.records:
+        raise InputError(f"{run.path}: holds no records")
+    return arm
+
+
+def cluster_of(record: Record) -> str:
+    """The truth with the patient's age and sex; the truth alone where the record does not have them."""
+    door = record.door.demographics if record.door else ""
+    return f"{fold(record.ground_truth or str(record.scenario_id))}|{age_in_years(door)}|{sex(door)}"
+
+
+class Flip(BaseModel):
+    """A case on which two runs differ."""
+
+    scenario_id: int
+    before: float
+    after: float
+
+
+class Verdict(BaseModel):
+    """One comparison under one rule of judging."""
+
+    rule: str
+    cases: int
+    """Cases with an outcome in both runs."""
+    clusters: int
+    clustered_by: str
+    before: float
+    after: float
+    difference: Estimate
+    p_bootstrap: float
+    p_permutation: float
+    p_mcnemar: float | None
+    """Exact McNemar; null with repeats or clusters of several cases, where its pairs are not independent."""
+    p_holm: float | None = None
+    """The permutation p-value adjusted for all comparisons made at once."""
+    detectable: float | None
+    """The smallest difference these data would have found with 80 % power."""
+    gained: list[Flip]
+    lost: list[Flip]
+    conclusion: str = ""
+
+
+class Comparison(BaseModel):
+    """A run against a baseline."""
+
+    baseline: str
+    arm: str
+    verdicts: list[Verdict]
+    warnings: list[str]
+    notes: list[str]
+
+
+class Accuracy(BaseModel):
+    """A run's own accuracy over its cases."""
+
+    arm: str
+    rule: str
+    accuracy: Estimate
+    cases: int
+    repeats: int
+
+
+class ComparisonReport(BaseModel):
+    """Everything `agentclinic compare` prints."""
+
+    accuracies: list[Accuracy]
+    comparisons: list[Comparison]
+
+
+def compare_arms(arms: Sequence[Arm], *, seed: int = 0) -> ComparisonReport:
+    """Each run against the first one; p-values of several comparisons adjusted by Holm, rule by rule."""
+    baseline, *others = arms
+    comparisons = [compare_two(baseline, arm, seed=seed) for arm in others]
+    return ComparisonReport(
+        accuracies=[a for arm in arms for a in accuracies(arm, seed=seed)], comparisons=adjusted(comparisons)
+    )
+
+
+def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
+    """The run's accuracy by rule, with an interval clustered as in comparisons."""
+    result = []
+    for rule in _rules(arm):
+        known = [(key, case, case.mean(rule)) for key, case in arm.cases.items()]
+        pairs = [(key, case.cluster, value) for key, case, value in known if value is not None]
+        if not pairs:
+            continue
+        clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
+        estimate = _share(clusters, np.random.default_rng(seed))
+        result.append(Accuracy(arm=arm.name, rule=rule, accuracy=estimate, cases=len(pairs), repeats=arm.repeats))
+    return result
+
+
+def _share(clusters: Clusters, rng: np.random.Generator) -> Estimate:
+    """An accuracy with its interval: Wilson's for single yes-or-no outcomes, else the bootstrap's.
+
+    Where every cluster agrees the bootstrap sees no variance at all; Wilson's over the clusters is used there, too.
+    """
+    single = bool(np.all(clusters.sizes == 1) and np.all(np.isin(clusters.sums, (0.0, 1.0))))
+    if single or clusters.mean in (0.0, 1.0):
+        share = proportion(round(clusters.mean * clusters.number), clusters.number)
+        return Estimate(value=share.value, low=share.low, high=share.high, n=clusters.number)
+    interval = bootstrap_interval(clusters, rng)
+    return Estimate(value=interval.value, low=max(0.0, interval.low), high=min(1.0, interval.high), n=clusters.number)
+
+
+def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
+    """A difference with its bootstrap interval.
+
+    Where no case differs the bootstrap sees nothing; then the true share of cases that flip one way is, at the 97.5 %
+    level, below 1 - 0.025^(1/k) for k clusters, and the difference lies within that.
+    """
+    k = clusters.number
+    if not clusters.sums.any():
+        most = 1 - 0.025 ** (1 / k)
+        return Estimate(value=0.0, low=-most, high=most, n=k, note="no case differs; interval from that alone")
+    interval = bootstrap_interval(clusters, rng)
+    return Estimate(value=interval.value, low=max(-1.0, interval.low), high=min(1.0, interval.high), n=k)
+
+
+def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: str | None = None) -> Comparison:
+    """One run against another, under every rule both support.
+
+    `varied` names a setting that differs on purpose, about which no warning is wanted.
+    """
+    common = [key for key in baseline.cases if key in arm.cases]
+    if not common:
+        raise InputError(f"{baseline.name} and {arm.name} have no case in common; nothing can be compared")
+    rules = [rule for rule in _rules(baseline) if rule in _rules(arm)]
+    verdicts = [v for rule in rules if (v := _verdict(baseline, arm, common, rule, seed)) is not None]
+    return Comparison(
+        baseline=baseline.name,
+        arm=arm.name,
+        verdicts=verdicts,
+        warnings=incomparable(baseline, arm, len(common), varied),
+        notes=_notes(baseline, arm),
+    )
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Holm over all comparisons, rule by rule, and the conclusion in words."""
+    for rule in RULES:
+        raw = {str(i): v.p_permutation for i, c in enumerate(comparisons) for v in c.verdicts if v.rule == rule}
+        for index, p in holm(raw).items():
+            for verdict in comparisons[int(index)].verdicts:
+                if verdict.rule == rule:
+                    verdict.p_holm = p if len(raw) > 1 else None
+    for comparison in comparisons:
+        for verdict in comparison.verdicts:
+            verdict.conclusion = _conclusion(comparison, verdict)
+    return list(comparisons)
+
+
+def _rules(arm: Arm) -> list[str]:
+    return ["strict", "lenient"] if arm.lenient_known else ["strict"]
+
+
+def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: int) -> Verdict | None:
+    pairs: list[tuple[str, str, float]] = []
+    gained: list[Flip] = []
+    lost: list[Flip] = []
+    before_total = after_total = 0.0
+    for key in common:
+        before, after = baseline.cases[key].mean(rule), arm.cases[key].mean(rule)
+        if before is None or after is None:
+            continue
+        before_total, after_total = before_total + before, after_total + after
+        pairs.append((key, baseline.cases[key].cluster, after - before))
+        if before != after:
+            flip = Flip(scenario_id=baseline.cases[key].scenario_id, before=before, after=after)
+            (gained if after > before else lost).append(flip)
+    if not pairs:
+        return None
+    groups, by = _groups(pairs)
+    clusters = Clusters.of([value for _, _, value in pairs], groups)
+    rng = np.random.default_rng(seed)
+    difference = _difference(clusters, rng)
+    single = baseline.repeats == arm.repeats == 1 and clusters.number == len(pairs)
+    error = clusters.standard_error
+    return Verdict(
+        rule=rule,
+        cases=len(pairs),
+        clusters=clusters.number,
+        clustered_by=by,
+        before=before_total / len(pairs),
+        after=after_total / len(pairs),
+        difference=difference,
+        p_bootstrap=bootstrap_p(clusters, rng),
+        p_permutation=permutation_p(clusters, rng),
+        p_mcnemar=mcnemar_p(len(gained), len(lost)) if single else None,
+        detectable=detectable_difference(error) if error > 0 else None,
+        gained=gained,
+        lost=lost,
+    )
+
+
+def _groups(pairs: Iterable[tuple[str, str, float]]) -> tuple[list[str], str]:
+    """The cluster of each case: its own, or that of its near copies where there are any."""
+    listed = list(pairs)
+    sizes = Counter(cluster for _, cluster, _ in listed)
+    if all(size == 1 for size in sizes.values()):
+        return [key for key, _, _ in listed], "case"
+    return [cluster for _, cluster, _ in listed], "diagnosis, age and sex (near copies together)"
+
+
+def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None) -> list[str]:
+    """What differs between two runs besides the doctor, and would explain a difference, too."""
+    varied = {"total_inferences": "max_infs", "doctor_image_request": "image_request_enabled"}.get(varied or "", varied)
+    found = []
+    if common < len(baseline.cases) or common < len(arm.cases):
+        found.append(
+            f"cases: only {common} of {len(baseline.cases)} and {len(arm.cases)} are in both; the rest is left out"
+        )
+    for key, name in _CONDITIONS.items():
+        before, after = set(baseline.conditions[key]), set(arm.conditions[key])
+        if before != after and key != varied:
+            found.append(f"{name}: {_listed(before)} against {_listed(after)}")
+    if baseline.run.judge != arm.run.judge:
+        found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
+    ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
+    found += [f"{key}: not the same" for key in _DIGESTS if all(ours) and ours[0].get(key) != ours[1].get(key)]
+    missing = [_missing_share(a) for a in (baseline, arm)]
+    if abs(missing[0] - missing[1]) > 0.02:
+        found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of the scenarios")
+    return found
+
+
+def _missing_share(arm: Arm) -> float:
+    return 1 - sum(case.known.get("strict", 0) for case in arm.cases.values()) / arm.records
+
+
+def _listed(values: set[str]) -> str:
+    return ", ".join(sorted(values))
+
+
+def _notes(baseline: Arm, arm: Arm) -> list[str]:
+    notes = [
+        f"{a.name} is deterministic: running it again changes nothing, and its interval tells only how much "
+        "the choice of cases matters"
+        for a in (baseline, arm)
+        if a.deterministic
+    ]
+    if not (baseline.lenient_known and arm.lenient_known):
+        notes.append("no verdict under the lenient rule: a judge gave no relation")
+    return notes
+
+
+def _conclusion(comparison: Comparison, verdict: Verdict) -> str:
+    p = verdict.p_holm if verdict.p_holm is not None else verdict.p_permutation
+    gap = verdict.difference.value or 0.0
+    if p < LEVEL and gap:
+        better = comparison.arm if gap > 0 else comparison.baseline
+        return f"{better} is better by {abs(gap):.1%} under the {verdict.rule} rule (p = {p:.3g})"
+    found = f"; a difference under {verdict.detectable:.1%} would probably go unseen here" if verdict.detectable else ""
+    return f"no difference shown under the {verdict.rule} rule (p = {p:.3g}){found}"
