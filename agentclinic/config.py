@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 from agentclinic.errors import ConfigError
 
@@ -82,7 +93,7 @@ class RunSettings(_Section):
     doctor_test_policy: str = "test_policy"
     """Prompt file (without .json) that configures the test policy engine."""
     planner_baseline: Literal["door", "full"] = "door"
-    """What the planner knows at the start: what a doctor knows at the door, or the whole patient script. Not in this version."""
+    """What the planner knows at first: what a doctor knows at the door, or the whole script. Not in this version."""
     synthesis_llm: str | None = None
     """Model that turns collected facts into the diagnosis; the doctor's own when not given. Not in this version."""
     resource_level: str | None = None
@@ -102,12 +113,44 @@ class RunSettings(_Section):
         return None if value in (None, "", "None", "none", "null") else value
 
 
+def _address(value: object) -> object:
+    """Refuse what is no address without repeating it: it may be a key. An address may hold a password, too."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        parts = urlsplit(value.strip()) if isinstance(value, str) else None
+        usable = parts is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
+    return value.strip() if isinstance(value, str) else value
+
+
+def _variable_name(value: str) -> str:
+    """Refuse a key put where the name of its variable belongs: the name is shown and written down."""
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", value):
+        raise ValueError("must be the name of an environment variable in capitals, not the key itself")
+    return value
+
+
+_NOT_IN_RESPONSES = ("api_key", "authorization", "headers", "default_headers", "extra_headers", "extra_query")
+
+
+def _without_secrets(responses: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what holds keys: these settings are written into every record."""
+    found = [key for key in responses if key.lower().replace("-", "_") in _NOT_IN_RESPONSES]
+    if found:
+        raise ValueError(f"{found[0]} does not belong here; a key goes to openai.api_key or into the environment")
+    return responses
+
+
 class OpenAISettings(_Section):
     """The `openai` section of `llm.config.json`: the default endpoint."""
 
     api_key: SecretStr | None = None
     """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
-    base_url: str | None = None
+    base_url: Annotated[str | None, BeforeValidator(_address)] = Field(default=None, repr=False)
     """Address of an OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1; OpenAI's when not given."""
 
 
@@ -135,7 +178,7 @@ class RuntimeSettings(_Section):
 class LLMSettings(_Section):
     """The `llm` section of `llm.config.json`."""
 
-    responses: dict[str, Any] = Field(default_factory=dict)
+    responses: Annotated[dict[str, Any], AfterValidator(_without_secrets)] = Field(default_factory=dict)
     """Merged into every request: max_output_tokens, reasoning, text, ... Never `model` or `input`."""
     runtime: RuntimeSettings = RuntimeSettings()
 
@@ -143,9 +186,9 @@ class LLMSettings(_Section):
 class EndpointSettings(_Section):
     """One entry of `endpoints` in `agentclinic.config.json`."""
 
-    base_url: str
+    base_url: Annotated[str, BeforeValidator(_address)] = Field(repr=False)
     """Address of an OpenAI-compatible server."""
-    api_key_env: str | None = None
+    api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = Field(default=None, repr=False)
     """Environment variable that holds its key; no key is sent when not given."""
 
 
@@ -188,11 +231,13 @@ def without_credentials(url: str | None) -> str | None:
     """The address without user, password, query and fragment, any of which may hold a secret."""
     if url is None:
         return None
-    from urllib.parse import urlsplit, urlunsplit
-
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not an address)"
+    if not parts.netloc:  # no scheme: user and password stand where a path would
+        return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def load_settings(
@@ -201,14 +246,13 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top."""
-    clinic: dict[str, Any] = read_json(config) if config else {}
-    run = clinic.get("run", {})
-    if isinstance(run, dict):
-        clinic = {**clinic, "run": {**run, **(overrides or {})}}
-    parsed = parse_settings(ClinicFile, clinic, str(config) if config else "the flags")
+    clinic = parse_settings(ClinicFile, read_json(config) if config else {}, str(config))
+    run = clinic.run.model_dump(exclude_unset=True) | dict(overrides or {})
+    parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
     llm = load_llm_file(llm_config)
     if parsed.run.measurement_cost_llm is not None:
-        warnings.warn("run.measurement_cost_llm is deprecated and ignored", DeprecationWarning, stacklevel=2)
+        # FutureWarning: Python keeps DeprecationWarning from users.
+        warnings.warn("run.measurement_cost_llm is deprecated and ignored", FutureWarning, stacklevel=2)
     folder = config.parent if config else Path()
     return Settings(
         run=parsed.run,
@@ -262,7 +306,8 @@ def _explain(model: type[BaseModel], error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
     # The value is left out on purpose: it may be a secret put in the wrong place.
-    return f"{key}: {error['msg'][0].lower()}{error['msg'][1:]}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{key}: {message[0].lower()}{message[1:]}"
 
 
 def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]:

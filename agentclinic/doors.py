@@ -6,24 +6,32 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from agentclinic import portal
 from agentclinic.agents.doctor import Heard, PlainDoctor
+from agentclinic.agents.own import DoctorView
 from agentclinic.agents.prompts import load_prompt
-from agentclinic.agents.protocol import parse_action
+from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import Measurement, Moderator, Patient
-from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.scenarios import Scenario
-from agentclinic.config import LLMFile, Settings, parse_settings, read_json
-from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
+from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
+from agentclinic.models.base import Image, Message, Purpose, Reply, Request
 from agentclinic.models.payloads import Exchange
 from agentclinic.models.select import Models, current
 
 _settings = Settings()
 _open: dict[str, Models] = {}
+_opening = anyio.Lock()
+
+AnyScenario = Scenario | DoctorView
+"""A scenario as a loader gives it, or the view of it that a user's doctor gets."""
 
 
 def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
@@ -34,29 +42,38 @@ def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
 
 
 def set_llm_config(config: Mapping[str, Any]) -> None:
-    """Use these endpoint and request settings from now on; reserved request keys are dropped."""
+    """Use these endpoint and request settings from now on; reserved keys among them reach no request."""
     global _settings
     parsed = parse_settings(LLMFile, dict(config), "set_llm_config")
-    responses = {k: v for k, v in parsed.llm.responses.items() if k not in ("model", "input")}
-    _settings = Settings(openai=parsed.openai, llm=parsed.llm.model_copy(update={"responses": responses}))
+    _settings = Settings(openai=parsed.openai, llm=parsed.llm)
 
 
-async def _model(name: str, settings: Settings) -> Model:
-    running = current.get()
-    if running is not None:
-        return running.get(name)
+class _Named:
+    """A model chosen by name when it is spoken to: within a run one of the run's, else one of our own."""
+
+    def __init__(self, name: str, settings: Settings | None = None) -> None:
+        self.name = name
+        self._settings = settings
+
+    async def reply(self, request: Request) -> Reply:
+        models = current.get() or await _models(self._settings or _settings)
+        return await models.get(self.name).reply(request)
+
+
+async def _models(settings: Settings) -> Models:
     key = settings.model_dump_json() + str(settings.openai.api_key and settings.openai.api_key.get_secret_value())
-    if key not in _open:
-        _open[key] = await Models(settings).__aenter__()
-    return _open[key].get(name)
+    async with _opening:
+        if key not in _open:
+            if not _open:
+                atexit.register(portal.call, _close)
+            _open[key] = await Models(settings).__aenter__()
+        return _open[key]
 
 
-def _ask(request: Request, name: str, settings: Settings | None = None) -> Reply:
-    async def ask() -> Reply:
-        model = await _model(name, settings or _settings)
-        return await model.reply(request)
-
-    return portal.call(ask, inside_run=current.get() is not None)
+async def _close() -> None:
+    for models in _open.values():
+        await models.__aexit__(None, None, None)
+    _open.clear()
 
 
 def query_model(
@@ -66,7 +83,7 @@ def query_model(
     tries: int | None = None,
     timeout: float | None = None,
     image_requested: bool = False,
-    scene: Scenario | None = None,
+    scene: AnyScenario | None = None,
     max_prompt_len: int | None = None,
     clip_prompt: bool | None = None,
 ) -> str:
@@ -76,34 +93,21 @@ def query_model(
     settings = _settings.model_copy(update={"llm": _settings.llm.model_copy(update={"runtime": runtime})})
     images = (Image(scene.image_url),) if image_requested and scene and scene.image_url else ()
     messages = (Message("system", system_prompt), Message("user", prompt, images=images))
-    return _ask(Request(Purpose.QUERY, messages), model_str, settings).text
+    return portal.call(_Named(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
 
 
 def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
     """Have a moderator compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
     del mod_pipe
 
-    async def judge() -> str:
-        moderator = Moderator(await _model(moderator_llm, _settings), load_prompt("moderator", _own_prompts()))
-        verdict = await moderator.judge(parse_action(diagnosis).content, correct_diagnosis, AnswerKey())
-        return "Yes" if verdict.yes else "No"
-
-    return portal.call(judge, inside_run=current.get() is not None)
+    moderator = Moderator(_Named(moderator_llm), load_prompt("moderator", _own_prompts()))
+    verdict = portal.call(moderator.judge, parse_action(diagnosis).content, correct_diagnosis)
+    return "Yes" if verdict.yes else "No"
 
 
 def _own_prompts() -> Path | None:
     own = Path("prompts")
     return own if own.is_dir() else None
-
-
-class _Lazy:
-    """A model chosen by name and opened when first spoken to."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    async def reply(self, request: Request) -> Reply:
-        return await (await _model(self.name, _settings)).reply(request)
 
 
 class PatientAgent:
@@ -117,7 +121,7 @@ class PatientAgent:
         """Forget the dialogue."""
         scenario, backend, bias = self._arguments
         prompt = load_prompt("patient", _own_prompts())
-        self._core = Patient(scenario.case, _Lazy(backend), prompt, bias=_bias(bias))
+        self._core = Patient(scenario.case, _Named(backend), prompt, bias=_bias(bias))
 
     @property
     def agent_hist(self) -> str:
@@ -130,7 +134,7 @@ class PatientAgent:
 
     def inference_patient(self, question: str) -> str:
         """Answer the doctor's words."""
-        return portal.call(self._core.answer, question, inside_run=current.get() is not None).text
+        return portal.call(self._core.answer, question).text
 
     def add_hist(self, hist_str: str) -> None:
         """Hear something said to somebody else."""
@@ -147,7 +151,7 @@ class MeasurementAgent:
     def reset(self) -> None:
         """Forget the dialogue."""
         scenario, backend = self._arguments
-        self._core = Measurement(scenario.case, _Lazy(backend), load_prompt("measurement", _own_prompts()))
+        self._core = Measurement(scenario.case, _Named(backend), load_prompt("measurement", _own_prompts()))
 
     @property
     def agent_hist(self) -> str:
@@ -161,7 +165,7 @@ class MeasurementAgent:
     def inference_measurement(self, question: str) -> str:
         """Report what the doctor's words request; the reply starts with `RESULTS:`."""
         request = parse_action(question).content
-        return portal.call(self._core.report, request, question, inside_run=current.get() is not None).text
+        return portal.call(self._core.report, request, question).text
 
     def add_hist(self, hist_str: str) -> None:
         """Hear something said to somebody else."""
@@ -169,11 +173,11 @@ class MeasurementAgent:
 
 
 class DoctorAgent:
-    """The plain doctor, one utterance per call."""
+    """The plain doctor, one utterance per call; also a base for doctors of one's own."""
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: AnyScenario,
         backend_str: str = "builtin",
         max_infs: int = 20,
         bias_present: str | None = None,
@@ -189,15 +193,15 @@ class DoctorAgent:
         self.infs = 0
         self._prompt = load_prompt("doctor", _own_prompts())
         self._core = PlainDoctor(
-            scenario.case.door,
-            _Lazy(backend),
+            scenario.door if isinstance(scenario, DoctorView) else scenario.case.door,
+            _Named(backend),
             self._prompt,
             limit=self.MAX_INFS,
             bias=_bias(bias),
             images=images,
         )
-        self._exchanges: list[Exchange] = []
-        self._said = ""
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._said: Action | None = None
 
     @property
     def agent_hist(self) -> str:
@@ -209,39 +213,34 @@ class DoctorAgent:
         return self._core.system_prompt
 
     def inference_doctor(self, question: str, image_requested: bool = False) -> str:
-        """Say the next thing after hearing `question`; empty when the turns are used up."""
+        """Say the next thing after hearing `question`; when the turns are used up, say that."""
         if self.infs >= self.MAX_INFS:
             return "Maximum inferences reached"
-        scenario = self._arguments[0]
-        if self._said:
-            action = parse_action(self._said)
-            self._exchanges.append(Exchange(action.kind, action.content, question))
-        shown = (Image(scenario.image_url),) if image_requested and scenario.image_url else ()
-        heard = (
-            Heard(_speaker(self._said), question, shown)
-            if self._said
-            else Heard("", question or self._prompt.text("opening"))
-        )
-        self.infs += 1
-        turn, last = self.infs, self.infs == self.MAX_INFS
-
-        async def act() -> Reply:
-            return await self._core.act(heard, tuple(self._exchanges), turn=turn, last=last)
-
-        self._said = portal.call(act, inside_run=current.get() is not None).text
-        return self._said
+        image = self._arguments[0].image_url if image_requested else None
+        images = (Image(image),) if image else ()
+        exchanges = self._exchanges
+        if self._said is None:
+            heard = Heard("", question or self._prompt.text("opening"), images)
+        else:
+            heard = Heard(_SPEAKERS[self._said.kind], question, images)
+            exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
+        turn = self.infs + 1
+        act = partial(self._core.act, turn=turn, last=turn == self.MAX_INFS)
+        reply = portal.call(act, heard, exchanges)
+        # Only now: a call that failed can be made again.
+        self.infs, self._exchanges, self._said = turn, exchanges, parse_action(reply.text)
+        return reply.text
 
     def add_hist(self, hist_str: str) -> None:
         """Take something into the history."""
         self._core.hear(hist_str)
 
 
-def _speaker(said: str) -> str:
-    return {"test": "Measurement", "images": "Clinic"}.get(parse_action(said).kind, "Patient")
+_SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "diagnosis": "Patient"}
 
 
 def _bias(name: str | None) -> str | None:
-    return None if name in (None, "", "None") else name
+    return RunSettings(doctor_bias=name).doctor_bias
 
 
 __all__ = [

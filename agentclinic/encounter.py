@@ -8,12 +8,13 @@ from enum import StrEnum
 import anyio
 import anyio.lowlevel
 
-from agentclinic.agents.doctor import Doctor, Heard, PlainDoctor
+from agentclinic.agents.doctor import Doctor, Heard
 from agentclinic.agents.prompts import Prompt
 from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import Measurement, Patient
 from agentclinic.cases.model import Case
 from agentclinic.differential import Differential
+from agentclinic.models import recording
 from agentclinic.models.base import OWN_FAULTS, Disclosure, Image, ModelError, Reply, Rewind, Usage
 from agentclinic.models.payloads import Exchange
 
@@ -89,21 +90,6 @@ class Clinic:
     """Whether the doctor may ask for images."""
 
 
-@dataclass
-class _Mark:
-    """The state at the start of a turn, for going back."""
-
-    heard: Heard
-    turns: int
-    exchanges: int
-    patient: str
-    measurement: str
-    doctor: object
-    """The doctor's state before it spoke."""
-    spoken: object = None
-    """The doctor's state after it spoke."""
-
-
 async def encounter(
     clinic: Clinic, doctor: Doctor, limit: int, *, seconds: float | None = None, own_time: bool = False
 ) -> Transcript:
@@ -125,81 +111,100 @@ async def encounter(
     return talk.transcript
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """Everything as it was before somebody spoke, for going back."""
+
+    speaker: str
+    heard: Heard
+    turns: int
+    exchanges: int
+    doctor: object
+    patient: str
+    measurement: str
+    requests: recording.Asked
+
+
 class _Talk:
     """The dialogue under way."""
 
     def __init__(self, clinic: Clinic, doctor: Doctor, limit: int) -> None:
         self.transcript = Transcript()
         self.speaker = "doctor"
+        """Who is to speak, or speaks."""
         self._clinic = clinic
         self._doctor = doctor
         self._limit = limit
-        self._marks: list[_Mark] = []
+        self._heard = Heard("", clinic.doctor_prompt.text("opening"))
+        self._moments: list[_Moment] = []
 
     async def hold(self) -> None:
-        """Turn by turn: the doctor speaks, whoever is addressed replies, until a diagnosis or the limit."""
-        heard = Heard("", self._clinic.doctor_prompt.text("opening"))
-        said: Reply | None = None
-        while True:
+        """Utterance by utterance: the doctor speaks, whoever is addressed replies, until the doctor is through."""
+        through = False
+        while not through:
             await anyio.lowlevel.checkpoint()  # builtin roles never wait: let the others have their turn
-            number = len(self._marks) + 1
-            self._marks.append(self._mark(heard))
+            self._moments.append(self._now())
             try:
-                if said is None:
-                    self.speaker = "doctor"
-                    said = await self._doctor.act(
-                        heard, tuple(self.transcript.exchanges), turn=number, last=number == self._limit
-                    )
-                self._marks[-1].spoken = self._doctor_state()
-                action = parse_action(said.text)
-                self.transcript.turns.append(_turn(number, "doctor", said, action))
-                if action.kind == "diagnosis":
-                    self.transcript.status, self.transcript.diagnosis = Status.DIAGNOSED, action.content
-                    return
-                if number == self._limit:
-                    return
-                self.speaker = _ADDRESSEE[action.kind]
-                heard, reply = await respond(self._clinic, action, said.text, self.transcript)
-                self.transcript.turns.append(_turn(number, self.speaker, reply))
-                self.transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
-                said = None
+                if self.speaker == "doctor":
+                    through = await self._act()
+                else:
+                    await self._reply()
             except Rewind:
-                heard, said = self._go_back()
+                self._go_back()
+
+    async def _act(self) -> bool:
+        """The doctor's part of a turn; True when the encounter ends with it."""
+        turn = self.transcript.num_turns + 1
+        last = turn == self._limit
+        said = await self._doctor.act(self._heard, tuple(self.transcript.exchanges), turn=turn, last=last)
+        action = parse_action(said.text)
+        self.transcript.turns.append(_turn(turn, "doctor", said, action))
+        if action.kind == "diagnosis":
+            self.transcript.status, self.transcript.diagnosis = Status.DIAGNOSED, action.content
+            return True
+        self.speaker = _ADDRESSEE[action.kind]
+        return last
+
+    async def _reply(self) -> None:
+        """The other part: whoever the doctor addressed."""
+        said = self.transcript.turns[-1]
+        action = parse_action(said.text)
+        self._heard, reply = await respond(self._clinic, action, said.text, self.transcript)
+        self.transcript.turns.append(_turn(said.turn, self.speaker, reply))
+        self.transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+        self.speaker = "doctor"
 
     def fail(self, own: bool, error: str, message: str) -> None:
         """End with a fault of whoever was to speak."""
         self.transcript.status = Status.DOCTOR_FAILED if own else Status.MODEL_FAILED
         self.transcript.fault = Fault(self.speaker, error, message)
 
-    def _mark(self, heard: Heard) -> _Mark:
-        return _Mark(
-            heard,
+    def _now(self) -> _Moment:
+        return _Moment(
+            self.speaker,
+            self._heard,
             len(self.transcript.turns),
             len(self.transcript.exchanges),
+            self._doctor.state(),
             self._clinic.patient.history.text,
             self._clinic.measurement.history.text,
-            self._doctor_state(),
+            recording.requests_made(),
         )
 
-    def _doctor_state(self) -> object:
-        return self._doctor.state() if isinstance(self._doctor, PlainDoctor) else None
-
-    def _go_back(self) -> tuple[Heard, Reply | None]:
-        """Forget everything since whoever asks for it last spoke; a doctor's question to be answered anew stays."""
-        numbers = [turn.turn for turn in self.transcript.turns if turn.role == self.speaker]
-        target = numbers[-1] if numbers else len(self._marks)
-        mark = self._marks[target - 1]
-        again = None
-        if self.speaker != "doctor":
-            again = next((t for t in self.transcript.turns if t.turn == target and t.role == "doctor"), None)
-        if isinstance(self._doctor, PlainDoctor):
-            self._doctor.restore(mark.spoken if again else mark.doctor)
-        self._clinic.patient.history.text = mark.patient
-        self._clinic.measurement.history.text = mark.measurement
-        del self.transcript.turns[mark.turns :]
-        del self.transcript.exchanges[mark.exchanges :]
-        del self._marks[target - 1 :]
-        return mark.heard, Reply(again.text, usage=again.usage or Usage()) if again else None
+    def _go_back(self) -> None:
+        """Forget everything since whoever asks for it last began to speak; without such a moment, ask again."""
+        moment = self._moments.pop()
+        earlier = [index for index, past in enumerate(self._moments) if past.speaker == self.speaker]
+        if earlier and moment.doctor is not None:
+            moment = self._moments[earlier[-1]]
+            del self._moments[earlier[-1] :]
+        del self.transcript.turns[moment.turns :]
+        del self.transcript.exchanges[moment.exchanges :]
+        self._heard = moment.heard
+        self._doctor.restore(moment.doctor)
+        self._clinic.patient.history.text = moment.patient
+        self._clinic.measurement.history.text = moment.measurement
+        recording.forget_requests_since(moment.requests)
 
 
 _ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic"}

@@ -28,11 +28,6 @@ class JsonLines:
         except OSError as error:
             raise AgentClinicError(f"{self.path}: cannot be opened for writing ({error.strerror})") from None
 
-    def reopen(self) -> None:
-        """Go on with the file that now stands at the path."""
-        os.close(self._file)
-        self._file = self._open()
-
     def append(self, entry: Any) -> None:
         """Write one line; with `durable` it is on the disk, not only in the system's memory, on return."""
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"

@@ -46,6 +46,13 @@ class TurnRecord(BaseModel):
     notes: list[str] = Field(default_factory=list)
 
 
+class DoorRecord(BaseModel):
+    """What every doctor knew at the start."""
+
+    objective: str
+    demographics: str
+
+
 class Record(BaseModel):
     """One scenario's outcome. The seed's fields come first; records that have only those can be read."""
 
@@ -77,6 +84,7 @@ class Record(BaseModel):
 
     case_hash: str | None = None
     """The case's identity: equal for copies in other data sets."""
+    door: DoorRecord | None = None
     repeat: int = 0
     seed: int | None = None
     """This unit's own seed, derived from the run's seed, the case and the repeat."""

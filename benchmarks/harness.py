@@ -102,6 +102,8 @@ class Result:
     peak_mb: float
     """Most resident memory of the arm's process."""
     seconds: float
+    starved: float | None = None
+    """Share of the time in which the arm had work to do, but other processes had the cores; None where unknown."""
     server_cpu_ms: float = 0.0
     server_busy: float = 0.0
     """Share of one core that the server used."""
@@ -133,7 +135,7 @@ class Job:
     async def measure(self, encounter: Callable[[int], Awaitable[None]]) -> Result:
         """Start the encounters spread evenly over one latency, wait for all."""
         load = self.load
-        cpu, began = time.process_time(), time.perf_counter()
+        cpu, waited, began = time.process_time(), time_in_queue(), time.perf_counter()
 
         async def one(number: int) -> Chain:
             due = began + load.latency * number / load.encounters
@@ -159,7 +161,16 @@ class Job:
             1000 * cpu / max(1, calls),
             resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             seconds,
+            None if waited is None else ((time_in_queue() or 0.0) - waited) / seconds,
         )
+
+
+def time_in_queue() -> float | None:
+    """Seconds this thread was ready to run and had to wait for a core; None where the system does not say."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return None
 
 
 def make_plan(job: Job) -> Plan:
@@ -350,15 +361,15 @@ def work(arguments: argparse.Namespace, load: Load) -> None:
     print(json.dumps(asdict(result) if result else None), flush=True)
 
 
-def compare(load: Load, runs: int) -> dict[str, Any]:
-    """Run all arms `runs` times, print the table, return the figures."""
-    results: dict[str, list[Result]] = {arm: [] for arm in ARMS}
+def compare(load: Load, runs: int, arms: list[str]) -> dict[str, Any]:
+    """Run the arms `runs` times, print the table, return the figures."""
+    results: dict[str, list[Result]] = {arm: [] for arm in arms}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run_arm("bodies", load, folder)
         for number in range(runs):
             # Another arm goes first each time: what else the machine does changes in the course of minutes.
-            for arm in ARMS[number % len(ARMS) :] + ARMS[: number % len(ARMS)]:
+            for arm in arms[number % len(arms) :] + arms[: number % len(arms)]:
                 print(f"  {load}: run {number + 1} of {runs}, {arm} ...", file=sys.stderr, flush=True)
                 (folder / "records.jsonl").unlink(missing_ok=True)
                 result = run_arm(arm, load, folder)
@@ -381,13 +392,13 @@ def show(load: Load, results: dict[str, list[Result]], ratios: list[float]) -> N
     print(f"\n{load}, ±{JITTER:.0%}, {CHAIN} calls a chain{f', median of {len(ratios)} runs' if several else ''}")
     print(
         f"{'arm':8}{'efficiency':>11}{'spread':>16}{'errors':>8}{'ms CPU/call':>13}{'peak MB':>9}"
-        f"{'server ms/call':>16}{'server busy':>13}"
+        f"{'starved':>9}{'server ms/call':>16}{'server busy':>13}"
     )
     for arm, rows in results.items():
         print(
             f"{arm:8}{_median(rows, 'efficiency'):11.3f}{_spread([row.efficiency for row in rows]):>16}"
             f"{sum(row.errors for row in rows):8}{_median(rows, 'cpu_ms'):13.2f}{_median(rows, 'peak_mb'):9.0f}"
-            f"{_median(rows, 'server_cpu_ms'):16.2f}{_median(rows, 'server_busy'):12.0%}"
+            f"{_median(rows, 'starved'):9.0%}{_median(rows, 'server_cpu_ms'):16.2f}{_median(rows, 'server_busy'):12.0%}"
         )
     ratio = statistics.median(ratios)
     print(f"ours ÷ create: {ratio:.3f} {_spread(ratios) if several else ''}")
@@ -398,12 +409,12 @@ def show(load: Load, results: dict[str, list[Result]], ratios: list[float]) -> N
         goals[f"efficiency at least {TARGETS[load]}"] = mine >= TARGETS[load]
     for goal, met in goals.items():
         print(f"  {'met   ' if met else 'MISSED'} {goal}")
-    if _median(results["server"], "efficiency") < mine + 0.005:
+    if "server" in results and _median(results["server"], "efficiency") < mine + 0.005:
         print("  note: the server alone is hardly faster; what is missing is the server's or the machine's")
 
 
 def _median(rows: list[Result], name: str) -> float:
-    return statistics.median(getattr(row, name) for row in rows)
+    return float(statistics.median(getattr(row, name) or 0.0 for row in rows))
 
 
 def _spread(values: list[float]) -> str:
@@ -423,6 +434,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=1.0, help="the server's mean latency in seconds")
     parser.add_argument("--all", action="store_true", help="measure every load that has a target")
     parser.add_argument("--runs", type=int, default=1, help="repeat, and report medians")
+    parser.add_argument("--without", nargs="+", choices=ARMS[2:], default=[], help="leave out these arms")
     for internal in ("--arm", "--base-url"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -432,7 +444,8 @@ def main() -> None:
         work(arguments, load)
         return
     raise_file_limit()
-    figures = [compare(chosen, arguments.runs) for chosen in (TARGETS if arguments.all else [load])]
+    arms = [arm for arm in ARMS if arm not in arguments.without]
+    figures = [compare(chosen, arguments.runs, arms) for chosen in (TARGETS if arguments.all else [load])]
     print(json.dumps(figures))
 
 

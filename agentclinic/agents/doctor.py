@@ -34,6 +34,14 @@ class Doctor(Protocol):
         """Say the next thing; `turn` counts from 1, and on the `last` one only a diagnosis helps."""
         ...
 
+    def state(self) -> object | None:
+        """What `restore` needs to come back to this moment; None from a doctor that cannot go back."""
+        ...
+
+    def restore(self, state: object | None) -> None:
+        """Come back to an earlier moment."""
+        ...
+
 
 class PlainDoctor:
     """Asks the model for the next utterance, as the seed's `DoctorAgent` does."""
@@ -70,7 +78,7 @@ class PlainDoctor:
         """What `restore` needs to come back to this moment."""
         return self._history.text, self._images
 
-    def restore(self, state: object) -> None:
+    def restore(self, state: object | None) -> None:
         """Come back to an earlier moment."""
         assert isinstance(state, tuple)
         self._history.text, self._images = state
@@ -80,15 +88,12 @@ class PlainDoctor:
     ) -> Reply:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
         said = f"{heard.speaker}: {heard.text}" if heard.speaker else heard.text
-        self._images += heard.images
-        user = fill(
-            self._prompt.text("user_prompt_template"),
-            history=self._history.shown(),
-            reply=said,
-            turn=turn,
-            max_infs=self._limit,
-            notes=joined(notes, self._prompt.text("last_turn") if last else ""),
-        )
+        self._images = tuple(dict.fromkeys((*self._images, *heard.images)))  # asked for twice, shown once
+        template = self._prompt.text("user_prompt_template")
+        notes = joined(notes, self._prompt.text("last_turn") if last else "")
+        user = fill(template, history=self._history.shown(), reply=said, turn=turn, max_infs=self._limit, notes=notes)
+        if "{notes}" not in template:
+            user = joined(user, notes)
         reply = await self.model.reply(
             Request(
                 Purpose.DOCTOR,

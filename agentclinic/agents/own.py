@@ -6,13 +6,12 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-import anyio.to_thread
-
+from agentclinic import portal
 from agentclinic.agents.doctor import Heard
 from agentclinic.agents.roles import History
 from agentclinic.cases.model import Case
@@ -31,13 +30,19 @@ class DoctorView:
     """What a doctor may know of its scenario; the methods that would give it away raise."""
 
     def __init__(self, case: Case) -> None:
-        self._objective = case.door.objective
-        self.demographics = case.door.demographics
+        self.door = case.door
         self.has_images = case.image is not None
+        self.image_url: str | None = None
+        """Address of the case's image, once it was shown."""
+
+    @property
+    def demographics(self) -> str:
+        """Age and sex, as known at the door."""
+        return self.door.demographics
 
     def examiner_information(self) -> str:
         """The doctor's objective."""
-        return self._objective
+        return self.door.objective
 
     def patient_information(self) -> Any:
         """Hidden: ask the patient."""
@@ -55,13 +60,12 @@ class DoctorView:
 class OwnDoctor:
     """Lets a user's doctor lead an encounter."""
 
-    def __init__(self, doctor: Any, name: str, threads: anyio.CapacityLimiter | None = None) -> None:
-        self._doctor = doctor
+    def __init__(self, make: Callable[[DoctorView], Any], view: DoctorView, name: str) -> None:
+        self._make = make
+        self._view = view
         self._name = name
-        self._threads = threads
+        self._doctor: Any = None
         self._history = History()
-        self._passes_images = "image_requested" in inspect.signature(doctor.inference_doctor).parameters
-        self._images = False
 
     @property
     def history(self) -> str:
@@ -69,28 +73,43 @@ class OwnDoctor:
         own = getattr(self._doctor, "agent_hist", None)
         return own if isinstance(own, str) and own else self._history.text
 
+    def state(self) -> None:
+        """None: nobody but the doctor knows all it remembers."""
+
+    def restore(self, state: object | None) -> None:
+        """Nothing to do: a user's doctor does not go back."""
+
     async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
         """Pass on what was heard and return what the doctor says."""
         del exchanges, turn, last
-        self._images = self._images or bool(heard.images)
-        options = {"image_requested": self._images} if self._passes_images else {}
-        question = heard.text if heard.speaker else ""
+        if heard.images:
+            self._view.image_url = heard.images[-1].url
         try:
-            infer = partial(self._doctor.inference_doctor, question, **options)
-            if inspect.iscoroutinefunction(self._doctor.inference_doctor):
-                said = await infer()
-            else:
-                said = await anyio.to_thread.run_sync(infer, abandon_on_cancel=True, limiter=self._threads)
+            with portal.home():
+                said = await self._infer(heard.text if heard.speaker else "")
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a user's program does wrong is data, not a crash
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
             raise DoctorFileError(f"{self._name}: {type(error).__name__}: {error}") from None
         if not isinstance(said, str) or not said.strip():
-            raise DoctorFileError(f"{self._name}: inference_doctor returned {type(said).__name__}, not text")
+            what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
+            raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")
         if heard.speaker:
             self._history.add(f"{heard.speaker}: {heard.text}")
         self._history.add(f"Doctor: {said}")
+        # What it asked of models through us is counted there; what it did in its own way nobody knows.
         return Reply(said, usage=Usage(requests=0))
+
+    async def _infer(self, question: str) -> Any:
+        if self._doctor is None:  # made where it may block and may ask a model
+            self._doctor = await portal.in_thread(partial(self._make, self._view))
+        infer = self._doctor.inference_doctor
+        if _accepts(infer, "image_requested"):
+            infer = partial(infer, image_requested=self._view.image_url is not None)
+        if inspect.iscoroutinefunction(infer):
+            return await infer(question)
+        said = await portal.in_thread(partial(infer, question))
+        return await said if inspect.isawaitable(said) else said
 
 
 class DoctorFile:
@@ -108,20 +127,20 @@ class DoctorFile:
             raise ConfigError(f"doctor: {self.path} cannot be read ({error.strerror})") from None
         self.digest = hashlib.sha256(source).hexdigest()[:16]
         self._class = _load(self.path, name)
-        self._threads: anyio.CapacityLimiter | None = None
 
-    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool, workers: int) -> OwnDoctor:
+    def make(
+        self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool, workers: int | None = None
+    ) -> OwnDoctor:
         """A fresh doctor for one encounter, given those of the seed's arguments that it accepts."""
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(workers)  # the default of 40 would hold back more workers
+        del workers  # every encounter has a thread of its own when it needs one
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
-        parameters = inspect.signature(self._class).parameters
-        takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-        accepted = {name: value for name, value in offered.items() if takes_all or name in parameters}
-        try:
-            return OwnDoctor(self._class(DoctorView(case), **accepted), self.name, self._threads)
-        except Exception as error:  # noqa: BLE001 - as above
-            raise DoctorFileError(f"{self.name}: {type(error).__name__}: {error}") from None
+        accepted = {name: value for name, value in offered.items() if _accepts(self._class, name)}
+        return OwnDoctor(partial(self._class, **accepted), DoctorView(case), self.name)
+
+
+def _accepts(function: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 
 
 def _load(path: Path, name: str) -> Any:
@@ -134,7 +153,8 @@ def _load(path: Path, name: str) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - a user's file may fail in any way when imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may fail in any way when imported
+        del sys.modules[module_name]
         raise ConfigError(f"doctor: {path} cannot be imported ({type(error).__name__}: {error})") from None
     finally:
         sys.path.remove(str(path.resolve().parent))

@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from agentclinic.config import ROLES, suggestion
 from agentclinic.errors import ConfigError
@@ -63,27 +62,50 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     """Read one prompt file."""
+    shipped = _read(name, SHIPPED / f"{name}.json")
     own = folder / f"{name}.json" if folder else None
-    path = own if own and own.exists() else SHIPPED / f"{name}.json"
-    raw = path.read_bytes()
+    if own is None or not own.exists():
+        return shipped
+    prompt = _read(name, own)
+    clinic = {key: shipped.texts[key] for key in _CLINIC if key in shipped.texts}
+    return replace(prompt, texts={**clinic, **prompt.texts})
+
+
+_CLINIC = ("opening", "last_turn", "images_off", "images_shown")
+"""What the clinic itself says: it does so also where a user's file is silent on it."""
+_NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "doctor": {"user_prompt_template": ("history", "reply")},
+    "patient": {"system_base": ("patient",), "user_prompt_template": ("reply",)},
+    "measurement": {"system_base": ("exam",), "user_prompt_template": ("request",)},
+    "moderator": {"user_prompt_template": ("diagnosis", "truth")},
+}
+"""Places without which a role could not know what it speaks about."""
+
+
+def _read(name: str, path: Path) -> Prompt:
     try:
+        raw = path.read_bytes()
         data = json.loads(raw)
-    except ValueError as error:
-        raise ConfigError(f"{path}: not valid JSON ({error})") from None
-    return _prompt(path, data, hashlib.sha256(raw).hexdigest()[:16])
-
-
-def _prompt(path: Path, data: Any, digest: str) -> Prompt:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a JSON object with system_base and user_prompt_template")
     biases = data.get("biases", {})
     if not isinstance(biases, dict) or not all(isinstance(text, str) for text in biases.values()):
         raise ConfigError(f"{path}: biases must be an object of texts")
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
-    for key in ("system_base", "user_prompt_template"):
-        if key not in texts:
+    for key in ("system_base", "user_prompt_template", *_CLINIC):
+        if key not in texts and (key in data or key not in _CLINIC):
             raise ConfigError(f"{path}: {key!r} is missing or not text{suggestion(key, texts)}")
-    return Prompt(path, texts, biases, digest)
+    for key, places in _NEEDED.get(name, {}).items():
+        for place in places:
+            if f"{{{place}}}" not in texts[key]:
+                raise ConfigError(f"{path}: {key} has no place {{{place}}}, without which the {name} would be blind")
+    return Prompt(path, texts, biases, hashlib.sha256(raw).hexdigest()[:16])
 
 
 def fill(template: str, **values: object) -> str:

@@ -36,14 +36,30 @@ def parse_action(utterance: str) -> Action:
     return Action("question", utterance.strip())
 
 
+_PAIRS = (("[", "]"), ("<", ">"), ("(", ")"), ("{", "}"))
+
+
 def _named_after(utterance: str, token: str) -> str:
-    """The first line after the token; where nothing follows it, what was said before it."""
+    """The first line after the token, up to another token; where nothing follows it, what was said before it."""
     before, _, after = utterance.partition(token)
+    if token == REQUEST_TEST:
+        after = after.removeprefix("S")  # REQUEST TESTS: is one, too
+    for other in (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES):
+        after = after.partition(other)[0]
     for line in after.split("\n"):
-        name = line.strip().lstrip(":").strip(' *_`"[]')
+        name = _undecorated(line)
         if name:
             return name
-    return before.strip(' *_`"\n:')
+    return _undecorated(before)
+
+
+def _undecorated(text: str) -> str:
+    """Without what models put around a name: markdown, quotes, a colon or dash, the brackets of our own template."""
+    name = text.strip().lstrip(":-–—").strip(' \t*_`"').lstrip(":-–—").rstrip(":").strip(' \t*_`"')
+    for opening, closing in _PAIRS:
+        if name.startswith(opening) and name.endswith(closing) and opening not in name[1:]:
+            name = name[1:-1].strip()
+    return name
 
 
 def as_results(text: str) -> str:

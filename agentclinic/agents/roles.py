@@ -162,16 +162,25 @@ class Moderator:
         return Judgement(read_verdict(reply.text) == "Yes", reply)
 
 
+_WORD = r"(?P<word>yes|no)\b"
+_ANY = re.compile(rf"\b{_WORD}", re.IGNORECASE)
+_FIRST = re.compile(rf"\W*{_WORD}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_LAST = re.compile(rf"\b{_WORD}\W*$", re.IGNORECASE)
+_SET_APART = re.compile(r"\W*(?:$|[\n.,:;!–—])")
+_BOTH = re.compile(rf"\W*(?:and|or|but)?\W*{_WORD}", re.IGNORECASE)
+
+
 def read_verdict(text: str) -> Literal["Yes", "No"]:
-    """Read a moderator's Yes or No, allowing decoration ("**Yes.**") but nothing undecided."""
-    found = re.findall(r"\b(yes|no)\b", text, flags=re.IGNORECASE)
-    said = {word.lower() for word in found}
-    first = re.match(r"\W*(yes|no)\b", text, flags=re.IGNORECASE)
-    if len(said) == 1 and (first or len(found) == 1):
-        return "Yes" if said == {"yes"} else "No"
-    if first and re.match(r"\W*(yes|no)\W*(?:$|\n)", text, flags=re.IGNORECASE):
-        # A verdict on a line of its own, with an explanation below it.
-        return "Yes" if first[1].lower() == "yes" else "No"
+    """Read a moderator's Yes or No, allowing decoration ("**Yes.**") and reasons but nothing undecided."""
+    words = {found["word"].lower() for found in _ANY.finditer(text)}
+    first, last = _FIRST.match(text), _LAST.search(text)
+    # A verdict set apart from its reasons holds, whatever words they use; "No difference" is none.
+    if first and _SET_APART.match(first["rest"]) and not _BOTH.match(first["rest"]):
+        return "Yes" if first["word"].lower() == "yes" else "No"
+    if words == {"yes"} and first:
+        return "Yes"
+    if len(words) == 1 and last:
+        return "Yes" if words == {"yes"} else "No"
     raise MalformedError(f"the moderator answered neither Yes nor No: {text.strip()[:80]!r}")
 
 

@@ -27,7 +27,8 @@ _PATIENT_SECTIONS = (
 )
 _DENIAL = re.compile(
     r"^(?:(?:the )?patient |she |he |they |mother |father |parents? )?"
-    r"(?P<verb>denies|denied|deny|negative for|no history of|no|without)(?: (?:any|experiencing|having))?\s+"
+    r"(?P<verb>denies|denied|deny|negative for|no history of|no|without)(?: \([^)]*\))?"
+    r"(?: (?:any|experiencing|having))?\s+"
     r"(?P<list>.+?)[.;]?$",
     re.IGNORECASE,
 )
@@ -49,7 +50,7 @@ _CLAUSES = re.compile(
     r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
 )
 # Longer parts are clauses rather than items of a list, and cutting there would lose their meaning.
-_LONGEST_ITEM = 5
+_LONGEST_ITEM = 7
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
@@ -144,14 +145,18 @@ def readable(key: str) -> str:
 _STAGE_DIRECTION = re.compile(
     r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]*\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
     r"|\b(?:aware|know|seen|informed|told)\b[^.]*\b(?:diagnos|test results|findings|readings)"
+    r"|\bprovided text\b|\bin the text\b"
+    r"|\bdoes not (?:contain|provide|include) (?:any )?(?:specific )?(?:test|instrument)"
     r"|\bunaware of\b|\bpatient actor\b[^.]*:|\bcase report\b",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
+_LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
 
 
 def _prose_parts(text: str) -> list[str]:
-    lines = [part.strip() for part in _BULLET.split(text) if part.strip()]
+    plain = _LEAD_IN.sub("", text).replace("**", "")
+    lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
     return [sentence for line in lines for sentence in sentences(line)]
 
 

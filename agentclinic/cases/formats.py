@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import re
@@ -58,11 +59,11 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
     except OSError as error:
         raise CaseError(f"{path}: cannot be read ({error.strerror})") from None
     number = 0
-    for line, text in enumerate(raw.split(b"\n"), start=1):
+    for line, text in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
         if not text.strip():
             continue
         try:
-            data = json.loads(text.decode("utf-8-sig" if line == 1 else "utf-8"))
+            data = json.loads(text.decode())
         except UnicodeDecodeError:
             fail(CaseError(f"{path} line {line}: not UTF-8 text; save the file as UTF-8"))
         except json.JSONDecodeError as error:
@@ -129,7 +130,8 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     patient = _get(row, row.data, "patient_info", (str, dict, list))
     exam = row.data.get("physical_exams", "")
     answers = _get(row, row.data, "answers", (list,))
-    right = [a["text"] for a in answers if isinstance(a, dict) and a.get("correct") is True and a.get("text")]
+    marked = [a.get("text") for a in answers if isinstance(a, dict) and a.get("correct") is True]
+    right = [text for text in marked if isinstance(text, str) and text.strip()]
     if len(right) != 1:
         raise row.fail(f"answers must mark exactly one text as correct, found {len(right)}")
     image = row.data.get("image_url") or None
@@ -171,7 +173,7 @@ def content_hash(patient: JSON, exam: JSON, truth: str, image: str | None) -> st
 
     Annotations, the objective's wording and the formatting of an image's address do not count.
     """
-    content = [_canonical(patient), _canonical(exam), fold(truth), _address(image)]
+    content = [_canonical(patient), _canonical(exam), _canonical(truth), _address(image)]
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -181,7 +183,7 @@ def _canonical(value: JSON) -> JSON:
         return {fold(key): _canonical(child) for key, child in value.items()}
     if isinstance(value, list):
         return [_canonical(child) for child in value]
-    return fold(str(value)).strip(" .") if isinstance(value, str) else value
+    return fold(re.sub('["“”„]', "", value)).strip(" .") if isinstance(value, str) else value
 
 
 def _address(url: str | None) -> str:
@@ -249,7 +251,13 @@ def answer_key_of(value: JSON) -> AnswerKey:
     if value is None:
         return AnswerKey()
     return AnswerKey(
-        accept=tuple(str(name) for name in value.get("accept", ())),
-        partial=tuple(str(name) for name in value.get("partial", ())),
-        reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", ())),
+        accept=_names(value.get("accept", [])),
+        partial=_names(value.get("partial", [])),
+        reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", [])),
     )
+
+
+def _names(value: JSON) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError("a list of names, not one text: its letters would be read as names")
+    return tuple(str(name) for name in value)

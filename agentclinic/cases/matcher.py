@@ -9,10 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.base import Test, knowledge
-from agentclinic.knowledge.text import content_words, fold, singular, words
+from agentclinic.knowledge.text import content_words, fold, words
 
 
 class Asked(StrEnum):
@@ -108,6 +109,8 @@ _VAGUE = frozenset(
     "new recent significant any anything else thing area body side left right able come go make take use used "
     "during after before first second further detail detailed specifically related concern area kind type".split()
 )
+# "Any pain?" asks for any: the vague word is all there is.
+_ANY_PAIN = frozenset({"pain", "ache"})
 _BODY_QUESTION = re.compile(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b", re.IGNORECASE)
 
 
@@ -124,8 +127,10 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
         timed = about or [f for f in facts if f.section is Section.HISTORY and _TIME_WORDS.search(f.text)]
         topics.append(Topic("timing", Asked.SYMPTOM, tuple(dict.fromkeys(timed))))
         symptoms = [topic for topic in symptoms if topic.facts]
-    if not topics or symptoms:
-        topics += symptoms
+    # Asked about smoking, the social history speaks or is silent; it is no symptom to deny on top of that.
+    topics += [topic for topic in symptoms if topic.facts or not topics or topic.name in _symptom_names()]
+    answered = any(topic.facts for topic in topics)
+    topics = [topic for topic in topics if topic.facts or not (answered and topic.name == "demographics")]
     return topics or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
@@ -149,11 +154,20 @@ def _background_topics(question: str, facts: Sequence[Fact]) -> list[Topic]:
     return topics
 
 
+def _background_asked(question: str) -> bool:
+    return any(pattern.search(question) for _, pattern, _ in _BACKGROUND)
+
+
 def _opening_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """What a patient says first: the main complaint and how the story begins."""
     primary = [f for f in facts if any(fold(head) == "primary symptom" for head in f.heads)]
     story = [f for f in facts if f.section is Section.HISTORY]
     return tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
+
+
+@lru_cache(maxsize=1)
+def _symptom_names() -> frozenset[str]:
+    return frozenset(finding.name for finding in knowledge().findings.values() if finding.kind == "symptom")
 
 
 _ABOUT_SYMPTOMS = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
@@ -171,12 +185,13 @@ def _symptom_topics(question: str, facts: Sequence[Fact]) -> list[Topic]:
             continue
         about = tuple(f for f in here if any(m.key == finding.id for m in known.finding_terms.find(f.text)))
         topics.append(Topic(finding.name, Asked.SYMPTOM, about))
-    rest = {word for word in content_words(question) - _VAGUE if word not in covered}
+    asked = content_words(question)
+    rest = {word for word in (asked - _VAGUE or asked & _ANY_PAIN) if word not in covered}
     seen = {fact.path for topic in topics for fact in topic.facts}
     spoken = tuple(f for f in here if f.path not in seen and rest & content_words(f.text))
     if spoken:
         topics.append(Topic(" ".join(sorted(rest)), Asked.SYMPTOM, spoken))
-    elif rest and not topics and _BODY_QUESTION.search(question):
+    elif rest and not topics and _BODY_QUESTION.search(question) and not _background_asked(question):
         topics.append(Topic(" ".join(sorted(rest)), Asked.SYMPTOM, ()))
     return topics
 
@@ -197,20 +212,26 @@ class Ordered:
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\+|\band\b|&|\bwith\b|\bplus\b)\s*", re.IGNORECASE)
 _WHOLE_EXAMINATION = re.compile(
-    r"^(?:a |full |complete |general |focused |detailed )*physical exam(?:ination)?\b|^physical$|^full exam",
+    r"^(?:a |full |complete |comprehensive |thorough |general |focused |detailed )*physical exam(?:ination)?\b"
+    r"|^physical$|^full exam",
     re.IGNORECASE,
 )
 # Words that say how a test is to be done rather than which test it is.
 _MANNER = frozenset(
     "test testing level serum plasma blood study panel result finding urgent stat repeat complete full total "
     "routine examination exam scan imaging contrast without please order request check measurement value "
-    "screening screen analysis bilateral left right bedside detailed focused".split()
+    "screening screen analysis bilateral left right bedside detailed focused w wo".split()
+)
+# A value under one of these is not the blood's: the glucose of a spinal tap is no blood glucose.
+_SPECIMENS = frozenset(
+    "csf cerebrospinal lumbar spinal synovial joint arthrocentesis urine urinalysis urinary stool sputum pleural "
+    "ascitic peritoneal".split()
 )
 
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """What an order names, each with the charted facts that answer exactly that."""
-    order = fold(order).strip(" .:")
+    order = re.sub(r"[()\[\]]", ",", fold(order)).strip(" .:,")
     if _WHOLE_EXAMINATION.search(order):
         here = tuple(f for f in facts if f.section in (Section.EXAMINATION, Section.VITALS))
         return [Ordered("Physical examination", here)]
@@ -222,7 +243,7 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
         if any(answer.name == test.name for answer in answers):
             continue
         covered.update(mention.words)
-        answers.append(_answer(test, facts, order))
+        answers.append(_answer(test, facts, _part_about(mention.words, order)))
     for part in _SEPARATORS.split(order):
         left = [word for word in words(part) if word not in covered]
         if set(left) - _MANNER:
@@ -232,16 +253,27 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     return _once(answers) or [Ordered(order, ())]
 
 
-def _answer(test: Test, facts: Sequence[Fact], order: str) -> Ordered:
+def _part_about(named: tuple[str, ...], order: str) -> str:
+    """The part of an order that names a test, with what else it says of it: the site, the side."""
+    return next((part for part in _SEPARATORS.split(order) if set(named) <= set(words(part))), " ".join(named))
+
+
+def _answer(test: Test, facts: Sequence[Fact], part: str) -> Ordered:
     own = _charted(test, facts)
-    # "MRI brain" must not be answered by the MRI of a knee: a site named in the order must fit the heading.
     if own:
         return Ordered(test.name, own)
     for other in test.equivalents:
-        stand_in = _charted(knowledge().tests[other], facts)
+        stand_in = _standing_in(test, knowledge().tests[other], facts)
         if stand_in:
             return Ordered(test.name, stand_in, knowledge().tests[other].name)
-    return Ordered(test.name, _by_words(order, facts))
+    return Ordered(test.name, _by_words(part, facts))
+
+
+def _standing_in(test: Test, other: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """What another test's result says of this one: of a whole panel, the values that were ordered alone."""
+    wanted = {words(component) for component in test.components}
+    others = {words(component) for component in other.components} - wanted
+    return tuple(fact for fact in _charted(other, facts) if words(fact.heads[-1]) not in others)
 
 
 def _charted(test: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -267,22 +299,41 @@ def _open(heads: tuple[str, ...]) -> bool:
 
     The white cells of a joint fluid are not those of a blood count.
     """
-    return not knowledge().test_names.find(". ".join(heads[:-1]))
+    above = ". ".join(heads[:-1])
+    return not knowledge().test_names.find(above) and not _SPECIMENS & set(words(above))
 
 
 def _by_words(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Facts whose heading and the order's words name the same thing, word for word."""
-    wanted = {singular(word) for word in words(part)} - _MANNER
-    if not wanted:
-        return ()
-    found = []
-    for fact in facts:
-        last = set(words(fact.heads[-1])) - _MANNER if fact.heads else set()
-        heads = {word for head in fact.heads for word in words(head)} - _MANNER
-        text = set(words(fact.text)) if not fact.heads else set()
-        if (wanted <= heads) or (last and last <= wanted) or (text and wanted <= text):
-            found.append(fact)
-    return tuple(found)
+    exact = tuple(fact for fact in facts if fact.heads and words(fact.heads[-1]) == words(part) and _open(fact.heads))
+    wanted = _without_manner(part)
+    if exact or not wanted:
+        return exact
+    elsewhere = _SPECIMENS - set(words(part)) if len(wanted) == 1 or _of_blood(part) else frozenset()
+    return tuple(fact for fact in facts if _names(fact, wanted) and not elsewhere & _head_words(fact))
+
+
+def _of_blood(part: str) -> bool:
+    """Whether a value is one of a blood test, as far as its name tells."""
+    tests = (knowledge().tests[mention.key] for mention in knowledge().test_components.find(part))
+    return any(not _SPECIMENS & set(words(" ".join((test.name, *test.synonyms)))) for test in tests)
+
+
+def _names(fact: Fact, wanted: frozenset[str]) -> bool:
+    if not fact.heads:
+        return wanted <= set(words(fact.text))
+    last = _without_manner(fact.heads[-1])
+    return wanted <= _head_words(fact) or bool(last and last <= wanted)
+
+
+def _head_words(fact: Fact) -> frozenset[str]:
+    return frozenset(word for head in fact.heads for word in words(head))
+
+
+def _without_manner(text: str) -> frozenset[str]:
+    named = words(text)
+    # Every pressure but this one can do without the word before it.
+    return frozenset(named) - (_MANNER - {"blood"} if "pressure" in named else _MANNER)
 
 
 def _once(answers: list[Ordered]) -> list[Ordered]:

@@ -10,13 +10,16 @@ from agentclinic.errors import AgentClinicError
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command; errors we can explain end with one line and the right exit code."""
+    """Run a command and return, or raise `SystemExit` with the right exit code after one line about the error."""
     arguments = normalised(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
     from agentclinic.cli.app import app
 
     try:
         app(arguments, prog_name="agentclinic")
+    except SystemExit as done:
+        if done.code:
+            raise
     except AgentClinicError as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(error.exit_code) from None

@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 data = typer.Typer(help="Look at data sets and check case files.", no_args_is_help=True)
 app.add_typer(data, name="data")
+judge = typer.Typer(help="Compare a run's judges, or take their majority.", no_args_is_help=True)
+app.add_typer(judge, name="judge")
 
 
 def _version(wanted: bool) -> None:
@@ -76,23 +78,29 @@ RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/Me
 def resume(
     folder: RunArgument,
     *,
+    config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also play again what failed without a verdict.")
     ] = False,
+    token_limit: Annotated[
+        int | None, typer.Option(min=1, help="A new limit of tokens for the whole run, what is used up included.")
+    ] = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Play what is missing in a run.
 
-    The settings are the run's own; only the key is taken from the environment or llm.config.json. Refused,
-    naming the keys, when something that decides results has changed since.
+    The settings are the run's own; only keys and passwords, which are never written down, are taken from the
+    environment and the config files. Refused, naming the keys, when something that decides results has changed.
     """
     from agentclinic.cli.running import resume_and_show
+    from agentclinic.runs.reopen import plan_again
 
-    llm = load_settings(None, default_file(llm_config, "llm.config.json"))
-    resume_and_show(folder, overrides, llm, retry_failed=retry_failed, quiet=quiet, as_json=json)
+    given = load_settings(default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json"))
+    plan = plan_again(folder, overrides, given, token_limit)
+    resume_and_show(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json)
 
 
 @app.command()
@@ -121,6 +129,48 @@ def regrade(
     regrade_and_show(folder, settings, name, as_json=json)
 
 
+@judge.command("compare")
+def judge_compare(
+    folder: RunArgument,
+    judges: Annotated[
+        str | None,
+        typer.Option(help="Names under RUN/judgements/ and `recorded`, separated by commas. [default: all there are]"),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help='JSON lines {"scenario_id": 3, "correct": true}, with case_hash and repeat where needed.'),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Show how far a run's judges agree, and on what they do not.
+
+    With labels, a person's verdicts on a random sample of the diagnoses, also each judge's sensitivity and
+    specificity, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
+    """
+    from agentclinic.cli.judging import compare_and_show
+
+    compare_and_show(folder, judges, labels, seed, as_json=json)
+
+
+@judge.command("majority")
+def judge_majority(
+    folder: RunArgument,
+    judges: Annotated[str, typer.Option(help="Two or more names, separated by commas; `recorded` is one.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the file under RUN/judgements/. [default: majority_A_B_C]")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the majority of several judges as a judge of its own.
+
+    More than half of all must agree; a tie, or too many without a verdict, leaves a diagnosis unjudged.
+    """
+    from agentclinic.cli.judging import majority_and_show
+
+    majority_and_show(folder, judges, name, as_json=json)
+
+
 @app.command()
 def probe(
     model: Annotated[str, typer.Argument(help="A model's name at the endpoint.")],
@@ -142,6 +192,48 @@ def probe(
     )
     if not probe_and_show(settings, model, endpoint, as_json=json):
         raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the first is the baseline.", metavar="RUN...")],
+    judge: Annotated[
+        str | None, typer.Option(help="Use the verdicts of RUN/judgements/NAME.jsonl instead of the recorded ones.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Say whether runs really differ.
+
+    Cases are paired by content; intervals and p-values are clustered by case and adjusted for several comparisons.
+    Says what flipped, what could have been found, and what makes the runs incomparable.
+    """
+    from agentclinic.cli.comparing import compare_and_show
+
+    compare_and_show(runs, judge, seed, as_json=json)
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="Sweep file: name, run (shared settings), matrix (varied settings).")],
+    *,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the arms and stop.")] = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Play a matrix of runs and compare them.
+
+    Every combination of the matrix is an arm; each value is compared with the first of its list, all else equal.
+    The same command goes on where an earlier one stopped.
+    """
+    from agentclinic.cli.sweeping import sweep_and_show
+
+    settings = load_settings(
+        default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json")
+    )
+    sweep_and_show(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
 
 
 @app.command()

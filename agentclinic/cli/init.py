@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def write_folder(folder: Path) -> None:
         print(f"wrote {folder / name}")
     for name in kept:
         print(f"kept  {folder / name}")
-    print(f"\nNext:\n  cd {folder}\n  agentclinic run")
+    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
 
 
 def _contents() -> dict[str, str]:

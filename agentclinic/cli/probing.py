@@ -58,6 +58,8 @@ def probe_and_show(settings: Settings, model: str, endpoint: str | None, *, as_j
 
 
 async def _probe(settings: Settings, name: str, endpoint: str | None) -> list[Finding]:
+    # A recording would stand between us and the endpoint.
+    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
     async with Models(settings) as models:
         model = models.get(name, endpoint)
         if not isinstance(model, Endpoint):

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from agentclinic.config import ROLES, Settings
 from agentclinic.runs.engine import Finished, execute, resume
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import observer_for
-from agentclinic.runs.reopen import plan_again, regrade
-from agentclinic.scoring.outcome import Proportion, Summary
+from agentclinic.runs.reopen import regrade
+from agentclinic.scoring.outcome import MISSING, Proportion, Summary
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
@@ -37,11 +36,8 @@ def run_and_show(settings: Settings, *, quiet: bool, as_json: bool) -> None:
     _show(plan, anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr)), as_json=as_json)
 
 
-def resume_and_show(
-    folder: Path, overrides: Mapping[str, Any], llm: Settings, *, retry_failed: bool, quiet: bool, as_json: bool
-) -> None:
+def resume_and_show(plan: Plan, folder: Path, *, retry_failed: bool, quiet: bool, as_json: bool) -> None:
     """Play what is missing in a run, then print the result of the whole."""
-    plan = plan_again(folder, overrides, llm)
     again = partial(resume, plan, folder, observer_for(quiet=quiet, stream=sys.stderr), retry_failed=retry_failed)
     _show(plan, anyio.run(again), as_json=as_json)
 
@@ -59,6 +55,12 @@ def _show(plan: Plan, finished: Finished, *, as_json: bool) -> None:
             f"  agentclinic resume {finished.folder}\n"
         )
         raise SystemExit(130 if finished.interrupted else 3)
+    failed = sum(finished.summary.outcomes.get(status, 0) for status in MISSING)
+    if failed:
+        sys.stderr.write(
+            f"{failed} scenarios failed without a verdict; once the cause is mended, play them again with:\n"
+            f"  agentclinic resume {finished.folder} --retry-failed\n"
+        )
 
 
 def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_json: bool) -> None:
@@ -66,7 +68,13 @@ def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_j
     regraded = anyio.run(regrade, folder, settings, name)
     if as_json:
         changed = [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed]
-        result = {"path": str(regraded.path), "judged": regraded.judged, "failed": regraded.failed, "changed": changed}
+        result = {
+            "path": str(regraded.path),
+            "judged": regraded.judged,
+            "failed": regraded.failed,
+            "not_tried": regraded.not_tried,
+            "changed": changed,
+        }
         print(json.dumps(result, indent=2))
     else:
         print(f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed")
@@ -75,7 +83,10 @@ def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_j
             print(f"  scenario {scenario}: was {before}, is {'right' if now else 'wrong'}")
         print(f"written to {regraded.path}")
     if regraded.failed:
-        sys.stderr.write("run the same command again to judge what failed\n")
+        left = f", {regraded.not_tried} not tried" if regraded.not_tried else ""
+        sys.stderr.write(
+            f"{regraded.failed} failed{left}: {regraded.reason}\nrun the same command again to judge the rest\n"
+        )
         raise SystemExit(3)
 
 
@@ -86,8 +97,8 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
-    table.add_row("scenarios", played)
-    table.add_row("roles", ", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES))
+    table.add_row("scenarios", escape(played))
+    table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
     table.add_row("accuracy (strict)", _shown(summary.accuracy_strict))
     if summary.accuracy_lenient:
         table.add_row("accuracy (lenient)", _shown(summary.accuracy_lenient))
@@ -97,7 +108,7 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     for name, count in summary.outcomes.items():
         table.add_row(_OUTCOMES.get(name, name), str(count))
     for fault, count in summary.faults.items():
-        table.add_row(f"  {fault}", str(count))
+        table.add_row(f"  {fault}", escape(f"{count}, e.g. {summary.fault_examples.get(fault) or 'without a word'}"))
     if summary.mean_turns is not None:
         table.add_row("turns per encounter", f"{summary.mean_turns:.1f}")
     tokens = _tokens(summary)
@@ -107,14 +118,16 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     if tokens and money:
         table.add_row("cost", money)
     table.add_row("time", f"{finished.seconds:.1f} s")
-    table.add_row("written to", str(finished.folder))
     console.print(table)
+    # Outside the table, where nothing folds it: a path is there to be copied.
+    console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin":
         console.print(
             "The builtin doctor is a small Bayesian program, not a language model. To test a model of your own:\n"
             "  export OPENAI_API_KEY=...   (or set base_url in llm.config.json for a local server)\n"
             "  agentclinic run --doctor_llm MODEL",
             highlight=False,
+            soft_wrap=True,
         )
     console.print("A research benchmark, not medical advice.", style="dim")
 

@@ -51,8 +51,8 @@ _ALTERNATIVES = tuple(
         "acute chronic subacute", "primary secondary", "left right", "upper lower", "anterior posterior",
         "proximal distal", "benign malignant", "obstructive restrictive", "ischemic hemorrhagic",
         "systolic diastolic", "stable unstable", "active latent", "viral bacterial fungal", "central nephrogenic",
-        "with without", "a b c d e", "1 2 3 4", "i ii iii iv", "hodgkin nonhodgkin", "small nonsmall",
-        "complicated uncomplicated", "open closed", "internal external",
+        "a b c d e", "1 2 3 4", "i ii iii iv", "hodgkin nonhodgkin", "small nonsmall",
+        "complicated uncomplicated", "open closed", "internal external", "mellitus insipidus",
     )
 )  # fmt: skip
 _GENERIC = frozenset("disease syndrome disorder condition infection illness".split())
@@ -155,9 +155,7 @@ def _canonical(text: str) -> tuple[str, ...]:
 def _related(said: str, principal: str, truth: str) -> Compared:
     """By the principal diagnosis; by all that was said only where that makes it the very same."""
     whole = _by_words(_canonical(said), _canonical(truth))
-    if whole.relation in (Relation.SAME, Relation.SIBLING):
-        return whole
-    return _by_words(_canonical(principal), _canonical(truth))
+    return whole if whole.relation is Relation.SAME else _by_words(_canonical(principal), _canonical(truth))
 
 
 def _by_words(diagnosis: tuple[str, ...], truth: tuple[str, ...]) -> Compared:
@@ -176,7 +174,7 @@ def _by_words(diagnosis: tuple[str, ...], truth: tuple[str, ...]) -> Compared:
         if missing:
             return Compared(Relation.BROADER, f"leaves open whether it is {' '.join(sorted(missing))}")
         return Compared(Relation.SAME, "the same but for qualifiers")
-    # One word alone names the disease only as the head: diabetes insipidus is no diabetes, viral pneumonia is pneumonia.
+    # One word alone names the disease only as the last: viral pneumonia is pneumonia, diabetes insipidus no diabetes.
     if specific < set(specific_said) and (len(specific) > 1 or specific_said[-1] in specific):
         return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely")
     if set(specific_said) < specific:
@@ -186,17 +184,15 @@ def _by_words(diagnosis: tuple[str, ...], truth: tuple[str, ...]) -> Compared:
 
 def _swapped(said: set[str], meant: set[str]) -> str:
     """Which word stands in place of its alternative where the names otherwise speak of one thing."""
-    only_said, only_meant = said - meant, meant - said
-    if not (said & meant) - _GENERIC - _QUALIFIERS and len(only_said) != 1:
-        return ""
-    for group in _ALTERNATIVES:
-        left, right = only_said & group, only_meant & group
-        if left and right and (said & meant) - _GENERIC:
-            return f"{' '.join(sorted(left))} is not {' '.join(sorted(right))}"
-    for left_word in only_said:
-        for right_word in only_meant:
-            if {left_word[:4], right_word[:5]} == {"hypo", "hyper"} or {left_word[:5], right_word[:4]} == {"hyper", "hypo"}:
-                stems = {re.sub(r"^hyper|^hypo", "", word) for word in (left_word, right_word)}
-                if len(stems) == 1:
-                    return f"{left_word} is not {right_word}"
+    shared = (said & meant) - _GENERIC - _QUALIFIERS
+    for one in sorted(said - meant):
+        for other in sorted(meant - said):
+            if (shared and any({one, other} <= group for group in _ALTERNATIVES)) or _too_much_or_too_little(
+                one, other
+            ):
+                return f"{one} is not {other}"
     return ""
+
+
+def _too_much_or_too_little(one: str, other: str) -> bool:
+    return one.replace("hyper", "hypo") == other.replace("hyper", "hypo")

@@ -14,7 +14,7 @@ _SPLITTERS = str.maketrans(
 )
 # "Non" belongs to the word it denies: a non-productive cough is not a productive one.
 _WORD = re.compile(r"(?:non )?[^\W_]+(?:\.\d+)?")
-_ABBREVIATIONS = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|St|vs|no|Mr))(?<!\b(?:Mrs|e\.g|i\.e|etc))"
+_ABBREVIATIONS = r"(?<!\b(?:Dr|St|vs|Mr)\.)(?<!\bMrs\.)(?<!\b(?:e\.g|i\.e)\.)"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
 
 
@@ -65,7 +65,7 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words(text) if word not in STOP_WORDS and singular(word) not in STOP_WORDS)
 
 
-_NEGATIONS = frozenset({"no", "deny", "denie", "denied", "denying", "without", "neither", "nor"})
+_NEGATIONS = frozenset({"no", "deny", "denied", "denying", "without", "neither", "nor"})
 """Negate all that follows in the clause: "no fever, chills or sweats"."""
 _PHRASE_NEGATIONS = (("negative", "for"), ("absence", "of"), ("free", "of"))
 _NEAR_NEGATIONS = (("ruled", "out"), ("rule", "out"))
@@ -80,7 +80,8 @@ _DENIED_AFTER = frozenset({"absent", "none", "negative", "denied", "excluded", "
 _NOT_THERE = frozenset("seen present noted detected found identified observed demonstrated evident appreciated".split())
 _LINKING = frozenset({"is", "are", "was", "were", "has", "have", "been"})
 _RESUMES = frozenset(
-    "has have had he she i it they there is was are with patient present presented presenting now complain".split()
+    "has have had he she i it they there is was are with patient present presented presenting now complain "
+    "consistent compatible suggestive suggesting indicative indicating concerning".split()
 )
 """After a comma they begin a statement that an earlier negation does not reach: "no fever, has chills"."""
 # Where a negation cannot reach across: the end of a sentence, or a word that turns to what is there.

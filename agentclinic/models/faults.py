@@ -97,7 +97,7 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + mend if mend else ''}"
 
     if code in _QUOTA_CODES or error.get("type") in _QUOTA_CODES or given == 402:
-        return QuotaError(told("no credit left"))
+        return QuotaError(told("no credit left", "add credit there or use another endpoint"))
     if given in (401, 403):
         return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or config"))
     if code in _REFUSAL_CODES:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import TextIO
 
-import anyio
-import anyio.from_thread
-from anyio.lowlevel import current_token
-
-from agentclinic.models.base import BadRequestError, Leave, Reply, Request, Rewind, Usage
+from agentclinic import portal
+from agentclinic.models.base import BadRequestError, Image, Leave, Reply, Request, Rewind, Usage
 from agentclinic.models.payloads import DoctorPayload, Exchange, PatientPayload
 
 _HELP_DOCTOR = """\
@@ -46,20 +42,20 @@ class Human:
         """Ask the person for the next words of doctor or patient."""
         match request.payload:
             case DoctorPayload() as payload:
-                text = await self._doctor(payload)
+                text = await self._doctor(payload, request.messages[-1].images if request.messages else ())
             case PatientPayload() as payload:
                 text = await self._patient(payload)
             case _:
                 raise BadRequestError(f"a person can play doctor or patient, not {request.purpose}")
         return Reply(text, usage=Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0))
 
-    async def _doctor(self, payload: DoctorPayload) -> str:
-        if payload.turn == 1:
-            self._show(
-                _HELP_DOCTOR, "", f"Patient: {payload.door.demographics}", f"Objective: {payload.door.objective}"
-            )
+    async def _doctor(self, payload: DoctorPayload, images: tuple[Image, ...]) -> str:
+        if payload.exchanges:
+            latest = payload.exchanges[-1]
+            self._show(latest.reply, *(f"  {image.url}" for image in images if latest.kind == "images"))
         else:
-            self._show(payload.exchanges[-1].reply)
+            patient = [f"Patient: {payload.door.demographics}"] if payload.door.demographics else []
+            self._show(_HELP_DOCTOR, "", *patient, f"Objective: {payload.door.objective}")
         if payload.last:
             self._show("This is your last turn: only a diagnosis counts now.")
         while True:
@@ -75,11 +71,12 @@ class Human:
                 case ":images":
                     return "REQUEST IMAGES"
                 case _:
-                    if not self._command(command, payload.exchanges, _HELP_DOCTOR):
+                    if not self._command(command, payload.exchanges, _HELP_DOCTOR, spoken=bool(payload.exchanges)):
                         return line
 
     async def _patient(self, payload: PatientPayload) -> str:
-        if not any(exchange.kind == "question" for exchange in payload.asked):
+        spoken = any(exchange.kind == "question" for exchange in payload.asked)
+        if not spoken:
             self._show(_HELP_PATIENT, "")
             self._script(payload)
         self._show("", f"Doctor: {payload.question}")
@@ -87,13 +84,13 @@ class Human:
             line = await self._line("patient> ")
             if line == ":script":
                 self._script(payload)
-            elif not self._command(line, payload.asked, _HELP_PATIENT):
+            elif not self._command(line, payload.asked, _HELP_PATIENT, spoken=spoken):
                 return line
 
     def _script(self, payload: PatientPayload) -> None:
         self._show("Your script:", *(f"  {' / '.join(fact.heads)}: {fact.text}" for fact in payload.facts))
 
-    def _command(self, command: str, exchanges: tuple[Exchange, ...], help_text: str) -> bool:
+    def _command(self, command: str, exchanges: tuple[Exchange, ...], help_text: str, *, spoken: bool) -> bool:
         """Carry out a command; False when the line is not one."""
         match command:
             case ":help":
@@ -104,7 +101,7 @@ class Human:
                 if not exchanges:
                     self._show("(nothing yet)")
             case ":undo":
-                if exchanges:
+                if spoken:
                     raise Rewind
                 self._show("There is nothing to take back.")
             case ":quit":
@@ -120,25 +117,11 @@ class Human:
         self._out.flush()
 
     async def _line(self, prompt: str) -> str:
-        """One non-empty line, read in a thread of its own that does not keep the process alive."""
+        """One non-empty line; the end of the input is leaving."""
         while True:
-            line = (await _in_daemon_thread(self._read, prompt)).strip()
+            try:
+                line = (await portal.in_thread(partial(self._read, prompt))).strip()
+            except EOFError:
+                raise Leave from None
             if line:
                 return line
-
-
-async def _in_daemon_thread(read: Callable[[str], str], prompt: str) -> str:
-    done = anyio.Event()
-    token = current_token()
-    lines: list[str] = []
-
-    def work() -> None:
-        with suppress(EOFError):
-            lines.append(read(prompt))
-        anyio.from_thread.run_sync(done.set, token=token)
-
-    threading.Thread(target=work, daemon=True).start()
-    await done.wait()
-    if not lines:
-        raise Leave
-    return lines[0]

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines
-from agentclinic.models import base
-from agentclinic.models.base import Model, ModelError, NotRecordedError, Reply, Request
+from agentclinic.models import base, structured
+from agentclinic.models.base import MalformedError, Model, ModelError, NotRecordedError, Reply, Request
 
-unit: ContextVar[tuple[str, Counter[str]]] = ContextVar("agentclinic_unit")
-"""The unit under way and how often each request was made in it."""
+Asked = Counter[tuple[str, str]]
+"""How often each request was made, by who counts and the request's hash."""
+
+unit: ContextVar[tuple[str, Asked]] = ContextVar("agentclinic_unit")
+"""The unit under way and the requests made in it."""
 
 _replies = TypeAdapter(Reply)
 _errors: Mapping[str, type[ModelError]] = {
@@ -37,14 +41,25 @@ def enter_unit(name: str) -> None:
     unit.set((name, Counter()))
 
 
-def _place(request: Request) -> tuple[str, str, int]:
-    """Unit, hash of the request, and its occurrence."""
-    name, counts = unit.get(("", Counter()))
-    content = _request_content(request)
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-    occurrence = counts[digest]
-    counts[digest] += 1
+def requests_made() -> Asked:
+    """The requests of the unit under way so far, for `forget_requests_since`."""
+    return unit.get(("", Counter()))[1].copy()
+
+
+def forget_requests_since(moment: Asked) -> None:
+    """Count from an earlier moment on: what a person took back is recorded anew, and the newer entry wins."""
+    counts = unit.get(("", Counter()))[1]
+    counts.clear()
+    counts.update(moment)
+
+
+def _place(request: Request, counter: str) -> tuple[str, str, int]:
+    """Unit, hash of the request, and its occurrence; a replay that is being recorded is counted by both."""
+    name, counts = unit.get(("", Counter()))  # outside a unit every request is the first of its kind
+    text = json.dumps(_request_content(request), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    occurrence = counts[counter, digest]
+    counts[counter, digest] += 1
     return name, digest, occurrence
 
 
@@ -78,7 +93,7 @@ class Recorder:
 
     async def reply(self, request: Request) -> Reply:
         """Ask the model; write down what it answered, or how it failed."""
-        name, digest, occurrence = _place(request)
+        name, digest, occurrence = _place(request, "record")
         entry = {"unit": name, "key": digest, "n": occurrence, "model": self.name, "request": _request_content(request)}
         try:
             reply = await self._model.reply(request)
@@ -99,7 +114,7 @@ class Replay:
 
     async def reply(self, request: Request) -> Reply:
         """The recorded answer to this very request."""
-        place = _place(request)
+        place = _place(request, self.name)
         entry = self._entries.get(place)
         if entry is None:
             raise NotRecordedError(
@@ -111,10 +126,12 @@ class Replay:
             kind, message = entry["error"]["kind"], entry["error"]["message"]
             raise _errors.get(kind, ModelError)(message)
         reply = _replies.validate_python(entry["reply"])
-        if request.schema is not None:
-            parsed = request.schema.model_validate_json(reply.text)
-            reply = Reply(**{**{f: getattr(reply, f) for f in reply.__dataclass_fields__}, "parsed": parsed})
-        return reply
+        if request.schema is None:
+            return reply
+        try:
+            return replace(reply, parsed=structured.parse(reply.text, request.schema))
+        except structured.InvalidReplyError as problem:
+            raise MalformedError(f"{self._path}: a recorded reply no longer fits: {problem}") from None
 
 
 def _read(path: Path) -> list[tuple[tuple[str, str, int], dict[str, Any]]]:

@@ -99,24 +99,24 @@ class Models:
 
     def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
         if endpoint is None:
-            key = _variable("OPENAI_API_KEY")
+            key = variable("OPENAI_API_KEY")
             configured = self._settings.openai
-            base_url = configured.base_url or _variable("OPENAI_BASE_URL")
+            base_url = configured.base_url or variable("OPENAI_BASE_URL")
             own = configured.api_key if configured.api_key and configured.api_key.get_secret_value() else None
             return base_url, SecretStr(key) if key else own
         known = self._settings.endpoints
         if endpoint not in known:
             raise ConfigError(f"unknown endpoint {endpoint!r}{suggestion(endpoint, known) or '; `endpoints` is empty'}")
-        variable = known[endpoint].api_key_env
-        if variable is None:
+        name = known[endpoint].api_key_env
+        if name is None:
             return known[endpoint].base_url, None
-        key = _variable(variable)
+        key = variable(name)
         if not key:
-            raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {variable} or in .env")
+            raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
         return known[endpoint].base_url, SecretStr(key)
 
 
-def _variable(name: str) -> str | None:
+def variable(name: str) -> str | None:
     """A variable of the environment, else of the file `.env` in the working folder."""
     return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from typing import Any, Protocol
 import anyio
 import anyio.lowlevel
 
-from agentclinic.jsonl import JsonLines
+from agentclinic.errors import InputError
+from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import Leave
 from agentclinic.models.select import Models, current
 from agentclinic.runs import folder as folders
@@ -98,23 +100,24 @@ async def play_missing(
     """Play the units that have no record in the folder yet, then write the summary."""
     began = time.perf_counter()
     records = folder / folders.RECORDS
-    with folders.Lock(folder), JsonLines(records) as journal:
-        if journal.repaired:
+    with folders.Lock(folder):
+        if repair(records):
             observer.say(f"{records}: the last line was torn and was cut off; its scenario is played again")
         if retry_failed:
             drop_records(records, lambda record: record.status in MISSING)
-            journal.reopen()
         tally, done = Tally(), set()
-        for record in read_records(records):
+        for record in read_records(records) if records.exists() else ():
             tally.add(record)
             done.add(record.unit)
-        observer.start(len(plan.units), tally)
-        current.set(models)
-        pool = Pool(plan, models, journal, tally, observer)
-        try:
-            await pool.work_off(unit for unit in plan.units if unit.key not in done)
-        finally:
-            observer.stop()
+        with JsonLines(records) as journal:
+            pool = Pool(plan, models, journal, tally, observer)
+            observer.start(len(plan.units), tally)
+            outer = current.set(models)
+            try:
+                await pool.work_off(unit for unit in plan.units if unit.key not in done)
+            finally:
+                current.reset(outer)
+                observer.stop()
         seconds = round(time.perf_counter() - began, 3)
         summary = tally.summary()
         folders.write_json(
@@ -136,17 +139,16 @@ class Pool:
         self._journal = journal
         self._tally = tally
         self._observer = observer
+        self._check_limit()
 
     async def work_off(self, units: Iterable[Unit]) -> None:
         """Play the units, `workers` at a time."""
         queue = iter(units)
 
         async def worker() -> None:
-            for unit in queue:
+            while self.reason is None and (unit := next(queue, None)) is not None:
                 await self._play(unit)
                 await anyio.lowlevel.checkpoint()
-                if self.reason is not None:
-                    return
 
         try:
             async with anyio.create_task_group() as watch:
@@ -164,15 +166,24 @@ class Pool:
         except Leave:
             self.reason, self.interrupted = "you left", True
             return
+        except InputError as error:  # e.g. a case whose image is not there: to be mended before this unit can be played
+            self._stop(str(error))
+            return
         if record.fault and record.fault.error in FATAL:
             self._stop(f"{record.fault.role}: {record.fault.message}")
             return
         self._journal.append(record.model_dump(mode="json"))
         self._tally.add(record)
         self._observer.finished(self._tally)
+        self._check_limit()
+
+    def _check_limit(self) -> None:
         limit = self._plan.settings.llm.runtime.token_limit
         if limit is not None and self._tally.tokens >= limit:
-            self._stop(f"the token limit of {limit:,} is reached ({self._tally.tokens:,} used)")
+            self._stop(
+                f"the token limit of {limit:,} is reached with {self._tally.tokens:,} used; "
+                "raise it with --token-limit N"
+            )
 
     def _stop(self, reason: str) -> None:
         if self.reason is None:
@@ -180,6 +191,8 @@ class Pool:
 
     async def _listen(self, scope: anyio.CancelScope) -> None:
         """First Ctrl-C: take no new unit and let those under way finish; second one, or too long: stop now."""
+        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
+            return  # a loop in a thread, or on Windows, cannot hear signals: there Ctrl-C stops at once
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 if self.interrupted or self._plan.people:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ SUMMARY = "summary.json"
 
 def create(output_dir: Path, dataset: str, now: datetime) -> Path:
     """Make `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... where that is taken."""
-    stem = f"{dataset}_{now:%Y%m%d_%H%M%S}"
+    stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}"
     number = 1
     while True:
         folder = output_dir / (stem if number == 1 else f"{stem}_{number}")
@@ -36,12 +37,16 @@ def create(output_dir: Path, dataset: str, now: datetime) -> Path:
 
 
 def write_json(path: Path, data: Any) -> None:
+    """Write data as a file, whole or not at all."""
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     new = path.with_name(path.name + ".new")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(data, file, ensure_ascii=False, indent=2)
-            file.write("\n")
+        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
@@ -56,7 +61,10 @@ class Lock:
         self._path = folder / ".lock"
 
     def __enter__(self) -> Self:
-        self._file = self._path.open("a+b")
+        try:
+            self._file = self._path.open("a+b")
+        except OSError as error:
+            raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
         try:
             _lock(self._file.fileno())
         except OSError:

@@ -21,21 +21,31 @@ def read_records(path: Path) -> Iterator[Record]:
             if not line.strip():
                 continue
             try:
-                yield Record.model_validate_json(line)
-            except ValueError as error:
+                record = _record(line, path, number)
+            except InputError:
                 if not line.endswith(b"\n"):
                     return
-                problem = str(error).splitlines()[1:3] or ["not JSON"]
-                raise InputError(f"{path} line {number}: not a scenario record ({' '.join(problem)[:160]})") from None
+                raise
+            yield record
+
+
+def _record(line: bytes, path: Path, number: int) -> Record:
+    try:
+        return Record.model_validate_json(line)
+    except ValueError as error:
+        problem = str(error).splitlines()[1:3] or ["not JSON"]
+        raise InputError(f"{path} line {number}: not a scenario record ({' '.join(problem)[:160]})") from None
 
 
 def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
     """Remove records, atomically: the old file stays until the new one is complete. Returns how many went."""
+    if not path.exists():
+        return 0
     new = path.with_name(path.name + ".new")
     dropped = 0
     with path.open("rb") as source, new.open("wb") as target:
-        for line in source:
-            if line.strip() and unwanted(Record.model_validate_json(line)):
+        for number, line in enumerate(source, start=1):
+            if line.strip() and unwanted(_record(line, path, number)):
                 dropped += 1
             else:
                 target.write(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
 from agentclinic.config import Settings, without_credentials
 from agentclinic.errors import ConfigError
+from agentclinic.models.select import variable
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
@@ -33,11 +35,18 @@ class Unit:
     case: Case
     repeat: int
     seed: int
+    copy: int = 0
+    """How many rows with the same case stand before this one in the data set."""
 
     @property
     def key(self) -> str:
         """Identity within the run, as in `Record.unit`."""
         return f"{self.case.scenario_id}:{self.case.id}:{self.repeat}"
+
+    @property
+    def recording(self) -> str:
+        """Identity in recordings: by content, so that a case is found again where other rows were added."""
+        return f"{self.case.id}:{self.repeat}" + (f":{self.copy}" if self.copy else "")
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Plan:
 
 def make_plan(settings: Settings) -> Plan:
     """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written."""
-    settings = _with_people(_with_prompts(settings))
+    settings = _with_people(_with_places(settings))
     run = settings.run
     _refuse_impossible(settings)
     own_doctor = None if run.doctor == "plain" else DoctorFile(run.doctor)
@@ -78,8 +87,11 @@ def make_plan(settings: Settings) -> Plan:
         num_scenarios=run.num_scenarios,
         seed=run.seed,
     )
+    copies = _copies(every)
     units = tuple(
-        Unit(case, repeat, _unit_seed(run.seed, case, repeat)) for repeat in range(run.repeats) for case in chosen
+        Unit(case, repeat, _unit_seed(run.seed, case, repeat), copies[case.scenario_id])
+        for repeat in range(run.repeats)
+        for case in chosen
     )
     digest = _digest(settings, prompts, chosen, own_doctor)
     return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor)
@@ -97,11 +109,27 @@ def _with_people(settings: Settings) -> Settings:
     return settings.model_copy(update={"run": run.model_copy(update=changes)}) if changes else settings
 
 
-def _with_prompts(settings: Settings) -> Settings:
-    """Settle which folder's prompts win, by its full path: a resumed run must find the same."""
-    given = settings.run.prompts_dir or ("prompts" if Path("prompts").is_dir() else None)
-    folder = str(Path(given).absolute()) if given else None
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"prompts_dir": folder})})
+def _with_places(settings: Settings) -> Settings:
+    """Settle what depends on the working folder and the environment: a resumed run must find the same."""
+    run = settings.run
+    prompts = run.prompts_dir or ("prompts" if Path("prompts").is_dir() else None)
+    places: dict[str, Any] = {
+        "prompts_dir": str(Path(prompts).absolute()) if prompts else None,
+        "record": str(Path(run.record).expanduser().absolute()) if run.record else None,
+    }
+    if run.dataset not in settings.datasets and run.dataset not in DATASETS and Path(run.dataset).expanduser().exists():
+        places["dataset"] = str(Path(run.dataset).expanduser().absolute())
+    openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
+    return settings.model_copy(update={"run": run.model_copy(update=places), "openai": openai})
+
+
+def _copies(cases: list[Case]) -> dict[int, int]:
+    seen: Counter[str] = Counter()
+    copies = {}
+    for case in cases:
+        copies[case.scenario_id] = seen[case.id]
+        seen[case.id] += 1
+    return copies
 
 
 def _unit_seed(seed: int, case: Case, repeat: int) -> int:

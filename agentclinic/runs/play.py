@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 from agentclinic.agents.doctor import Doctor, PlainDoctor
 from agentclinic.agents.own import DoctorFileError
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
+from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
-from agentclinic.models.base import ModelError, Usage
+from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
 from agentclinic.models.recording import enter_unit
-from agentclinic.models.select import Models
+from agentclinic.models.select import Models, current
 from agentclinic.record import Record
 from agentclinic.runs.plan import Plan, Unit
 
@@ -21,11 +23,59 @@ UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics
 """Prices of tests are not known to this version: null, never 0."""
 
 
-async def play(plan: Plan, unit: Unit, models: Models) -> Record:
+class UnitModels(Models):
+    """A run's models as one unit uses them: what they cost is counted by role, failed requests included."""
+
+    def __init__(self, run: Models) -> None:
+        self._run = run
+        self.usage: dict[str, Usage] = {}
+        self._others: set[str] = set()
+
+    def get(self, name: str, endpoint: str | None = None) -> Model:
+        """A model asked for by name: only a doctor's own program does that, by `query_model`."""
+        self._others.add("doctor")
+        return Metered(self._run.get(name, endpoint), "doctor", self.usage)
+
+    def for_role(self, role: str) -> Model:
+        """The model that plays a role in this run."""
+        return Metered(self._run.for_role(role), role, self.usage)
+
+    def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
+        """What a role's tokens cost; None where the role also used models of its own choice."""
+        return None if role in self._others else self._run.cost_usd(role, usage)
+
+
+class Metered:
+    """A model whose use is counted for a role."""
+
+    def __init__(self, model: Model, role: str, usage: dict[str, Usage]) -> None:
+        self.name = model.name
+        self._model = model
+        self._role = role
+        self._usage = usage
+
+    async def reply(self, request: Request) -> Reply:
+        """Ask the model; count what the answer cost, or the failure."""
+        try:
+            reply = await self._model.reply(request)
+        except ModelError as error:
+            if error.usage is not None:
+                self._count(error.usage)
+            raise
+        self._count(reply.usage)
+        return reply
+
+    def _count(self, usage: Usage) -> None:
+        self._usage[self._role] = self._usage[self._role] + usage if self._role in self._usage else usage
+
+
+async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
     """Play one unit and return its record; every failure of a model is in it."""
     started = datetime.now(UTC)
     clock = time.perf_counter()
-    enter_unit(f"{unit.case.id}:{unit.repeat}")
+    enter_unit(unit.recording)
+    models = UnitModels(run_models)
+    current.set(models)
     run, prompts, case = plan.settings.run, plan.prompts, unit.case
     patient = Patient(
         case,
@@ -51,7 +101,10 @@ async def play(plan: Plan, unit: Unit, models: Models) -> Record:
     except DoctorFileError as error:  # a user's doctor that could not even be made
         transcript = Transcript(status=Status.DOCTOR_FAILED, fault=Fault("doctor", error.kind, str(error)))
     judgement = await judged(transcript, unit, Moderator(models.for_role("moderator"), prompts["moderator"]))
+    if plan.own_doctor:
+        models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
     record = make_record(plan, unit, transcript, judgement)
+    record.usage = {role: asdict(models.usage[role]) for role in ROLES if role in models.usage}
     record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
     record.doctor_hist = doctor.history if doctor else ""
     record.patient_hist = patient.history.text
@@ -94,7 +147,7 @@ async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Ju
 
 
 def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judgement | None) -> Record:
-    """The record of an encounter, without the histories and the time it took."""
+    """The record of an encounter, without the histories, what it cost and the time it took."""
     run, case = plan.settings.run, unit.case
     right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
     said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
@@ -119,6 +172,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "resource_level": run.resource_level,
             **UNKNOWN_ECONOMICS,
             "case_hash": case.id,
+            "door": asdict(case.door),
             "repeat": unit.repeat,
             "seed": unit.seed,
             "doctor": run.doctor,
@@ -136,7 +190,6 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             else None,
             "differential": transcript.differential,
             "transcript": [_turn_record(turn) for turn in transcript.turns],
-            "usage": _usage(transcript, judgement),
             "annotations": dict(case.annotations),
         }
     )
@@ -155,14 +208,3 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "usage": asdict(turn.usage) if turn.usage else None,
         "notes": list(turn.notes),
     }
-
-
-def _usage(transcript: Transcript, judgement: Judgement | None) -> dict[str, dict[str, int | None]]:
-    totals: dict[str, Usage] = {}
-    used = [(turn.role, turn.usage) for turn in transcript.turns]
-    if judgement:
-        used.append(("moderator", judgement.reply.usage))
-    for role, usage in used:
-        if usage is not None:
-            totals[role] = totals[role] + usage if role in totals else usage
-    return {role: asdict(usage) for role, usage in totals.items()}

@@ -43,8 +43,7 @@ class Lines(Quiet):
         self._total, self._before, self._begin = total, done.presented, self._now()
         self._last = self._begin
         already = f", {done.presented} already done" if done.presented else ""
-        self._stream.write(f"{total} scenarios{already}\n")
-        self._stream.flush()
+        self.say(f"{total} scenarios{already}")
 
     def finished(self, tally: Tally) -> None:
         """A line for each twentieth of the run, or after ten seconds of silence."""
@@ -52,7 +51,11 @@ class Lines(Quiet):
         if tally.presented % twentieth and self._now() - self._last < 10 and tally.presented != self._total:
             return
         self._last = self._now()
-        self._stream.write(status_line(tally, self._total, self._now() - self._begin, self._before) + "\n")
+        self.say(status_line(tally, self._total, self._now() - self._begin, self._before))
+
+    def say(self, message: str) -> None:
+        """Where the other lines go."""
+        self._stream.write(message + "\n")
         self._stream.flush()
 
 
@@ -71,7 +74,7 @@ class Bar(Quiet):
     def start(self, total: int, done: Tally) -> None:
         """Draw the bar."""
         self._total, self._before, self._begin = total, done.presented, self._now()
-        self._task = self._progress.add_task(f"0/{total}", total=total, completed=done.presented)
+        self._task = self._progress.add_task(f"{done.presented}/{total}", total=total, completed=done.presented)
         self._progress.start()
 
     def finished(self, tally: Tally) -> None:
@@ -81,7 +84,7 @@ class Bar(Quiet):
 
     def say(self, message: str) -> None:
         """Above the bar."""
-        self._progress.console.print(message, highlight=False)
+        self._progress.console.print(message, highlight=False, markup=False)
 
     def stop(self) -> None:
         """Take the bar away."""
@@ -89,7 +92,7 @@ class Bar(Quiet):
 
 
 def status_line(tally: Tally, total: int, elapsed: float, before: int = 0) -> str:
-    """done/total, running accuracy, failures, rate, tokens, time left."""
+    """done/total, running accuracy, failures, tokens, money, rate, time left."""
     done = tally.presented - before
     share = tally.running
     parts = [f"{tally.presented}/{total}"]

@@ -50,6 +50,8 @@ class Summary(BaseModel):
     """Count of each way to end; `diagnosed` is split into judged right and judged wrong."""
     faults: dict[str, int] = {}
     """Failures as role.error."""
+    fault_examples: dict[str, str] = {}
+    """What was said at the first of each kind of failure, by row."""
     accuracy_strict: Proportion | None = None
     """Right ÷ (judged + doctor's faults + no diagnosis); missing data left out."""
     accuracy_lenient: Proportion | None = None
@@ -72,6 +74,7 @@ class Tally:
         self.lenient: int | None = 0
         self.outcomes: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
+        self._examples: dict[str, tuple[tuple[int, int], str]] = {}
         self.turns = 0
         self.tokens = 0
         """Tokens in and out that are known of; unknown ones count nothing here."""
@@ -86,16 +89,19 @@ class Tally:
         if record.correct:
             self.correct += 1
         if record.fault:
-            self.faults[f"{record.fault.role}.{record.fault.error}"] += 1
+            kind = f"{record.fault.role}.{record.fault.error}"
+            self.faults[kind] += 1
+            # By row, not by time: whatever order the workers finish in, the summary is the same.
+            example = (record.scenario_id, record.repeat), record.fault.message
+            self._examples[kind] = min(self._examples.get(kind, example), example)
         lenient = record.judgement.correct_lenient if record.judgement else None
-        if record.status == "diagnosed" and lenient is None:
+        if record.status == "diagnosed" and record.correct is not None and lenient is None:
             self.lenient = None
         elif self.lenient is not None and lenient:
             self.lenient += 1
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
             self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
-
         for role, money in (record.cost_usd or {}).items():
             before = self.cost.get(role, 0.0)
             self.cost[role] = None if before is None or money is None else before + money
@@ -126,6 +132,7 @@ class Tally:
             correct=self.correct,
             outcomes=dict(sorted(self.outcomes.items())),
             faults=dict(sorted(self.faults.items())),
+            fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},
             accuracy_strict=self.running,
             accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
             if_missing_wrong=self.correct / presented if presented else None,
@@ -137,8 +144,10 @@ class Tally:
 
 
 def outcome(record: Record) -> str:
-    """The record's outcome, with judged diagnoses told apart."""
+    """The record's outcome, with judged diagnoses told apart; one that nobody judged is the judge's failure."""
     if record.status == "diagnosed":
+        if record.correct is None:
+            return "judge_failed"
         return "diagnosed_right" if record.correct else "diagnosed_wrong"
     return record.status
 

@@ -17,10 +17,12 @@ Evidence = dict[str, bool]
 
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
 _BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
-_BARE_YES = re.compile(r"^\W*(?:yes|yeah|i do|i have|correct|that's right)\b", re.IGNORECASE)
+# "I have a cough" is no yes to another question; "I have." is.
+_BARE_YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
 _NOTHING_FOUND = re.compile(
     r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
 )
+_DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
 _SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
 
 
@@ -96,28 +98,51 @@ def _from_result(exchange: Exchange) -> Evidence:
             return {}
     elif _SAID_UNAVAILABLE.search(exchange.reply):
         return {}
-    found = _stated(exchange.reply)
-    found.update(_measured(exchange.reply))
+    reply = _DEFAULT_WORDS.sub("", exchange.reply)
+    found = _stated(reply)
+    found.update(_measured(exchange.content, reply))
     # A report that finds nothing says so of all it could have shown. One that finds something may word the
     # rest in ways we do not read: what it does not mention stays unknown.
-    if _NOTHING_FOUND.search(exchange.reply) and not any(found.values()):
-        known = knowledge()
-        ordered = {mention.key for mention in known.test_names.find(exchange.content)}
-        for finding in known.findings.values():
-            if finding.order in ordered and finding.measure is None:
+    if _NOTHING_FOUND.search(reply) and not any(found.values()):
+        shown = _reported(exchange)
+        for finding in knowledge().findings.values():
+            if finding.order in shown and finding.measure is None:
                 found.setdefault(finding.id, False)
     return found
 
 
-def _measured(text: str) -> Evidence:
+def _reported(exchange: Exchange) -> set[str]:
+    """The tests an order names, but for those whose answer is only a default."""
+    known = knowledge()
+    ordered = {mention.key for mention in known.test_names.find(exchange.content)}
+    defaulted = {d.topic for d in exchange.disclosures if d.provenance in _DEFAULTS}
+    return {test for test in ordered if known.tests[test].name not in defaulted}
+
+
+def _measured(order: str, reply: str) -> Evidence:
     """Findings read off the numbers of a result."""
     found: Evidence = {}
     for finding in knowledge().findings.values():
         if finding.measure:
-            state = _read_number(finding, finding.measure, text)
+            state = _read_number(finding, finding.measure, order, reply)
             if state is not None:
                 found[finding.id] = state
     return found
+
+
+# The specimen a value was taken from: the one named last before it, in the report or else in the order.
+_SPECIMEN = re.compile(
+    r"(?P<fluid>\bcsf\b|cerebrospinal|lumbar puncture|spinal tap|synovial|\bjoint|arthrocentesis|pleural|thoracentesis"
+    r"|ascit|peritoneal|paracentesis|\burin|\bstool)"
+    r"|(?<!white )(?<!red )\bblood\b(?! cells?)|\bserum\b|\bplasma\b|\bcbc\b|hematolog|metabolic panel|chemistry"
+    r"|electrolytes|function tests|laborator",
+    re.IGNORECASE,
+)
+
+
+def _from_another_fluid(order: str, before: str) -> bool:
+    named = list(_SPECIMEN.finditer(before)) or list(_SPECIMEN.finditer(order.replace("_", " ")))
+    return bool(named and named[-1]["fluid"])
 
 
 @lru_cache(maxsize=512)
@@ -134,8 +159,11 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
     )
 
 
-def _read_number(finding: Finding, measure: Measure, text: str) -> bool | None:
-    for match in _pattern(finding.id).finditer(text):
+def _read_number(finding: Finding, measure: Measure, order: str, reply: str) -> bool | None:
+    of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
+    for match in _pattern(finding.id).finditer(reply):
+        if of_blood and _from_another_fluid(order, reply[: match.start()]):
+            continue
         number = match["second"] if measure.part == "diastolic" else match["number"]
         if number is None:
             continue

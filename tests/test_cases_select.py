@@ -1,0 +1,91 @@
+"""Which rows a run plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers import case_of, osce
+
+from agentclinic.cases.model import Case
+from agentclinic.cases.select import parse_rows, select
+from agentclinic.errors import ConfigError
+
+CASES: list[Case] = [case_of(osce(truth=f"Fever {i}"), number=i) for i in range(30)]
+
+
+def rows(**choice: Any) -> list[int]:
+    return [case.scenario_id for case in select(CASES, **choice)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3", [3]),
+        ("3,7,10-12", [3, 7, 10, 11, 12]),
+        (" 12 - 13 , 0 ", [0, 12, 13]),
+        ("5,5,4-6", [4, 5, 6]),
+        ("29", [29]),
+        ("0-0", [0]),
+    ],
+)
+def test_rows_and_ranges_are_read_each_row_once_in_file_order(text: str, expected: list[int]) -> None:
+    assert parse_rows(text, 30) == expected
+    assert rows(scenarios=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "cannot read ''"),
+        ("3,,4", "cannot read ''"),
+        ("a", "cannot read 'a'"),
+        ("-3", "cannot read '-3'"),
+        ("3-", "cannot read '3-'"),
+        ("1-2-3", "cannot read '1-2-3'"),
+        ("7-3", "the range 7-3 runs backwards"),
+        ("30", "row 30 does not exist; the data set has rows 0-29"),
+        ("28-30", "row 30 does not exist"),
+    ],
+)
+def test_a_selection_that_cannot_be_meant_is_explained(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_rows(text, 30)
+
+
+def test_without_a_choice_every_case_is_played() -> None:
+    assert rows() == list(range(30))
+
+
+def test_the_first_cases_are_played_after_an_offset() -> None:
+    assert rows(num_scenarios=3) == [0, 1, 2]
+    assert rows(offset=27) == [27, 28, 29]
+    assert rows(offset=10, num_scenarios=2) == [10, 11]
+    assert rows(num_scenarios=99) == list(range(30)), "more than there are is all of them, as in the original"
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_keeps_file_order() -> None:
+    first = rows(sample=8, seed=1)
+    assert first == rows(sample=8, seed=1) == sorted(set(first))
+    assert len(first) == 8
+    assert any(rows(sample=8, seed=seed) != first for seed in range(2, 6))
+
+
+def test_a_sample_is_drawn_after_the_offset_and_cut_by_the_number() -> None:
+    assert min(rows(sample=5, offset=25, seed=3)) == 25
+    assert rows(sample=5, num_scenarios=2, seed=3) == rows(sample=5, seed=3)[:2]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"offset": 30}, "offset 30 skips all 30 scenarios"),
+        ({"sample": 31}, "sample 31 is more than the 30"),
+        ({"offset": 25, "sample": 6}, "sample 6 is more than the 5"),
+        ({"scenarios": "1", "sample": 1}, "leave out offset and sample"),
+        ({"scenarios": "1", "offset": 1}, "leave out offset and sample"),
+    ],
+)
+def test_an_impossible_choice_is_explained(choice: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        rows(**choice)

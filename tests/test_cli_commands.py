@@ -1,0 +1,285 @@
+"""The command line as its users meet it: the seed's way of calling it, flags, mistakes, output."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from runs_support import AT_ENDPOINT, CLINIC, LONG, ROOT, clinic, environment, only_run, point_at, records, summary
+from scripted_server import ScriptedServer
+
+from agentclinic.cli import normalised
+
+
+def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run Python itself, with all that happens at its start."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+# Calling it
+
+
+def test_the_seeds_command_line_runs_from_the_root(tmp_path: Path) -> None:
+    done = python(
+        "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "4", "--output_dir", tmp_path / "out"
+    )
+
+    assert done.returncode == 0, done.stderr
+    folder = only_run(tmp_path / "out")
+    used = json.loads((folder / "config.used.json").read_text())
+    assert (used["run"]["workers"], used["run"]["dataset"]) == (4, "OpenOSCE_Demo")
+    assert len(records(folder)) == summary(folder)["presented"] == used["agentclinic"]["units"]
+    assert "accuracy (strict)" in done.stdout
+    assert "95 % interval" in done.stdout
+    assert f"Written to {folder}" in done.stdout
+    assert "--doctor_llm MODEL" in done.stdout, "how to point it at a model of one's own"
+    assert len(done.stdout.splitlines()) <= 24, "one screen"
+
+
+def test_the_package_runs_as_a_module_and_as_the_installed_command() -> None:
+    module = python("-m", "agentclinic", "--version")
+    installed = subprocess.run(
+        [str(Path(sys.executable).parent / "agentclinic"), "--version"], capture_output=True, text=True, timeout=LONG
+    )
+
+    assert module.returncode == installed.returncode == 0
+    assert module.stdout == installed.stdout
+    assert module.stdout.startswith("agentclinic ")
+
+
+@pytest.mark.parametrize(
+    ("given", "understood"),
+    [
+        (["--workers", "4"], ["run", "--workers", "4"]),
+        (["run", "--output_dir", "a_b"], ["run", "--output-dir", "a_b"]),
+        (["--doctor_llm=my_model"], ["run", "--doctor-llm=my_model"]),
+        (["-q"], ["run", "-q"]),
+        (["resume", "a_b", "--retry_failed"], ["resume", "a_b", "--retry-failed"]),
+        (["--help"], ["--help"]),
+        (["-h"], ["-h"]),
+        (["--version"], ["--version"]),
+        (["data", "check", "--", "--my_file"], ["data", "check", "--", "--my_file"]),
+        ([], []),
+    ],
+)
+def test_underscores_are_hyphens_in_flags_and_bare_flags_mean_run(given: list[str], understood: list[str]) -> None:
+    assert normalised(given) == understood
+
+
+def test_flags_win_over_the_file_and_both_spellings_work(tmp_path: Path) -> None:
+    (tmp_path / "agentclinic.config.json").write_text(
+        json.dumps({"run": {"num_scenarios": 5, "total_inferences": 7, "output_dir": "out"}})
+    )
+
+    clinic("--num_scenarios", "1", "--silent-symptom", "unknown", cwd=tmp_path)
+
+    (record,) = records(only_run(tmp_path / "out"))
+    assert (record["max_infs"], record["silent_symptom"]) == (7, "unknown")
+
+
+def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "agentclinic.config.json").write_text(
+        json.dumps({"run": {"measurement_cost_llm": "gpt-4o", "num_scenarios": 1}})
+    )
+
+    done = clinic("run", cwd=tmp_path)
+
+    assert "warning: run.measurement_cost_llm is deprecated" in done.stderr
+
+
+# Help
+
+
+def test_help_takes_less_than_half_a_second_of_cpu_time() -> None:
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = python("-m", "agentclinic", "--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 0
+        assert "resume" in done.stdout
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    # The best of three: what the machine does beside it is not the command's time.
+    assert min(seconds() for _ in range(3)) < 0.5
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    done = python("-X", "importtime", "-m", "agentclinic", *arguments)
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.returncode == 0
+    assert "typer" in loaded
+    heavy = {"openai", "numpy", "rich", "aiohttp", "httpx2", "genai_prices", "anyio", "asyncio", "dotenv"}
+    assert loaded & heavy == set()
+
+
+def test_every_setting_is_a_flag_with_its_description() -> None:
+    from agentclinic.config import RunSettings
+
+    text = " ".join(python("-m", "agentclinic", "run", "--help", COLUMNS="400").stdout.split())
+
+    for name, field in RunSettings.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in text
+        assert field.description is not None
+        assert " ".join(field.description.split()) in text
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--wrokers", "4"], "--workers"),
+        (["run", "--workers", "four"], "--workers"),
+        (["run", "--workers", "0"], "workers"),
+        (["run", "--dataset", "MedQU"], "did you mean 'MedQA'?"),
+        (["run", "--dataset", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["run", "--config", "nowhere.json"], "nowhere.json: no such file"),
+        (["run", "--doctor_bias", "recensy", "--doctor_llm", "x"], "recency"),
+        (["run", "--scenarios", "7-3"], "backwards"),
+        (["run", "--doctor", "nobody"], "FILE.py:Class"),
+        (["run", "--output_dir", "afile"], "afile"),
+        (["run", "--inf_type", "robot"], "inf_type"),
+        (["resume", "nowhere"], "nowhere"),
+        (["regrade", "nowhere"], "nowhere"),
+        (["probe", "builtin"], "builtin"),
+        (["dance"], "dance"),
+    ],
+)
+def test_a_mistake_ends_with_exit_code_2_and_a_word_on_it(arguments: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "afile").write_text("")
+
+    done = clinic(*arguments, cwd=tmp_path, expect=2)
+
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("agentclinic.config.json", '{"run": {"total_inference": 5}}', "did you mean 'total_inferences'?"),
+        ("agentclinic.config.json", '{"run": {"workers": "many"}}', "run.workers"),
+        ("agentclinic.config.json", '{"run": ', "line 1"),
+        ("agentclinic.config.json", "[]", "JSON object"),
+        ("llm.config.json", '{"openai": {"apikey": "x"}}', "did you mean 'api_key'?"),
+        ("llm.config.json", '{"llm": {"runtime": {"tries": 0}}}', "llm.runtime.tries"),
+    ],
+)
+def test_a_bad_config_ends_with_exit_code_2_naming_file_and_key(
+    file: str, content: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(content)
+
+    done = clinic("run", cwd=tmp_path, expect=2)
+
+    assert file in done.stderr
+    assert said in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+# What is shown
+
+
+def test_json_is_all_there_is_on_standard_output(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server, tries=1)
+    server.control(rules=[{"match": {"purpose": "patient", "nth": 1}, "fault": "500"}])
+
+    done = clinic("run", "--num_scenarios", "2", "--output_dir", "out", "--json", *AT_ENDPOINT, cwd=tmp_path)
+
+    result = json.loads(done.stdout)
+    folder = only_run(tmp_path / "out")
+    assert result["run"] == str(folder.relative_to(tmp_path))
+    written = summary(folder)
+    del written["timing"]
+    assert {key: result[key] for key in written} == written
+    assert "--retry-failed" in done.stderr
+
+
+def test_plain_lines_tell_progress_where_there_is_no_terminal_and_quiet_has_none(tmp_path: Path) -> None:
+    told = clinic("run", "--num_scenarios", "3", cwd=tmp_path)
+    quiet = clinic("run", "--num_scenarios", "3", "--quiet", cwd=tmp_path)
+
+    lines = told.stderr.splitlines()
+    assert lines[0] == "3 scenarios"
+    assert [line.split()[0] for line in lines[1:]] == ["1/3", "2/3", "3/3"]
+    assert "\x1b" not in told.stderr + told.stdout
+    assert quiet.stderr == ""
+    assert "accuracy (strict)" in quiet.stdout
+
+
+def test_the_table_names_failures_and_the_bounds_they_leave(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server, tries=1)
+    server.control(rules=[{"match": {"purpose": "patient", "nth": 1}, "fault": "500"}])
+
+    done = clinic("run", "--num_scenarios", "4", "--output_dir", "[/out]", *AT_ENDPOINT, cwd=tmp_path)
+
+    shown = " ".join(done.stdout.split())
+    assert "model failed (missing, not wrong) 1" in shown
+    assert "patient.server 1, e.g. 127.0.0.1" in shown
+    assert "between 75.0% (all wrong) and 100.0% (all right)" in shown
+    assert "100.0% (95 % interval 43.9% to 100.0%; 3 of 3)" in shown
+    assert "cost doctor unknown" in shown
+    assert f"Written to {only_run(tmp_path / '[/out]').relative_to(tmp_path)}" in done.stdout
+
+
+def on_terminal(arguments: list[str], cwd: Path) -> str:
+    """Run a command on a pseudo-terminal and return all it showed."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*CLINIC, *arguments],
+        cwd=cwd,
+        env=environment(TERM="xterm", COLUMNS="120"),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    shown = b""
+    deadline = time.monotonic() + LONG
+    try:
+        while time.monotonic() < deadline:
+            if select.select([leader], [], [], 1.0)[0]:
+                try:
+                    piece = os.read(leader, 65536)
+                except OSError:  # Linux: the other end is closed
+                    break
+                if not piece:
+                    break
+                shown += piece
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+    return shown.decode()
+
+
+def test_a_bar_shows_done_of_total_on_a_terminal(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server)
+    server.control(latency=0.03)  # so that the bar, drawn ten times a second, is seen on its way
+
+    shown = on_terminal(["run", "--num_scenarios", "6", *AT_ENDPOINT], tmp_path)
+
+    assert "0/6" in shown
+    assert any(f"{done}/6" in shown for done in range(1, 6))
+    assert "accuracy 100%" in shown
+    assert "━" in shown
+    assert "accuracy (strict)" in shown

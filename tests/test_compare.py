@@ -1,0 +1,228 @@
+"""Comparing runs: pairing, flips, warnings, verdicts under each rule, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentclinic.cli import main
+from agentclinic.errors import InputError
+from agentclinic.scoring.compare import Comparison, compare_arms, compare_two, load_arm
+from agentclinic.scoring.run_data import load_run
+
+SEED_FIELDS = {"dataset": "MedQA", "max_infs": 20, "patient_llm": "p", "measurement_llm": "m", "moderator_llm": "j"}
+
+
+def write_run(folder: Path, outcomes: Sequence[Any], **common: Any) -> Path:
+    """A run whose i-th case ended as given: True, False, or a record's fields."""
+    folder.mkdir(parents=True)
+    with (folder / "scenarios.jsonl").open("w") as file:
+        for i, outcome in enumerate(outcomes):
+            fields = outcome if isinstance(outcome, dict) else {"status": "diagnosed", "correct": outcome}
+            record = {
+                "scenario_id": i,
+                "case_hash": f"hash{i}",
+                "ground_truth": f"disease {i}",
+                "doctor_llm": "d",
+                "judgement": {"relation": "same", "correct_lenient": fields.get("correct")},
+                **SEED_FIELDS,
+                **common,
+                **fields,
+            }
+            file.write(json.dumps({k: v for k, v in record.items() if v != "absent"}) + "\n")
+    return folder
+
+
+def compared(first: Path, second: Path) -> Comparison:
+    return compare_two(load_arm(load_run(first)), load_arm(load_run(second)))
+
+
+def test_flips_are_counted_each_way_and_differences_are_paired(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, True, False, False, True])
+    b = write_run(tmp_path / "b", [True, False, True, True, True])
+    verdict = compared(a, b).verdicts[0]
+    assert [flip.scenario_id for flip in verdict.gained] == [2, 3]
+    assert [flip.scenario_id for flip in verdict.lost] == [1]
+    assert verdict.difference.value == pytest.approx(0.2)
+    assert (verdict.before, verdict.after) == (pytest.approx(0.6), pytest.approx(0.8))
+    assert verdict.p_mcnemar == pytest.approx(1.0)
+
+
+def test_a_clear_difference_is_called_one_and_says_who_is_better(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [False] * 30 + [True] * 30)
+    b = write_run(tmp_path / "b", [True] * 60)
+    report = compare_arms([load_arm(load_run(p)) for p in (a, b)])
+    assert report.comparisons[0].verdicts[0].conclusion.startswith("b is better by 50.0% under the strict rule")
+
+
+def test_no_difference_names_what_would_go_unseen(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, False] * 10)
+    b = write_run(tmp_path / "b", [False, True] + [True, False] * 9)
+    conclusion = compare_arms([load_arm(load_run(p)) for p in (a, b)]).comparisons[0].verdicts[0].conclusion
+    assert "no difference shown" in conclusion
+    assert "would probably go unseen" in conclusion
+
+
+def test_equal_runs_do_not_pretend_to_a_difference_of_exactly_nothing(tmp_path: Path) -> None:
+    a, b = (write_run(tmp_path / name, [True, False] * 10) for name in "ab")
+    difference = compared(a, b).verdicts[0].difference
+    assert difference.value == 0
+    assert difference.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert difference.low == pytest.approx(-(difference.high or 0))
+
+
+def test_missing_outcomes_leave_the_pair_out(tmp_path: Path) -> None:
+    failed = {"status": "judge_failed", "correct": None, "judgement": None}
+    a = write_run(tmp_path / "a", [True, True, False, failed])
+    b = write_run(tmp_path / "b", [True, failed, True, True])
+    verdict = compared(a, b).verdicts[0]
+    assert verdict.cases == 2
+    assert verdict.difference.value == pytest.approx(0.5)
+
+
+def test_no_diagnosis_and_a_failing_doctor_count_as_wrong(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, True])
+    b = write_run(tmp_path / "b", [{"status": "max_infs_reached"}, {"status": "doctor_failed"}])
+    assert compared(a, b).verdicts[0].after == 0
+
+
+def test_cases_are_paired_by_content_wherever_they_stand(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, False])
+    b = write_run(
+        tmp_path / "b",
+        [
+            {"status": "diagnosed", "correct": True, "case_hash": "hash1"},
+            {"status": "diagnosed", "correct": True, "case_hash": "hash0"},
+        ],
+        dataset="MedQA_Ext",
+    )
+    verdict = compared(a, b).verdicts[0]
+    assert verdict.cases == 2
+    assert [flip.scenario_id for flip in verdict.gained] == [1]
+
+
+def test_runs_in_the_original_format_are_paired_by_data_set_and_row(tmp_path: Path) -> None:
+    only = {"case_hash": "absent", "judgement": "absent"}
+    a = write_run(tmp_path / "a", [True, False, True], **only)
+    b = write_run(tmp_path / "b", [True, True, True], **only)
+    result = compared(a, b)
+    assert result.verdicts[0].cases == 3
+    assert [v.rule for v in result.verdicts] == ["strict"], "no relation, no lenient verdict"
+    assert any("lenient" in note for note in result.notes)
+
+
+def test_nothing_in_common_is_an_error(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True])
+    b = write_run(tmp_path / "b", [{"status": "diagnosed", "correct": True, "case_hash": "other"}])
+    with pytest.raises(InputError, match="no case in common"):
+        compared(a, b)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("max_infs", 10, "turn limit: 20 against 10"),
+        ("patient_llm", "other", "patient model: p against other"),
+        ("moderator_llm", "other", "judge: j against other"),
+        ("missing_test", "normal", "missing_test: None against normal"),
+        ("silent_symptom", "unknown", "silent_symptom"),
+    ],
+)
+def test_what_makes_runs_incomparable_is_named(tmp_path: Path, field: str, value: object, named: str) -> None:
+    a = write_run(tmp_path / "a", [True, False])
+    b = write_run(tmp_path / "b", [True, False], **{field: value})
+    assert any(named in warning for warning in compared(a, b).warnings)
+
+
+def test_cases_only_one_run_has_are_named_as_left_out(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, False, True])
+    b = write_run(tmp_path / "b", [True, False])
+    assert "cases: only 2 of 3 and 2 are in both; the rest is left out" in compared(a, b).warnings
+
+
+def test_runs_that_differ_only_in_the_doctor_are_comparable(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [True, False], doctor_llm="one")
+    b = write_run(tmp_path / "b", [True, False], doctor_llm="two")
+    assert compared(a, b).warnings == []
+
+
+def test_near_copies_are_resampled_together_and_mcnemar_is_not_used(tmp_path: Path) -> None:
+    twin = {"ground_truth": "vitiligo", "door": {"objective": "Assess.", "demographics": "19-year-old man"}}
+    a = write_run(tmp_path / "a", [{"status": "diagnosed", "correct": False, **twin}] * 2 + [True, False])
+    b = write_run(tmp_path / "b", [{"status": "diagnosed", "correct": True, **twin}] * 2 + [True, False])
+    verdict = compared(a, b).verdicts[0]
+    assert (verdict.cases, verdict.clusters) == (4, 3)
+    assert "near copies" in verdict.clustered_by
+    assert verdict.p_mcnemar is None
+
+
+def repeated(outcomes: Sequence[Sequence[bool]], dialogues: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    return [
+        {"scenario_id": case, "case_hash": f"hash{case}", "repeat": repeat, "status": "diagnosed", "correct": right,
+         "ground_truth": f"disease {case}", "doctor_hist": dialogues[case][repeat]}
+        for case, rights in enumerate(outcomes)
+        for repeat, right in enumerate(rights)
+    ]  # fmt: skip
+
+
+def test_repeats_are_averaged_within_their_case(tmp_path: Path) -> None:
+    talk = [["a", "b"], ["c", "d"]]
+    a = write_run(tmp_path / "a", repeated([[True, False], [True, True]], talk))
+    b = write_run(tmp_path / "b", repeated([[True, True], [True, True]], talk))
+    verdict = compared(a, b).verdicts[0]
+    assert verdict.cases == 2
+    assert verdict.difference.value == pytest.approx(0.25)
+    assert verdict.p_mcnemar is None
+
+
+def test_a_doctor_without_variance_between_repeats_is_called_deterministic(tmp_path: Path) -> None:
+    fixed = write_run(tmp_path / "fixed", repeated([[True, True], [False, False]], [["x", "x"], ["y", "y"]]))
+    loose = write_run(tmp_path / "loose", repeated([[True, True], [False, True]], [["x", "x"], ["y", "z"]]))
+    notes = compared(fixed, loose).notes
+    assert any(note.startswith("fixed is deterministic") for note in notes)
+    assert not any(note.startswith("loose is deterministic") for note in notes)
+
+
+def test_several_arms_are_adjusted_together(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [False] * 40)
+    b = write_run(tmp_path / "b", [True] * 6 + [False] * 34)
+    c = write_run(tmp_path / "c", [False] * 40)
+    report = compare_arms([load_arm(load_run(p)) for p in (a, b, c)])
+    first, second = (comparison.verdicts[0] for comparison in report.comparisons)
+    assert first.p_holm == pytest.approx(2 * first.p_permutation)
+    assert second.p_holm == 1.0
+
+
+def test_another_judge_can_be_chosen(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [True, True])
+    (run / "judgements").mkdir()
+    lines = [{"scenario_id": i, "case_hash": f"hash{i}", "repeat": 0, "correct": i == 0} for i in range(2)]
+    (run / "judgements" / "strictest.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    arm = load_arm(load_run(run, "strictest"))
+    assert [case.mean("strict") for case in arm.cases.values()] == [1.0, 0.0]
+    with pytest.raises(InputError, match="there are strictest"):
+        load_run(run, "lost")
+
+
+def test_the_command_prints_text_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = write_run(tmp_path / "a", [True, False, False])
+    b = write_run(tmp_path / "b", [True, True, False])
+    main(["compare", str(a), str(b)])
+    text = capsys.readouterr().out
+    assert "b against a:" in text
+    assert "1 gained (scenarios 1), 0 lost" in text
+    main(["compare", "--json", str(a), str(b)])
+    report = json.loads(capsys.readouterr().out)
+    assert report["comparisons"][0]["verdicts"][0]["rule"] == "strict"
+
+
+def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = write_run(tmp_path / "a", [True])
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", str(a)])
+    assert stopped.value.code == 2
+    assert "two runs or more" in capsys.readouterr().err

@@ -1,0 +1,227 @@
+"""Settings: where they come from, what is refused, and that no secret is ever shown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from agentclinic.config import (
+    EndpointSettings,
+    LLMFile,
+    LLMSettings,
+    OpenAISettings,
+    Settings,
+    load_llm_file,
+    load_settings,
+    parse_settings,
+    without_credentials,
+)
+from agentclinic.errors import ConfigError
+
+SECRET = "sk-planted-0123456789"
+
+
+def write(path: Path, data: Any) -> Path:
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return path
+
+
+def test_flags_win_over_files_and_files_over_defaults(tmp_path: Path) -> None:
+    config = write(tmp_path / "c.json", {"run": {"workers": 3, "seed": 5}})
+    run = load_settings(config, None, {"workers": 9}).run
+    assert (run.workers, run.seed, run.total_inferences) == (9, 5, 20)
+    assert load_settings().run.workers == 1
+
+
+def test_the_seeds_defaults_hold() -> None:
+    run = Settings().run
+    assert (run.inf_type, run.total_inferences, run.workers, run.output_dir) == ("llm", 20, 1, "runs")
+    assert (run.doctor_test_policy_enabled, run.doctor_test_policy) == (False, "test_policy")
+
+
+def test_a_file_of_the_seed_is_accepted(tmp_path: Path) -> None:
+    run = {
+        "inf_type": "llm",
+        "doctor_bias": "None",
+        "patient_bias": "None",
+        "doctor_llm": "gpt-5",
+        "patient_llm": "gpt-5",
+        "measurement_llm": "gpt-5",
+        "moderator_llm": "gpt-5",
+        "dataset": "MedQA",
+        "doctor_image_request": False,
+        "num_scenarios": 10,
+        "total_inferences": 20,
+        "workers": 4,
+        "doctor_test_policy_enabled": False,
+        "doctor_test_policy": "test_policy",
+        "resource_level": "high",
+        "output_dir": "runs",
+    }
+    config = write(tmp_path / "c.json", {"run": run, "datasets": {"MedQA": "processed_data/x.jsonl"}})
+    llm = write(
+        tmp_path / "l.json",
+        {
+            "openai": {"api_key": "", "base_url": ""},
+            "llm": {
+                "responses": {"max_output_tokens": 200, "reasoning": {"effort": "low"}, "text": {"verbosity": "low"}},
+                "runtime": {"tries": 3, "timeout": 5, "clip_prompt": True, "max_prompt_len": 9000},
+            },
+        },
+    )
+    settings = load_settings(config, llm)
+    assert settings.run.doctor_bias is None
+    assert settings.datasets == {"MedQA": str(tmp_path / "processed_data/x.jsonl")}
+    assert settings.openai.base_url is None
+    assert settings.llm.runtime.tries == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ({"run": {"wokers": 3}}, "unknown key 'run.wokers'; did you mean 'workers'?"),
+        ({"rum": {}}, "unknown key 'rum'; did you mean 'run'?"),
+        ({"run": {"doctor-llm": "x"}}, "did you mean 'doctor_llm'"),
+        (
+            {"endpoints": {"lab": {"base_ulr": "http://x"}}},
+            "unknown key 'endpoints.lab.base_ulr'; did you mean 'base_url'",
+        ),
+        ({"run": {"workers": "many"}}, "run.workers: input should be a valid integer"),
+        ({"run": {"workers": 0}}, "run.workers: input should be greater than or equal to 1"),
+        ({"run": {"inf_type": "robot"}}, "run.inf_type: input should be 'llm', 'human_doctor' or 'human_patient'"),
+        ({"run": 3}, "run: input should be"),
+        ({"datasets": {"A": 3}}, "datasets.A: input should be a valid string"),
+        ([], "expected a JSON object, found list"),
+    ],
+)
+def test_what_is_wrong_is_named_with_key_and_file(tmp_path: Path, data: Any, complaint: str) -> None:
+    config = write(tmp_path / "clinic.json", data)
+    with pytest.raises(ConfigError) as refused:
+        load_settings(config)
+    assert str(refused.value).startswith(f"{config}: ")
+    assert complaint in str(refused.value)
+
+
+def test_a_wrong_flag_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    config = write(tmp_path / "clinic.json", {"run": {"workers": 2}})
+    with pytest.raises(ConfigError) as refused:
+        load_settings(config, None, {"workers": 0})
+    assert str(refused.value) == "the flags: workers: input should be greater than or equal to 1"
+
+
+def test_broken_json_is_named_by_its_line(tmp_path: Path) -> None:
+    config = write(tmp_path / "clinic.json", '{\n  "run": {\n    "workers": 3,\n  }\n}\n')
+    with pytest.raises(ConfigError, match=r"clinic\.json line 4: not valid JSON"):
+        load_settings(config)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.json: no such file; `agentclinic init"):
+        load_settings(tmp_path / "gone.json")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_llm_file(tmp_path)
+    (tmp_path / "latin.json").write_bytes(b'{"a": "\xe4"}')
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_llm_file(tmp_path / "latin.json")
+
+
+def test_the_deprecated_key_warns_where_a_user_sees_it(tmp_path: Path) -> None:
+    write(tmp_path / "agentclinic.config.json", {"run": {"measurement_cost_llm": "gpt-4"}})
+    with pytest.warns(FutureWarning, match="measurement_cost_llm is deprecated"):
+        load_settings(tmp_path / "agentclinic.config.json")
+    shown = subprocess.run(
+        [sys.executable, "-m", "agentclinic", "data", "list"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stderr == "warning: run.measurement_cost_llm is deprecated and ignored\n"
+
+
+def full_of_secrets() -> Settings:
+    return Settings(
+        openai=OpenAISettings(api_key=SecretStr(SECRET), base_url=f"http://user:{SECRET}@host:8000/v1?key={SECRET}"),
+        endpoints={"lab": EndpointSettings(base_url=f"https://{SECRET}@lab/v1#{SECRET}", api_key_env="LAB_KEY")},
+    )
+
+
+def test_no_secret_is_written_down_or_shown() -> None:
+    settings = full_of_secrets()
+    public = settings.public()
+    assert SECRET not in json.dumps(public)
+    assert public["openai"] == {"base_url": "http://host:8000/v1"}
+    assert public["endpoints"] == {"lab": {"base_url": "https://lab/v1", "api_key_env": "LAB_KEY"}}
+    assert SECRET not in repr(settings)
+    assert SECRET not in str(settings)
+    assert settings.openai.base_url is not None
+    assert SECRET in settings.openai.base_url, "the endpoint itself still needs it"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"openai": {"api_key": {"value": SECRET}}},
+        {"openai": {"base_url": SECRET}},
+        {"openai": {"base_url": f"user:{SECRET}@host:8000"}},
+        {"openai": {"base_url": f"http://[{SECRET}"}},
+        {"openai": {"key": SECRET}},
+        {"openai": SECRET},
+        {"api_key": SECRET},
+        {"llm": {"runtime": {"tries": SECRET}}},
+        {"llm": {"runtime": {"llm_api": SECRET}}},
+        {"llm": {"responses": SECRET}},
+        {"llm": {"responses": {"api_key": SECRET}}},
+        {"llm": {"responses": {"extra_headers": {"Authorization": f"Bearer {SECRET}"}}}},
+    ],
+)
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(tmp_path: Path, data: Any) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_llm_file(write(tmp_path / "llm.json", data))
+    assert SECRET not in str(refused.value)
+    assert "llm.json" in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize("key", [SECRET, "hf_abcdefgh", "gsk_0123456789"])
+def test_a_key_where_its_variable_belongs_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+    data = {"endpoints": {"lab": {"base_url": "http://127.0.0.1/v1", "api_key_env": key}}}
+    with pytest.raises(ConfigError, match="not the key itself") as refused:
+        load_settings(write(tmp_path / "clinic.json", data))
+    assert key not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (None, None),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("https://user:word@host/v1", "https://host/v1"),
+        ("https://us%40er:wo@rd@host:1/v1", "https://host:1/v1"),
+        ("https://host/v1?api-key=word", "https://host/v1"),
+        ("https://host/v1#word", "https://host/v1"),
+        ("user:word@host/v1", "host/v1"),
+        ("http://[word", "(not an address)"),
+    ],
+)
+def test_addresses_are_shown_without_credentials(url: str | None, shown: str | None) -> None:
+    assert without_credentials(url) == shown
+
+
+def test_every_setting_has_its_line_of_documentation() -> None:
+    for section in (type(Settings().run), OpenAISettings, type(LLMSettings().runtime), EndpointSettings):
+        for name, field in section.model_fields.items():
+            assert field.description, f"{section.__name__}.{name}"
+
+
+def test_settings_cannot_be_changed_after_they_were_read() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().run.workers = 3  # type: ignore[misc]
+    assert parse_settings(LLMFile, {}, "nothing") == LLMFile()

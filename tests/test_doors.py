@@ -1,0 +1,313 @@
+"""The seed's synchronous interface, used as the seed's script uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fakes import NEJM, OSCE, Scripted, case_of
+from scripted_server import ScriptedServer
+
+import agentclinic
+from agentclinic import doors, portal
+from agentclinic.agents.prompts import load_prompt
+from agentclinic.cases.scenarios import Scenario, ScenarioLoader
+from agentclinic.config import LLMFile
+from agentclinic.errors import AgentClinicError, ConfigError
+from agentclinic.models.base import MalformedError, Model, ServerError
+from agentclinic.models.select import Models
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Every test begins with the settings of a new process."""
+    doors.set_llm_config({})
+    yield
+    doors.set_llm_config({})
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Scripted]:
+    """Models by name, answering from lists."""
+    models: dict[str, Scripted] = {}
+    real = Models.get
+
+    def get(self: Models, name: str, endpoint: str | None = None) -> Model:
+        return models[name] if name in models else real(self, name, endpoint)
+
+    monkeypatch.setattr(Models, "get", get)
+    return models
+
+
+def play_as_the_seed_does(scenario: Scenario) -> tuple[str, bool, str]:
+    """The loop of the seed's script, with its names."""
+    doctor = agentclinic.DoctorAgent(scenario=scenario, backend_str="builtin", max_infs=20, bias_present=None)
+    patient = agentclinic.PatientAgent(scenario=scenario, backend_str="builtin", bias_present="None")
+    measurement = agentclinic.MeasurementAgent(scenario=scenario, backend_str="builtin")
+    pi_dialogue = ""
+    for _ in range(20):
+        doctor_dialogue = doctor.inference_doctor(pi_dialogue, image_requested=False)
+        if "DIAGNOSIS READY" in doctor_dialogue:
+            verdict = agentclinic.compare_results(doctor_dialogue, scenario.diagnosis_information(), "builtin", None)
+            return doctor_dialogue, verdict == "Yes", doctor.agent_hist
+        if "REQUEST TEST" in doctor_dialogue:
+            pi_dialogue = measurement.inference_measurement(doctor_dialogue)
+            assert pi_dialogue.startswith("RESULTS:")
+            patient.add_hist(pi_dialogue)
+        else:
+            pi_dialogue = patient.inference_patient(doctor_dialogue)
+            measurement.add_hist(pi_dialogue)
+    raise AssertionError("no diagnosis in 20 turns")
+
+
+@pytest.fixture(scope="module")
+def loader() -> ScenarioLoader:
+    return ScenarioLoader()
+
+
+def test_the_seeds_loop_reaches_a_diagnosis(loader: ScenarioLoader) -> None:
+    said, right, history = play_as_the_seed_does(loader.get_scenario(id=0))
+    assert said == "DIAGNOSIS READY: Acute appendicitis"
+    assert right
+    assert history.startswith("Doctor: ")
+    assert history.endswith("Doctor: DIAGNOSIS READY: Acute appendicitis\n\n")
+    assert "Patient: " in history
+
+
+def test_several_threads_play_at_once(loader: ScenarioLoader) -> None:
+    alone = [play_as_the_seed_does(loader.get_scenario(id=n)) for n in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda n: play_as_the_seed_does(loader.get_scenario(id=n % 4)), range(8)))
+    assert together == alone + alone
+
+
+def test_the_loaders_open_the_seeds_files(tmp_path: Path) -> None:
+    (tmp_path / "osce.jsonl").write_text(json.dumps({"OSCE_Examination": OSCE}) + "\n")
+    (tmp_path / "nejm.jsonl").write_text(json.dumps(NEJM) + "\n")
+    for name in ("MedQA", "MedQAExtended", "MIMICIV"):
+        opened = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "osce.jsonl")
+        scenario = opened.get_scenario(id=0)
+        assert type(scenario) is getattr(agentclinic, f"Scenario{name}")
+        assert (opened.num_scenarios, scenario.diagnosis_information()) == (1, "Migraine")
+        assert scenario.examiner_information() == OSCE["Objective_for_Doctor"]
+        assert scenario.patient_information() == OSCE["Patient_Actor"]
+        assert scenario.exam_information()["Test_Results"] == OSCE["Test_Results"]
+    for name in ("NEJM", "NEJMExtended"):
+        scenario = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "nejm.jsonl").sample_scenario()
+        assert scenario.image_url == NEJM["image_url"]
+    assert agentclinic.ScenarioMedQA({"OSCE_Examination": OSCE}).diagnosis_information() == "Migraine"
+
+
+def test_agents_keep_a_history_with_blank_lines(scripted: dict[str, Scripted]) -> None:
+    scripted.update(d=Scripted("Hello?", "REQUEST TEST: CBC"), p=Scripted("Hi."), m=Scripted("13"))
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "d", max_infs=2)
+    patient = agentclinic.PatientAgent(scenario, "p")
+    measurement = agentclinic.MeasurementAgent(scenario, "m")
+    assert doctor.inference_doctor("") == "Hello?"
+    assert patient.inference_patient("Hello?") == "Hi."
+    assert doctor.inference_doctor("Hi.") == "REQUEST TEST: CBC"
+    assert measurement.inference_measurement("REQUEST TEST: CBC") == "RESULTS: 13"
+    assert doctor.inference_doctor("RESULTS: 13") == "Maximum inferences reached"
+    assert doctor.agent_hist == "Doctor: Hello?\n\nPatient: Hi.\n\nDoctor: REQUEST TEST: CBC\n\n"
+    assert patient.agent_hist == "Doctor: Hello?\n\nPatient: Hi.\n\n"
+    assert measurement.agent_hist == "Doctor: REQUEST TEST: CBC\n\nMeasurement: RESULTS: 13\n\n"
+    patient.add_hist("RESULTS: 13")
+    assert patient.agent_hist.endswith("RESULTS: 13\n\n")
+    last_turn = load_prompt("doctor").text("last_turn")
+    assert [last_turn in prompt for prompt in scripted["d"].prompts] == [False, True]
+    for agent in (doctor, patient, measurement):
+        assert agent.system_prompt()
+        agent.reset()
+        assert agent.agent_hist == ""
+    assert doctor.infs == 0
+
+
+def test_a_call_that_failed_can_be_made_again(scripted: dict[str, Scripted]) -> None:
+    scripted["d"] = Scripted("Hello?", ServerError("down"), "And now?")
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d", max_infs=3)
+    doctor.inference_doctor("")
+    with pytest.raises(ServerError):
+        doctor.inference_doctor("Hi.")
+    assert doctor.inference_doctor("Hi.") == "And now?"
+    assert doctor.infs == 2
+    assert scripted["d"].requests[1] == scripted["d"].requests[2]
+
+
+def test_images_asked_for_are_sent_and_stay(scripted: dict[str, Scripted]) -> None:
+    scripted["d"] = Scripted("REQUEST IMAGES", "Itchy?", "DIAGNOSIS READY: Psoriasis")
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(NEJM)), "d", img_request=True)
+    doctor.inference_doctor("")
+    doctor.inference_doctor("", image_requested=True)
+    doctor.inference_doctor("Yes", image_requested=True)
+    sent = [[image.url for image in request.messages[-1].images] for request in scripted["d"].requests]
+    assert sent == [[], [NEJM["image_url"]], [NEJM["image_url"]]]
+
+
+@pytest.mark.parametrize("nothing", [None, "None", "none", ""])
+def test_no_bias_by_any_of_its_names(nothing: str | None) -> None:
+    scenario = Scenario(case_of(OSCE))
+    plain = agentclinic.PatientAgent(scenario, "builtin").system_prompt()
+    assert agentclinic.PatientAgent(scenario, "builtin", nothing).system_prompt() == plain
+
+
+def test_an_unknown_bias_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"known are .*recency"):
+        agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin", bias_present="astrology")
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [("DIAGNOSIS READY: Migraine", "Yes"), ("Migraine", "Yes"), ("DIAGNOSIS READY: Cluster headache", "No")],
+)
+def test_compare_results_says_yes_or_no(said: str, verdict: str) -> None:
+    assert agentclinic.compare_results(said, "Migraine", "builtin") == verdict
+
+
+def test_compare_results_never_takes_nonsense_for_a_no(scripted: dict[str, Scripted]) -> None:
+    scripted["judge"] = Scripted("Hard to say")
+    with pytest.raises(MalformedError):
+        agentclinic.compare_results("Migraine", "Migraine", "judge")
+
+
+def test_query_model_asks_the_configured_endpoint(server: ScriptedServer, tmp_path: Path) -> None:
+    path = tmp_path / "llm.config.json"
+    path.write_text(
+        json.dumps(
+            {
+                "openai": {"api_key": "sk-planted", "base_url": server.base_url},
+                "llm": {"responses": {"max_output_tokens": 77, "model": "evil", "input": "evil"}},
+            }
+        )
+    )
+    agentclinic.set_llm_config(agentclinic.load_llm_config(path))
+    server.control(rules=[{"match": {"purpose": "query"}, "reply": "I am well."}])
+    assert agentclinic.query_model("some-model", "How are you?", "Be brief.") == "I am well."
+    (body,) = server.bodies()
+    assert body["model"] == "some-model"
+    assert body["max_output_tokens"] == 77
+    assert "How are you?" in json.dumps(body["input"])
+    assert "Be brief." in json.dumps(body)
+    assert "evil" not in json.dumps(body)
+
+
+def test_query_model_heeds_its_own_limits(server: ScriptedServer) -> None:
+    agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
+    server.fault("500")
+    with pytest.raises(ServerError):
+        agentclinic.query_model("some-model", "p", "s", tries=2, timeout=0)
+    assert len(server.log()) == 2
+    server.reset()
+    agentclinic.query_model("some-model", "x" * 5000, "s", clip_prompt=True, max_prompt_len=300)
+    assert "x" * 301 not in json.dumps(server.bodies())
+
+
+def test_query_model_shows_the_scenarios_image_when_asked_to(server: ScriptedServer) -> None:
+    agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
+    scenario = Scenario(case_of(NEJM))
+    agentclinic.query_model("m", "p", "s", image_requested=False, scene=scenario)
+    agentclinic.query_model("m", "p", "s", image_requested=True, scene=scenario)
+    first, second = (json.dumps(body) for body in server.bodies())
+    assert str(NEJM["image_url"]) not in first
+    assert str(NEJM["image_url"]) in second
+
+
+def test_a_whole_encounter_with_a_model_at_an_endpoint(server: ScriptedServer) -> None:
+    agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "doc")
+    patient = agentclinic.PatientAgent(scenario, "pat")
+    said = doctor.inference_doctor("")
+    for _ in range(3):
+        answer = (
+            agentclinic.MeasurementAgent(scenario, "lab").inference_measurement(said)
+            if "REQUEST TEST" in said
+            else patient.inference_patient(said)
+        )
+        said = doctor.inference_doctor(answer)
+    assert said == "DIAGNOSIS READY: Migraine"
+    assert agentclinic.compare_results(said, "Migraine", "judge") == "Yes"
+    purposes = [entry["purpose"] for entry in server.log()]
+    assert purposes == ["doctor", "patient"] * 2 + ["doctor", "measurement", "doctor", "moderator"]
+
+
+def test_set_llm_config_refuses_what_it_does_not_know() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'openai\.base_ulr'; did you mean 'base_url'"):
+        agentclinic.set_llm_config({"openai": {"base_ulr": "x"}})
+    agentclinic.set_llm_config(LLMFile().model_dump())
+
+
+def test_a_model_without_a_key_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="set OPENAI_API_KEY"):
+        agentclinic.query_model("gpt-5", "p", "s")
+
+
+def test_a_users_prompts_win_here_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompts").mkdir()
+    own = {"system_base": "Mine. {patient}", "user_prompt_template": "{reply}"}
+    (tmp_path / "prompts" / "patient.json").write_text(json.dumps(own))
+    assert agentclinic.PatientAgent(Scenario(case_of(OSCE))).system_prompt().startswith("Mine. ")
+
+
+def test_a_door_opened_on_its_own_loop_explains_itself_instead_of_hanging() -> None:
+    async def inner() -> int:
+        return 1
+
+    async def outer() -> int:
+        return portal.call(inner)
+
+    with pytest.raises(AgentClinicError, match="inner was called from inside a coroutine"):
+        portal.call(outer)
+
+
+def test_a_door_works_in_a_notebook_where_a_loop_always_runs() -> None:
+    async def cell() -> str:
+        return doors.compare_results("Migraine", "Migraine", "builtin")
+
+    assert asyncio.run(cell()) == "Yes"
+
+
+def test_a_door_called_from_plain_threads_uses_one_background_loop() -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def note() -> None:
+        loops.append(asyncio.get_running_loop())
+
+    threads = [threading.Thread(target=portal.call, args=(note,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(loops) == 8
+    assert len(set(loops)) == 1
+
+
+def test_a_script_that_used_the_doors_ends_quietly(server: ScriptedServer) -> None:
+    script = f"""
+        import agentclinic
+        agentclinic.set_llm_config({{"openai": {{"base_url": "{server.base_url}"}}}})
+        print(agentclinic.query_model("m", "p", "s"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip()
+    assert "agentclinic" not in done.stderr
+    assert "Unclosed" not in done.stderr
+    assert "never" not in done.stderr

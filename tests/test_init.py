@@ -1,0 +1,129 @@
+"""`agentclinic init DIR`, and the launcher that has the package's name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentclinic
+from agentclinic.agents.prompts import SHIPPED, load_prompts
+from agentclinic.cli.init import LAUNCHER, clinic_config, llm_config, write_folder
+from agentclinic.config import RunSettings, load_settings
+from agentclinic.errors import InputError
+
+ROOT = Path(agentclinic.__file__).parent.parent
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_folder(tmp_path / "my clinic")
+    return tmp_path / "my clinic"
+
+
+def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A new Python that finds the package only where it is installed."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: Path) -> None:
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {
+        "agentclinic.config.json",
+        "llm.config.json",
+        "agentclinic.py",
+        ".gitignore",
+        "processed_data/README.md",
+        *(f"prompts/{path.name}" for path in SHIPPED.glob("*.json")),
+    }
+    assert ".env" in (folder / ".gitignore").read_text().splitlines()
+
+
+def test_what_is_written_can_be_read_and_changes_nothing(folder: Path) -> None:
+    settings = load_settings(folder / "agentclinic.config.json", folder / "llm.config.json")
+    assert settings.run == RunSettings()
+    assert settings.openai.api_key is None
+    assert load_prompts(folder / "prompts").digests == load_prompts().digests
+    assert settings.datasets["MedQA"] == str(folder / "processed_data/agentclinic_medqa.jsonl")
+
+
+def test_files_already_there_are_kept_and_what_is_missing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    (folder / "agentclinic.config.json").write_text("mine")
+    (folder / "llm.config.json").unlink()
+    write_folder(folder)
+    assert (folder / "agentclinic.config.json").read_text() == "mine"
+    assert json.loads((folder / "llm.config.json").read_text()) == llm_config()
+    shown = capsys.readouterr().out
+    assert f"kept  {folder / 'agentclinic.config.json'}" in shown
+    assert f"wrote {folder / 'llm.config.json'}" in shown
+    assert f"cd '{folder}'" in shown
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(InputError, match="taken is a file; name a folder"):
+        write_folder(tmp_path / "taken")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_folder(tmp_path / "taken" / "below")
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
+def test_the_launcher_reaches_the_installed_package(folder: Path, tmp_path: Path, elsewhere: bool) -> None:
+    done = python(str(folder / "agentclinic.py"), "--help", cwd=tmp_path if elsewhere else folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Evaluate a doctor on a data set." in done.stdout
+
+
+def test_the_launcher_runs_an_evaluation_as_the_seed_writes_it(folder: Path) -> None:
+    done = python(
+        "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "2", "--num_scenarios", "2", "--json",
+        cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["presented"] == 2
+    (run,) = (folder / "runs").iterdir()
+    assert len((run / "scenarios.jsonl").read_text().splitlines()) == 2
+
+
+CHECK = (
+    "import agentclinic, sys; print(agentclinic.__file__, agentclinic.DoctorAgent.__name__, agentclinic.main.__name__)"
+)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
+def test_importing_in_the_folder_gives_the_installed_package(folder: Path, tmp_path: Path, elsewhere: bool) -> None:
+    if elsewhere:
+        script = folder / "mine.py"
+        script.write_text(CHECK)
+        done = python(str(script), cwd=tmp_path)
+    else:
+        done = python("-c", CHECK, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [agentclinic.__file__, "DoctorAgent", "seed_main"]
+
+
+def test_the_launcher_also_works_beside_the_package(tmp_path: Path) -> None:
+    done = python(str(ROOT / "agentclinic.py"), "--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"agentclinic {agentclinic.__version__}\n")
+
+
+def test_without_the_package_the_launcher_says_what_to_do(folder: Path) -> None:
+    done = python("-S", "agentclinic.py", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == "error: agentclinic is not installed; run `make run`, or `pip install agentclinic`\n"
+
+
+def test_the_root_holds_what_init_writes() -> None:
+    assert (ROOT / "agentclinic.py").read_text() == LAUNCHER.read_text()
+    assert json.loads((ROOT / "agentclinic.config.json").read_text()) == clinic_config()
+    assert json.loads((ROOT / "llm.config.json").read_text()) == llm_config()

@@ -1,0 +1,123 @@
+"""Nothing is lost and nothing is played twice, however the process dies."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs_support import (
+    AT_ENDPOINT,
+    PUBLIC,
+    asked,
+    clinic,
+    environment,
+    lines,
+    only_run,
+    point_at,
+    records,
+    start,
+    units,
+    until,
+)
+from scripted_server import ScriptedServer
+
+SCENARIOS = 40
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_killed_ten_times_at_random_moments_ends_with_every_unit_exactly_once(
+    seed: int, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Twice ten makes twenty; the moments are numbers of requests, so that no clock decides where they fall."""
+    chance = random.Random(seed)
+    server.control(latency=0.005, jitter=0.5, keep_log=False)
+    point_at(tmp_path, server)
+    path, _ = PUBLIC["MedQA"]
+    recording = tmp_path / "recording.jsonl"
+    begin: list[str | Path] = [
+        "run",
+        "--dataset",
+        path,
+        "--num_scenarios",
+        str(SCENARIOS),
+        "--workers",
+        "4",
+        "--output_dir",
+        "out",
+    ]
+    command = [*begin, *AT_ENDPOINT, "--record", recording]
+    for _ in range(10):
+        before = asked(server)
+        moment = before + chance.randint(1, 25)
+        process = start(*command, "--quiet", cwd=tmp_path)
+        until(lambda moment=moment: asked(server) >= moment, f"request {moment}", process)  # type: ignore[misc]
+        process.signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        command = ["resume", only_run(tmp_path / "out")]
+
+    result = json.loads(clinic(*command, "--json", cwd=tmp_path).stdout)
+
+    written = records(only_run(tmp_path / "out"))
+    assert units(written) == [(row, 0) for row in range(SCENARIOS)]
+    assert all(record["status"] == "diagnosed" for record in written)
+    assert (result["presented"], result["correct"], result["missing"]) == (SCENARIOS, SCENARIOS, 0)
+    lines(recording)  # every line of it is whole, too
+
+
+@pytest.mark.parametrize("cut", [1, 40, 400])
+def test_a_torn_last_line_is_cut_off_said_and_played_again(cut: int, tmp_path: Path) -> None:
+    clinic("run", "--num_scenarios", "3", "--output_dir", "out", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    whole = (folder / "scenarios.jsonl").read_bytes()
+    (folder / "scenarios.jsonl").write_bytes(whole[:-cut])
+
+    said = clinic("resume", folder, cwd=tmp_path).stderr
+
+    assert units(records(folder)) == [(0, 0), (1, 0), (2, 0)]
+    if cut == 1:
+        assert (folder / "scenarios.jsonl").read_bytes() == whole, "only the end of the line was missing"
+    else:
+        assert "torn" in said
+        assert "scenarios.jsonl" in said
+
+
+def test_a_damaged_line_in_the_middle_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    clinic("run", "--num_scenarios", "2", "--output_dir", "out", cwd=tmp_path)
+    journal = only_run(tmp_path / "out") / "scenarios.jsonl"
+    first, second = journal.read_text().splitlines()
+    journal.write_text(f"{first[:50]}\n{second}\n")
+    before = journal.read_bytes()
+
+    for flags in ([], ["--retry-failed"]):
+        done = clinic("resume", journal.parent, *flags, cwd=tmp_path, expect=2)
+        assert "scenarios.jsonl line 1" in done.stderr
+
+    assert journal.read_bytes() == before
+
+
+def test_a_full_disk_ends_the_run_with_a_word_and_leaves_whole_lines(tmp_path: Path) -> None:
+    """The limit on file size stands in for the disk: a write is cut short in the same way."""
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000));"
+        "from agentclinic.cli import main; main(['run', '--output_dir', 'out', '--quiet'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120
+    )
+
+    folder = only_run(tmp_path / "out")
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    written = records(folder)
+    assert 0 < len(written) < 14
+
+    clinic("resume", folder, cwd=tmp_path)
+
+    assert units(records(folder)) == [(row, 0) for row in range(14)]
+    assert records(folder)[: len(written)] == written

@@ -1,0 +1,184 @@
+"""The judge by names: how a doctor's words stand to the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentclinic.cases.check import diagnosis_names
+from agentclinic.knowledge.compare import STRICT, Relation, compare, principal_diagnosis
+
+SAME = [
+    ("Acute appendicitis", "Acute appendicitis"),
+    ("acute APPENDICITIS.", "Acute Appendicitis"),
+    ("Appendicitis", "Acute appendicitis"),
+    ("COPD", "Chronic obstructive pulmonary disease"),
+    ("Chronic obstructive pulmonary disease (COPD)", "COPD exacerbation"),
+    ("Myocardial infarction (MI)", "Acute myocardial infarction"),
+    ("PML", "Progressive multifocal encephalopathy (PML)"),
+    ("Progressive multifocal encephalopathy", "Progressive multifocal encephalopathy (PML)"),
+    ("Heart attack", "Acute myocardial infarction"),
+    ("Severe DKA", "Diabetic ketoacidosis"),
+    ("Anemia, iron deficiency", "Iron deficiency anemia"),
+    ("Anaemia due to iron deficiency", "Iron deficiency anemia"),
+    ("Iron-deficiency anaemia", "Iron deficiency anemia"),
+    ("Crohn's disease", "Crohn disease"),
+    ("Graves’ disease", "Graves disease"),
+    ("Addison's disease", "Primary adrenal insufficiency"),
+    ("Type 2 diabetes", "Type 2 diabetes mellitus"),
+    ("Oesophageal carcinoma", "Esophageal carcinoma"),
+    ("Pneumocystis pneumonia", "Pneumonia due to Pneumocystis"),
+    ("Right-sided heart failure", "Right sided heart failure"),
+    ("Most likely diagnosis: Myasthenia gravis", "Myasthenia gravis"),
+    ("DIAGNOSIS READY: Myasthenia gravis", "Myasthenia gravis"),
+    ("**Myasthenia gravis**", "Myasthenia gravis"),
+    ("1. Myasthenia gravis\n2. Lambert-Eaton syndrome", "Myasthenia gravis"),
+    ("Myasthenia gravis, because the weakness grows with use", "Myasthenia gravis"),
+    ("Myasthenia gravis. The antibodies support it.", "Myasthenia gravis"),
+    ("Myasthenia gravis - no evidence of thymoma", "Myasthenia gravis"),
+    ("Acute diverticulitis without perforation", "Diverticulitis"),
+    ("Non-Hodgkin lymphoma", "Non-Hodgkin lymphoma"),
+    ("Suspected bacterial meningitis", "Bacterial meningitis"),
+]
+NARROWER = [
+    ("Viral pneumonia", "Pneumonia"),
+    ("Exercise-induced asthma", "Asthma"),
+    ("Natalizumab-associated progressive multifocal encephalopathy", "Progressive multifocal encephalopathy"),
+    ("Diffuse non-Hodgkin lymphoma", "Non-Hodgkin lymphoma"),
+    ("Massive pulmonary embolism", "Pulmonary embolism"),
+]
+BROADER = [
+    ("Anemia", "Iron deficiency anemia"),
+    ("Pancreatitis", "Chronic pancreatitis"),
+    ("Meningitis", "Bacterial meningitis"),
+    ("Migraine", "Migraine with aura"),
+    ("Lymphoma", "Hodgkin lymphoma"),
+    ("Stroke", "Ischemic stroke"),
+]
+SIBLING = [
+    ("Type 1 diabetes mellitus", "Type 2 diabetes mellitus"),
+    ("Hepatitis B", "Hepatitis C"),
+    ("Hepatitis A infection", "Hepatitis B infection"),
+    ("Chronic pancreatitis", "Acute pancreatitis"),
+    ("Acute pancreatitis", "Chronic pancreatitis"),
+    ("Viral meningitis", "Bacterial meningitis"),
+    ("Hemorrhagic stroke", "Ischemic stroke"),
+    ("Hyperthyroidism", "Hypothyroidism"),
+    ("Hypokalemia", "Hyperkalemia"),
+    ("Upper gastrointestinal bleeding", "Lower gastrointestinal bleeding"),
+    ("Hodgkin lymphoma", "Non-Hodgkin lymphoma"),
+    ("Non-small cell lung cancer", "Small cell lung cancer"),
+    ("Diabetes insipidus", "Diabetes mellitus"),
+    ("Diabetes mellitus", "Diabetes insipidus"),
+    ("Unstable angina", "Stable angina"),
+    ("Secondary adrenal insufficiency", "Primary adrenal insufficiency"),
+]
+DIFFERENT = [
+    ("Diabetes insipidus", "Diabetes"),
+    ("Gout", "Septic arthritis"),
+    ("Kawasaki disease", "Graves disease"),
+    ("Acute viral infection", "Acute bacterial infection"),
+    ("Acute appendicitis", "Acute cholecystitis"),
+    ("No evidence of pulmonary embolism", "Pulmonary embolism"),
+    ("Pulmonary embolism ruled out", "Pulmonary embolism"),
+    ("Pulmonary embolism was excluded", "Pulmonary embolism"),
+    ("Not pulmonary embolism", "Pulmonary embolism"),
+    ("History of pulmonary embolism", "Pulmonary embolism"),
+    ("Non-cardiac chest pain", "Cardiac chest pain"),
+    ("Syndrome", "Nephrotic syndrome"),
+    ("Disease", "Crohn disease"),
+    ("", "Crohn disease"),
+    ("  **.** ", "Crohn disease"),
+    ("I do not know", "Crohn disease"),
+]
+HEDGED = [
+    ("Crohn disease or ulcerative colitis", "Crohn disease"),
+    ("Crohn disease vs. ulcerative colitis", "Ulcerative colitis"),
+    ("Crohn disease versus ulcerative colitis", "Crohn disease"),
+    ("Either gout or septic arthritis", "Gout"),
+    ("Gout, or possibly septic arthritis", "Gout"),
+    ("Gout/septic arthritis", "Septic arthritis"),
+]
+TABLE = [
+    (said, truth, relation)
+    for pairs, relation in (
+        (SAME, Relation.SAME),
+        (NARROWER, Relation.NARROWER_CONSISTENT),
+        (BROADER, Relation.BROADER),
+        (SIBLING, Relation.SIBLING),
+        (DIFFERENT, Relation.DIFFERENT),
+        (HEDGED, Relation.HEDGED),
+    )
+    for said, truth in pairs
+]
+
+
+@pytest.mark.parametrize(("said", "truth", "relation"), TABLE)
+def test_a_diagnosis_stands_to_the_truth_as_its_name_says(said: str, truth: str, relation: Relation) -> None:
+    compared = compare(said, truth)
+    assert compared.relation is relation, compared.reason
+    assert compared.reason
+
+
+@pytest.mark.parametrize(("said", "truth"), SAME + NARROWER)
+def test_the_same_and_the_more_precise_are_right(said: str, truth: str) -> None:
+    assert compare(said, truth).relation in STRICT
+
+
+@pytest.mark.parametrize(("said", "truth"), BROADER + SIBLING + DIFFERENT + HEDGED)
+def test_nothing_else_is_right(said: str, truth: str) -> None:
+    assert compare(said, truth).relation not in STRICT
+
+
+def test_a_name_the_answer_key_accepts_is_right() -> None:
+    compared = compare("Frobisher fever", "Marsh fever", accept=("Frobisher fever",))
+    assert compared.relation is Relation.SAME
+
+
+def test_a_name_the_answer_key_accepts_in_part_is_right_only_by_the_lenient_rule() -> None:
+    compared = compare("Marsh illness", "Frobisher fever", partial=("Marsh illness",))
+    assert compared.relation is Relation.BROADER
+    assert compared.allowed
+    assert not compare("Fever", "Frobisher fever").allowed
+
+
+def test_a_name_the_answer_key_rejects_is_wrong_although_its_words_fit() -> None:
+    compared = compare(
+        "Massive pulmonary embolism", "Pulmonary embolism", reject=(("Massive pulmonary embolism", "BP"),)
+    )
+    assert compared.relation is Relation.DIFFERENT
+    assert "BP" in compared.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "principal"),
+    [
+        ("Gout, then septic arthritis", "Gout"),
+        ("The most likely diagnosis is acute gout due to diuretics", "acute gout"),
+        ("Gout with tophi", "Gout"),
+        ("Gout - flare", "Gout"),
+        ("`Gout`", "Gout"),
+        ("Primary biliary cholangitis", "Primary biliary cholangitis"),
+    ],
+)
+def test_only_the_first_named_diagnosis_counts(text: str, principal: str) -> None:
+    assert principal_diagnosis(text) == principal
+
+
+def test_a_second_diagnosis_does_not_save_a_wrong_first() -> None:
+    assert compare("Gout, septic arthritis", "Septic arthritis").relation is Relation.DIFFERENT
+
+
+def test_the_names_of_a_diagnosis_are_the_whole_the_abbreviation_and_the_synonyms() -> None:
+    names = diagnosis_names("Acute pulmonary embolism (PE)")
+    assert {"Acute pulmonary embolism (PE)", "Acute pulmonary embolism", "pulmonary embolism"} <= set(names)
+    assert "pulmonary embolus" in names
+
+
+def test_a_generic_word_alone_is_no_name_of_a_diagnosis() -> None:
+    assert diagnosis_names("Infection") == []
+    assert "infection" not in diagnosis_names("Acute infection")
+    assert "syndrome" not in [name.lower() for name in diagnosis_names("Chronic syndrome")]
+
+
+def test_an_answer_keys_names_are_names_of_the_diagnosis() -> None:
+    assert "Frobisher fever" in diagnosis_names("Marsh fever", ("Frobisher fever",))

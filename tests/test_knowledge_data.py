@@ -1,0 +1,95 @@
+"""The knowledge base is sound: everything named exists, every number is possible, every name is one disease's."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from agentclinic.knowledge.base import Disease, Finding, Test, knowledge
+from agentclinic.knowledge.text import words
+
+KNOWN = knowledge()
+DISEASES, FINDINGS, TESTS = list(KNOWN.diseases.values()), list(KNOWN.findings.values()), list(KNOWN.tests.values())
+
+
+@pytest.mark.parametrize("disease", DISEASES, ids=lambda disease: disease.id)
+def test_a_disease_is_made_of_known_findings_and_possible_numbers(disease: Disease) -> None:
+    assert disease.prior > 0
+    assert re.fullmatch(r"[A-Z]\d[\dA-Z](?:\.[\dA-Z]{1,4})?", disease.icd10)
+    assert disease.links
+    assert len(disease.by_finding) == len(disease.links), "a finding is listed twice"
+    for link in disease.links:
+        assert link.finding in KNOWN.findings
+        assert 0 < link.low <= link.p <= link.high < 1
+    for band in disease.age:
+        assert band.min < band.max
+        assert band.factor >= 0
+    assert set(disease.sex) <= {"female", "male"}
+    assert all(factor >= 0 for factor in disease.sex.values())
+    assert any(factor > 0 for factor in disease.sex.values()) or not disease.sex
+
+
+@pytest.mark.parametrize("disease", DISEASES, ids=lambda disease: disease.id)
+def test_a_diseases_age_bands_do_not_overlap(disease: Disease) -> None:
+    bands = sorted(disease.age, key=lambda band: band.min)
+    assert all(left.max <= right.min for left, right in pairwise(bands))
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
+def test_a_finding_can_be_found_out_and_recognised(finding: Finding) -> None:
+    assert 0 < finding.leak < 1
+    assert finding.ask or finding.order, "neither asked for nor shown by a test"
+    assert finding.order is None or finding.order in KNOWN.tests
+    assert finding.terms or finding.measure
+    assert all(words(term) for term in (*finding.terms, *finding.absent_terms))
+    for rule in finding.measure.rules if finding.measure else ():
+        assert (rule.above is None) != (rule.below is None)
+        assert rule.min is None or rule.max is None or rule.min < rule.max
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.id)
+def test_a_tests_equivalents_exist(test: Test) -> None:
+    assert set(test.equivalents) <= set(KNOWN.tests) - {test.id}
+    assert test.cost_level in ("low", "medium", "high")
+    assert 0 <= test.invasiveness <= 3
+
+
+@pytest.mark.parametrize("group", [DISEASES, TESTS])
+def test_no_two_share_a_name(group: list[Disease] | list[Test]) -> None:
+    owners: Counter[tuple[str, ...]] = Counter()
+    for entry in group:
+        owners.update({tuple(sorted(words(name))) for name in (entry.name, *entry.synonyms)})
+    assert [name for name, count in owners.items() if count > 1] == []
+
+
+def test_every_finding_is_shown_by_some_disease_and_every_ordered_test_by_some_finding() -> None:
+    linked = {link.finding for disease in DISEASES for link in disease.links}
+    assert set(KNOWN.findings) - linked == set()
+
+
+def test_a_phrase_does_not_say_of_one_finding_both_that_it_is_there_and_that_it_is_not() -> None:
+    for finding in FINDINGS:
+        both = {words(term) for term in finding.terms} & {words(term) for term in finding.absent_terms}
+        assert not both, finding.id
+
+
+@pytest.mark.parametrize(
+    ("name", "disease"),
+    [
+        ("MI", "acute_myocardial_infarction"),
+        ("heart ATTACK", "acute_myocardial_infarction"),
+        ("Infarction, myocardial", "acute_myocardial_infarction"),
+        ("Crohn's disease", "crohn_disease"),
+    ],
+)
+def test_a_disease_is_found_by_its_names_in_any_order(name: str, disease: str) -> None:
+    found = KNOWN.disease_named(name)
+    assert found is not None
+    assert found.id == disease
+
+
+def test_an_unknown_name_is_nobodys() -> None:
+    assert KNOWN.disease_named("Frobisher fever") is None

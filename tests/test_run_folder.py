@@ -1,0 +1,243 @@
+"""What a run writes: its folder, its settings, its records, its summary, and that the same run writes the same."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from runs_support import (
+    PUBLIC,
+    ROLES,
+    clinic,
+    only_run,
+    records,
+    run_here,
+    settings_for,
+    summary,
+    untimed,
+    without,
+)
+from scripted_server import ScriptedServer
+
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.jsonl import JsonLines, repair
+from agentclinic.runs.folder import create
+from agentclinic.runs.plan import make_plan
+
+pytestmark = pytest.mark.anyio
+
+SEEDS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
+measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
+llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
+NOON = datetime(2026, 1, 2, 12, 0, 5)
+
+
+def test_two_runs_with_the_same_seed_differ_in_timing_only(tmp_path: Path) -> None:
+    folders = []
+    for name in ("first", "second"):
+        clinic("run", "--seed", "1", "--output_dir", tmp_path / name, cwd=tmp_path)
+        folders.append(only_run(tmp_path / name))
+    first, second = folders
+
+    assert untimed(records(first)) == untimed(records(second))
+    assert untimed(summary(first)) == untimed(summary(second))
+    used = [json.loads((folder / "config.used.json").read_text()) for folder in folders]
+    for config in used:
+        del config["run"]["output_dir"]
+    assert used[0] == used[1]
+    assert {path.name for path in first.iterdir()} == {path.name for path in second.iterdir()}
+
+
+async def test_the_number_of_workers_changes_nothing_but_the_order(tmp_path: Path) -> None:
+    sets = []
+    for workers in (1, 4):
+        finished, entries = await run_here(settings_for(None, tmp_path / str(workers), seed=1, workers=workers))
+        sets.append((sorted(map(json.dumps, untimed(entries))), untimed(summary(finished.folder))))
+
+    assert sets[0] == sets[1]
+
+
+def test_the_folder_is_named_by_data_set_and_time_and_never_taken_twice(tmp_path: Path) -> None:
+    names = [create(tmp_path, "MedQA", NOON).name for _ in range(3)]
+
+    assert names == ["MedQA_20260102_120005", "MedQA_20260102_120005_2", "MedQA_20260102_120005_3"]
+
+
+def test_a_data_sets_name_cannot_lead_out_of_the_output_folder(tmp_path: Path) -> None:
+    assert create(tmp_path, "../my/set", NOON).parent == tmp_path
+
+
+def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+
+    with pytest.raises(InputError, match="output_dir"):
+        create(tmp_path / "runs", "MedQA", NOON)
+
+
+async def test_the_settings_are_written_in_the_seeds_shape(server: ScriptedServer, tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1, resource_level="rural"))
+
+    assert re.fullmatch(r"OpenOSCE_Demo_\d{8}_\d{6}(_\d+)?", finished.folder.name)
+    used = json.loads((finished.folder / "config.used.json").read_text())
+    assert {"openai", "run", "llm", "datasets"} <= set(used)
+    assert set(used["llm"]) == {"responses", "runtime"}
+    assert used["openai"] == {"base_url": server.base_url}, "and no key, not even an empty one"
+    assert (used["run"]["doctor_llm"], used["run"]["total_inferences"]) == ("scripted", 20)
+    assert used["llm"]["runtime"]["tries"] == 2
+    assert used["agentclinic"]["digest"]["run.resource_level"] == "rural"
+
+
+async def test_a_record_has_every_field_of_the_seed_and_ours(server: ScriptedServer, tmp_path: Path) -> None:
+    settings = settings_for(server, tmp_path, num_scenarios=1, resource_level="rural", total_inferences=9)
+
+    _, (record,) = await run_here(settings)
+
+    assert list(record)[: len(SEEDS_FIELDS) + 1] == [
+        *SEEDS_FIELDS[:7],
+        "final_doctor_dialogue",
+        *SEEDS_FIELDS[7:],
+    ]
+    assert (record["scenario_id"], record["dataset"], record["status"]) == (0, "OpenOSCE_Demo", "diagnosed")
+    assert (record["num_turns"], record["max_infs"], record["correct"]) == (4, 9, True)
+    assert (record["diagnosis_text"], record["final_doctor_dialogue"]) == ("Migraine", "DIAGNOSIS READY: Migraine")
+    assert (record["test_economics_log"], record["test_economics_totals"]) == (None, None), "unknown, not 0"
+    assert (record["resource_level"], record["image_request_enabled"]) == ("rural", False)
+    assert record["llm_runtime_config"]["tries"] == 2
+    assert record["doctor_hist"].endswith("Doctor: DIAGNOSIS READY: Migraine\n\n")
+    assert "Patient: I have had a throbbing headache for two days.\n\n" in record["patient_hist"]
+    assert "Measurement: RESULTS: within normal limits.\n\n" in record["measurement_hist"]
+    said = [(turn["turn"], turn["role"], turn["action"]) for turn in record["transcript"]]
+    assert said == [
+        (1, "doctor", "question"),
+        (1, "patient", None),
+        (2, "doctor", "question"),
+        (2, "patient", None),
+        (3, "doctor", "test"),
+        (3, "measurement", None),
+        (4, "doctor", "diagnosis"),
+    ]
+    assert set(record["usage"]) == set(record["cost_usd"]) == set(ROLES)
+    assert {role: used["requests"] for role, used in record["usage"].items()} == {
+        "doctor": 4,
+        "patient": 2,
+        "measurement": 1,
+        "moderator": 1,
+    }
+    assert set(record["cost_usd"].values()) == {None}, "a server of one's own has no list price"
+    assert {"case_hash", "repeat", "seed", "fault", "judgement", "timing"} <= set(record)
+
+
+async def test_the_turns_tokens_add_up_to_the_records(server: ScriptedServer, tmp_path: Path) -> None:
+    _, (record,) = await run_here(settings_for(server, tmp_path, num_scenarios=1))
+
+    for role in ("doctor", "patient", "measurement"):
+        turns = [turn["usage"] for turn in record["transcript"] if turn["role"] == role]
+        for kind in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "requests"):
+            assert sum(used[kind] for used in turns) == record["usage"][role][kind]
+
+
+async def test_a_builtin_run_is_known_to_cost_nothing(tmp_path: Path) -> None:
+    finished, (record,) = await run_here(settings_for(None, tmp_path, num_scenarios=1))
+
+    assert set(record["cost_usd"].values()) == {0.0}
+    assert summary(finished.folder)["usage"]["doctor"]["input_tokens"] == 0
+
+
+async def test_the_summary_keeps_the_seeds_accuracy_beside_ours(server: ScriptedServer, tmp_path: Path) -> None:
+    # The second encounter is judged wrong, the third loses its patient: 2 of 4 presented, 2 of 3 judged.
+    server.control(
+        rules=[
+            {"match": {"purpose": "moderator", "nth": 2}, "reply": "No"},
+            {"match": {"purpose": "patient", "nth": [5, 6]}, "fault": "500"},
+        ]
+    )
+    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=4))
+
+    result = summary(finished.folder)
+
+    assert result["accuracy"] == 2 / 4
+    assert (result["accuracy_strict"]["count"], result["accuracy_strict"]["of"]) == (2, 3)
+    assert result["outcomes"] == {"diagnosed_right": 2, "diagnosed_wrong": 1, "model_failed": 1}
+    assert (result["if_missing_wrong"], result["if_missing_right"]) == (0.5, 0.75)
+    assert result["faults"] == {"patient.server": 1}
+    assert "500" in result["fault_examples"]["patient.server"]
+    assert result["timing"]["seconds"] > 0
+
+
+async def test_copies_of_a_case_in_one_data_set_are_units_of_their_own(tmp_path: Path) -> None:
+    row = PUBLIC["MedQA"][0].read_text().splitlines()[0]
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(f"{row}\n{row}\n")
+
+    _, entries = await run_here(settings_for(None, tmp_path / "out", dataset=str(cases)))
+
+    assert [entry["scenario_id"] for entry in entries] == [0, 1]
+    assert without(untimed(entries[0]), ["scenario_id"]) == without(untimed(entries[1]), ["scenario_id"])
+    names = [unit.recording for unit in make_plan(settings_for(None, tmp_path, dataset=str(cases))).units]
+    assert len(set(names)) == 2
+
+
+def test_nothing_is_written_when_a_key_is_missing(tmp_path: Path) -> None:
+    done = clinic("run", "--doctor_llm", "gpt-4o", "--output_dir", "out", cwd=tmp_path, expect=2)
+
+    assert "OPENAI_API_KEY" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bias_on_a_builtin_role_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="false null"):
+        make_plan(settings_for(None, tmp_path, doctor_bias="recency"))
+
+
+# The files themselves
+
+
+def test_every_line_is_appended_whole(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with JsonLines(path) as sink:
+        sink.append({"text": "two\nlines, an é and half a pair \ud83d"})
+        sink.append({"n": 2})
+
+    assert [json.loads(line) for line in path.read_bytes().splitlines()] == [
+        {"text": "two\nlines, an é and half a pair \ud83d"},
+        {"n": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cut"),
+    [
+        (b"", b"", 0),
+        (b'{"a":1}\n', b'{"a":1}\n', 0),
+        (b'{"a":1}', b'{"a":1}\n', 0),
+        (b'{"a":1}\n{"b"', b'{"a":1}\n', 4),
+        (b'{"b"', b"", 4),
+        (b'{"a":1}\n' + b'{"' + b"x" * 200_000, b'{"a":1}\n', 200_002),
+        (b'{"a":1}\n\xff\x00\x00', b'{"a":1}\n', 3),
+    ],
+)
+def test_a_file_is_made_to_end_with_a_whole_line(before: bytes, after: bytes, cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(before)
+
+    assert repair(path) == cut
+    assert path.read_bytes() == after
+
+
+def test_a_line_that_does_not_fit_the_disk_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lines.jsonl"
+    write = os.write
+    with JsonLines(path) as sink:
+        sink.append({"n": 1})
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+        with pytest.raises(AgentClinicError, match=os.strerror(errno.ENOSPC)):
+            sink.append({"n": 2})
+        monkeypatch.undo()
+        sink.append({"n": 3})
+
+    assert path.read_text() == '{"n":1}\n{"n":3}\n'

@@ -1,0 +1,184 @@
+"""A key put anywhere a key may be put appears nowhere we write."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs_support import AT_ENDPOINT, CLINIC, Process, asked, clinic, environment, only_run, point_at, start, until
+from scripted_server import ScriptedServer
+
+KEY = "sk-planted-0123456789abcdefghij"
+PASSWORD = "planted-password-97531"
+QUERY = "planted-query-86420"
+SECRETS = (KEY, PASSWORD, QUERY, base64.b64encode(f"nurse:{PASSWORD}".encode()).decode())
+RUN = ["run", "--num_scenarios", "2", "--output_dir", "out", "--record", "recording.jsonl", *AT_ENDPOINT]
+
+
+def plant(place: str, server: ScriptedServer, folder: Path) -> dict[str, str]:
+    """Put a secret in one of the places for secrets; returns what goes into the environment."""
+    point_at(folder, server, tries=1)
+    if place == "environment":
+        return {"OPENAI_API_KEY": KEY}
+    if place == "env file":
+        (folder / ".env").write_text(f"OPENAI_API_KEY={KEY}\n")
+    elif place == "config":
+        point_at(folder, server, key=KEY, tries=1)
+    elif place == "address":
+        config = point_at(folder, server, tries=1)
+        config.write_text(config.read_text().replace("http://", f"http://nurse:{PASSWORD}@"))
+    elif place == "query":
+        config = point_at(folder, server, tries=1)
+        config.write_text(config.read_text().replace("/v1", f"/v1?token={QUERY}"))
+    elif place == "endpoint":
+        settings: dict[str, Any] = {
+            "run": {f"{role}_endpoint": "ward" for role in ("doctor", "patient", "measurement", "moderator")},
+            "endpoints": {"ward": {"base_url": server.base_url, "api_key_env": "WARD_KEY"}},
+        }
+        (folder / "agentclinic.config.json").write_text(json.dumps(settings))
+        return {"WARD_KEY": KEY}
+    return {}
+
+
+PLACES = ["environment", "env file", "config", "address", "query", "endpoint"]
+
+
+def assert_clean(process: Process | subprocess.CompletedProcess[str], folder: Path) -> None:
+    """No secret in what was said or written; the user's own files are the user's."""
+    for secret in SECRETS:
+        assert secret not in process.stdout
+        assert secret not in process.stderr
+        for path in folder.rglob("*"):
+            if path.is_file() and path.name not in (".env", "llm.config.json", "agentclinic.config.json"):
+                assert secret.encode() not in path.read_bytes(), f"{secret} in {path}"
+
+
+def assert_sent(server: ScriptedServer, place: str) -> None:
+    """The secret did reach the server: the test would show nothing otherwise."""
+    sent = {entry["headers"].get("authorization") for entry in server.log()}
+    assert sent == {{"address": f"Basic {SECRETS[3]}", "query": None}.get(place, f"Bearer {KEY}")}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_good_run_keeps_the_secret(place: str, server: ScriptedServer, tmp_path: Path) -> None:
+    env = plant(place, server, tmp_path)
+    # The doctor's own words quote the key: so they come to transcript, histories and recording.
+    server.control(rules=[{"match": {"purpose": "patient"}, "fault": "echo_key"}])
+
+    done = clinic(*RUN, cwd=tmp_path, env=env, expect=None)
+
+    if place != "query":  # a query does not survive the SDK's joining of paths everywhere; it must not leak anyway
+        assert done.returncode == 0, done.stderr
+        assert_sent(server, place)
+        assert (tmp_path / "recording.jsonl").stat().st_size > 0
+    assert_clean(done, tmp_path)
+
+
+@pytest.mark.parametrize("place", ["environment", "config", "address"])
+@pytest.mark.parametrize("fault", ["auth", "bad_request"])
+def test_a_server_that_quotes_the_key_in_its_error_is_not_quoted(
+    fault: str, place: str, server: ScriptedServer, tmp_path: Path
+) -> None:
+    env = plant(place, server, tmp_path)
+    server.control(rules=[{"match": {"purpose": "doctor", "nth": [5, 6]}, "fault": fault}])
+
+    done = clinic(*RUN, cwd=tmp_path, env=env, expect=3 if fault == "auth" else 0)
+
+    assert_sent(server, place)
+    assert "[key]" in done.stderr + (tmp_path / "recording.jsonl").read_text(), "the server did quote it"
+    assert_clean(done, tmp_path)
+
+
+def test_a_run_that_crashes_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
+    """A bug of ours, made by breaking a part of the program: then a traceback is shown, without the key."""
+    env = plant("config", server, tmp_path)
+    program = (
+        "import sys; from agentclinic.models import wire\n"
+        "def broken(*_): raise ZeroDivisionError('a bug')\n"
+        "wire.read_answer = broken\n"
+        "from agentclinic.cli import main; main(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *RUN],
+        cwd=tmp_path,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 1
+    assert "ZeroDivisionError: a bug" in done.stderr
+    assert_sent(server, "config")
+    assert_clean(done, tmp_path)
+
+
+def test_an_interrupted_run_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
+    env = plant("environment", server, tmp_path)
+    server.fault("hang")
+    process = start(*RUN, cwd=tmp_path, env=env)
+    try:
+        until(lambda: asked(server) > 0, "the first request", process)
+        for _ in range(2):
+            seen = len(process.stderr)
+            process.signal(signal.SIGINT)
+            until(lambda seen=seen: len(process.stderr) > seen or process.poll() is not None, "a word")  # type: ignore[misc]
+        process.wait()
+    finally:
+        process.signal(signal.SIGKILL)
+
+    assert_clean(process, tmp_path)
+
+
+def test_refusing_to_resume_or_to_start_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
+    env = plant("address", server, tmp_path)
+    clinic(*RUN, cwd=tmp_path, env=env)
+    folder = only_run(tmp_path / "out")
+    used = folder / "config.used.json"
+    used.write_text(used.read_text().replace('"seed": 0', '"seed": 1'))
+
+    assert_clean(clinic("resume", folder, cwd=tmp_path, env=env, expect=2), tmp_path)
+
+    config = tmp_path / "llm.config.json"
+    config.write_text(json.dumps({"openai": {"apikey": KEY, "base_url": 5}}))
+    assert_clean(clinic(*RUN, cwd=tmp_path, expect=2), tmp_path)
+
+
+@pytest.mark.parametrize("address", [f"nurse:{PASSWORD}@host/v1", f"ftp://nurse:{PASSWORD}@host/v1"])
+def test_an_address_that_cannot_be_used_is_refused_without_its_password(address: str, tmp_path: Path) -> None:
+    (tmp_path / "llm.config.json").write_text(json.dumps({"openai": {"base_url": address}}))
+
+    assert_clean(clinic(*RUN, cwd=tmp_path, expect=2), tmp_path)
+    assert_clean(clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path, expect=None), tmp_path)
+
+
+def test_a_probe_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
+    env = plant("environment", server, tmp_path)
+    server.fault("auth")
+
+    done = clinic("probe", "scripted", cwd=tmp_path, env=env, expect=1)
+
+    assert_sent(server, "environment")
+    assert_clean(done, tmp_path)
+
+
+def test_the_process_itself_shows_no_key_when_it_starts(server: ScriptedServer, tmp_path: Path) -> None:
+    """With Python's own warnings and development mode on, which show more than usual."""
+    env = plant("config", server, tmp_path)
+    done = subprocess.run(
+        [CLINIC[0], "-X", "dev", *CLINIC[1:], *RUN],
+        cwd=tmp_path,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0
+    assert_clean(done, tmp_path)

@@ -1,0 +1,100 @@
+"""Sweeps: a matrix of real builtin runs, resumable, ending in paired effects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentclinic.cli import main
+
+
+def write_sweep(folder: Path, **changes: Any) -> Path:
+    content = {
+        "name": "limits",
+        "run": {"output_dir": str(folder / "out"), "num_scenarios": 4},
+        "matrix": {"total_inferences": [12, 2], "missing_test": ["unavailable", "normal"]},
+        **changes,
+    }
+    path = folder / "sweep.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_every_combination_is_played_and_each_factor_compared_with_all_else_equal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["sweep", str(write_sweep(tmp_path)), "--quiet"])
+    arms = sorted(p.name for p in (tmp_path / "out" / "limits" / "arms").iterdir())
+    assert len(arms) == 4
+    report = json.loads((tmp_path / "out" / "limits" / "comparison.json").read_text())
+    assert len(report["accuracies"]) == 8, "four arms under two rules"
+    pairs = {(c["baseline"], c["arm"]) for c in report["comparisons"]}
+    assert pairs == {
+        ("total_inferences 12, missing_test unavailable", "total_inferences 2, missing_test unavailable"),
+        ("total_inferences 12, missing_test normal", "total_inferences 2, missing_test normal"),
+        ("total_inferences 12, missing_test unavailable", "total_inferences 12, missing_test normal"),
+        ("total_inferences 2, missing_test unavailable", "total_inferences 2, missing_test normal"),
+    }
+    warnings = [w for c in report["comparisons"] for w in c["warnings"]]
+    assert warnings == [], "what is varied on purpose is no reason for a warning"
+
+
+def test_the_same_command_again_plays_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_sweep(tmp_path)
+    main(["sweep", str(path), "--quiet"])
+    files = sorted((tmp_path / "out" / "limits" / "arms").glob("*/scenarios.jsonl"))
+    before = [file.read_bytes() for file in files]
+    torn = files[0].read_bytes().splitlines(keepends=True)
+    files[0].write_bytes(b"".join(torn[:-1]) + torn[-1][:20])
+    main(["sweep", str(path), "--quiet"])
+    after = [file.read_bytes() for file in files]
+    assert after[1:] == before[1:]
+    assert len(after[0].splitlines()) == len(before[0].splitlines())
+
+
+def test_changed_settings_of_a_begun_arm_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["sweep", str(write_sweep(tmp_path, matrix={"missing_test": ["unavailable"]})), "--quiet"])
+    changed = write_sweep(
+        tmp_path,
+        matrix={"missing_test": ["unavailable"]},
+        run={"output_dir": str(tmp_path / "out"), "num_scenarios": 4, "total_inferences": 7},
+    )
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(changed), "--quiet"])
+    assert stopped.value.code == 2
+    assert "run.total_inferences" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"matrix": {"totl_inferences": [1]}}, "did you mean 'total_inferences'"),
+        ({"matrix": {"total_inferences": []}}, "empty list"),
+        ({"matrix": {"total_inferences": [1, 1]}}, "names a value twice"),
+        ({"matrix": {"total_inferences": [0]}}, "greater than or equal to 1"),
+        ({"matrix": {}}, "matrix"),
+        ({"nme": "x"}, "unknown key 'nme'"),
+    ],
+)
+def test_a_sweep_that_cannot_work_is_refused_before_anything_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(write_sweep(tmp_path, **changes))])
+    assert stopped.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_lists_the_arms_and_plays_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["sweep", str(write_sweep(tmp_path)), "--dry-run"])
+    assert "arm 4 of 4: total_inferences 2, missing_test normal" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
