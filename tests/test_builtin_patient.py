@@ -246,6 +246,9 @@ VOICES = [
     ("The toe is red.", "The toe is red."),
     ("During these fits, he is pale and does not answer.", "During these fits, I am pale and do not answer."),
     ("The patient presents for a follow-up.", "I present for a follow-up."),
+    ("The patient, who lives alone, complains of itching.", "I, who lives alone, complain of itching."),
+    ("For your role as the patient, you have a cough.", "I have a cough."),
+    ("The boy shouted 'You are mean' and left.", "The boy shouted 'You are mean' and left."),
     ("Gets headaches and chills", "I get headaches and chills"),
 ]
 

@@ -195,6 +195,30 @@ def probe(
 
 
 @app.command()
+def score(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")],
+    judge: Annotated[
+        str | None, typer.Option(help="Use the verdicts of RUN/judgements/NAME.jsonl instead of the recorded ones.")
+    ] = None,
+    full_information: Annotated[
+        Path | None, typer.Option(help="A run of the same cases with --doctor full_information, for the gap to it.")
+    ] = None,
+    recalibrate_on: Annotated[
+        Path | None, typer.Option(help="Another run, to make probabilities of planner scores.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Score a run: outcome, calibration, information, tests.
+
+    Every number has an interval; what the records cannot tell is left out or said to be unknown.
+    """
+    from agentclinic.cli.scoring import score_and_show
+
+    score_and_show(run, judge, full_information, recalibrate_on, seed, as_json=json)
+
+
+@app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the first is the baseline.", metavar="RUN...")],
     judge: Annotated[

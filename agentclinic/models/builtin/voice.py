@@ -46,7 +46,7 @@ _OBJECT = (
 
 def own_voice(text: str, section: Section) -> str:
     """A statement of the chart as the patient would say it."""
-    text = re.sub(r"\b(?:[Tt]he patient|Patient)['’]s\b", "my", text)
+    text = re.sub(r"\b(?:[Tt]he patient|Patient)['’]s\b", "my", _ROLE.sub("", text))
     text = _denials(text)
     if section is not Section.FAMILY:  # there "he" is the father
         text = _first_person(text)
@@ -68,6 +68,7 @@ def _first_person(text: str) -> str:
     text = re.sub(r"\b(?:himself|herself)\b", "myself", text)
     text = re.sub(r"\b(?:her|him)\b", "me", text)
     text = re.sub(r"\b(?:she|he|She|He)\b", "I", text)
+    text = re.sub(r"\b(?:[Tt]he patient|Patient)\b", "I", text)
     begin = re.search(r"\bI\b", text)
     return text[: begin.start()] + _NEXT_VERB.sub(_following, text[begin.start() :]) if begin else text
 
@@ -95,7 +96,10 @@ def conjugated(verb: str) -> str:
     return verb
 
 
-_ROLE = re.compile(r"^(?:For your role as a patient|As a patient(?: actor)?|For the patient actor)[,:]?\s*")
+_ROLE = re.compile(
+    r"^(?:(?:For|In) your role as (?:a|the) patient|As (?:a|the) patient(?: actor)?|For the patient actor)[,:]?\s*"
+)
+_QUOTED_YOU = re.compile(r"['\"‘“]\s*[Yy]ou\b")
 _BEFORE_SUBJECT = re.compile(
     r"(?:^|[,;]\s|\b(?:when|if|that|since|because|while|after|before|as|and|which|where|until|once|but|although|what"
     r"|than)\s)$",
@@ -109,7 +113,8 @@ _AFTER_SUBJECT = re.compile(
 
 def _addressed(text: str) -> str:
     """Scripts in prose address the actor: "You have been coughing"."""
-    text = _ROLE.sub("", text)
+    if _QUOTED_YOU.search(text):
+        return text
     text = re.sub(r"\b[Yy]ou(?: are|['’]re)\b", "I am", text)
     text = re.sub(r"\b[Yy]ou were\b", "I was", text)
     text = re.sub(r"\b[Yy]ou['’]ve\b", "I have", text)
