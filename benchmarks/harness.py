@@ -374,6 +374,7 @@ def compare(load: Load, runs: int, arms: list[str]) -> dict[str, Any]:
                 (folder / "records.jsonl").unlink(missing_ok=True)
                 result = run_arm(arm, load, folder)
                 assert result is not None
+                print(f"    {result.efficiency:.3f}", file=sys.stderr, flush=True)
                 results[arm].append(result)
     ratios = [o.efficiency / c.efficiency for o, c in zip(results["ours"], results["create"], strict=True)]
     show(load, results, ratios)

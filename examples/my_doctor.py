@@ -38,8 +38,6 @@ class MyDoctor:
         """Have the model name the most likely diagnosis, once everything is known."""
         if self.backend == "builtin":  # no language model to ask: the program still runs from end to end
             return "Viral infection"
-        return agentclinic.query_model(
-            self.backend,
-            f"Objective: {self.objective}\n\nConsultation:\n{self.agent_hist}\nName the most likely diagnosis, nothing else.",
-            "You are an experienced physician.",
-        )
+        told = f"Objective: {self.objective}\n\nConsultation:\n{self.agent_hist}"
+        prompt = f"{told}\nName the most likely diagnosis, nothing else."
+        return str(agentclinic.query_model(self.backend, prompt, "You are an experienced physician."))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import statsmodels.api as sm  # type: ignore[import-untyped]
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score  # type: ignore[import-untyped]
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from agentclinic.scoring import calibration_metrics as m
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, estimates
@@ -193,7 +193,7 @@ def test_area_with_ties_is_the_mean_over_their_orders() -> None:
 # Laws
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -205,7 +205,7 @@ def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
     assert m.aurc(y, y, w) <= m.aurc(p, y, w) + 1e-12, "no ranking beats the perfect one"
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
     parts = m.brier_parts(*data)
@@ -213,7 +213,7 @@ def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
     assert total == pytest.approx(float(m.brier(*data)), abs=1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_order_does_not_matter(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -224,7 +224,7 @@ def test_order_does_not_matter(data: tuple[Floats, Floats, Floats]) -> None:
         )
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_a_weight_is_a_repetition(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -236,7 +236,7 @@ def test_a_weight_is_a_repetition(data: tuple[Floats, Floats, Floats]) -> None:
         )
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_many_resamples_at_once_are_each_one_alone(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -248,7 +248,7 @@ def test_many_resamples_at_once_are_each_one_alone(data: tuple[Floats, Floats, F
         assert together.tolist() == pytest.approx(alone, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts())
 def test_ranking_knows_only_the_order(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -259,7 +259,7 @@ def test_ranking_knows_only_the_order(data: tuple[Floats, Floats, Floats]) -> No
     assert m.auroc(-stretched, y, w) == pytest.approx(1 - float(m.auroc(p, y, w)), nan_ok=True)
 
 
-@settings(deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forecasts(least=2))
 def test_the_fitted_line_is_where_the_likelihood_is_flat_or_there_is_none(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data

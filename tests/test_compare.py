@@ -48,7 +48,7 @@ def test_flips_are_counted_each_way_and_differences_are_paired(tmp_path: Path) -
     assert [flip.scenario_id for flip in verdict.gained] == [2, 3]
     assert [flip.scenario_id for flip in verdict.lost] == [1]
     assert verdict.difference.value == pytest.approx(0.2)
-    assert (verdict.before, verdict.after) == (pytest.approx(0.6), pytest.approx(0.8))
+    assert [verdict.before, verdict.after] == pytest.approx([0.6, 0.8])
     assert verdict.p_mcnemar == pytest.approx(1.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import entropy as scipy_entropy  # type: ignore[import-untyped]
+from scipy.stats import entropy as scipy_entropy
 
 from agentclinic.differential import Differential, Hypothesis, Source
 from agentclinic.record import DisclosureRecord, Record, TurnRecord

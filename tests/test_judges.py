@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta, bootstrap  # type: ignore[import-untyped]
-from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
-from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss  # type: ignore[import-untyped]
+from scipy.stats import beta, bootstrap
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from agentclinic.cli.judging import compare_and_show, majority_and_show
 from agentclinic.config import load_settings

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap  # type: ignore[import-untyped]
+from scipy.stats import bootstrap
 
 from agentclinic.record import Record, TurnRecord
 from agentclinic.scoring import repeats
@@ -176,3 +176,14 @@ def test_sums_do_not_depend_on_order(values: list[tuple[int, float]], rng: rando
     shuffled = list(values)
     rng.shuffle(shuffled)
     assert total(values) == total(shuffled)
+
+
+def test_adding_at_once_is_adding_one_by_one() -> None:
+    cases, values = np.array([3, 0, 3, 1, 2]), np.array([0.1, 0.2, 0.7, 1.5, 0.0])
+    at_once, singly = Sample(), Sample()
+    at_once.add_all(cases[:2], values[:2])
+    at_once.add_all(cases[2:], values[2:])
+    for case, value in zip(cases.tolist(), values.tolist(), strict=True):
+        singly.add(case, value)
+    assert at_once.estimate() == singly.estimate()
+    assert at_once.total == pytest.approx(2.5)

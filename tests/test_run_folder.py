@@ -13,6 +13,7 @@ import pytest
 from runs_support import (
     PUBLIC,
     ROLES,
+    asked,
     clinic,
     only_run,
     records,
@@ -139,6 +140,27 @@ async def test_the_turns_tokens_add_up_to_the_records(server: ScriptedServer, tm
         turns = [turn["usage"] for turn in record["transcript"] if turn["role"] == role]
         for kind in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "requests"):
             assert sum(used[kind] for used in turns) == record["usage"][role][kind]
+
+
+async def test_what_a_doctors_own_program_asks_of_models_is_counted_for_the_doctor(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    program = tmp_path / "doctor.py"
+    program.write_text(
+        "import agentclinic\n"
+        "class Mine:\n"
+        "    def __init__(self, scenario): pass\n"
+        "    def inference_doctor(self, question):\n"
+        "        agentclinic.query_model('scripted', 'What could it be?', 'You are a colleague.')\n"
+        "        return 'DIAGNOSIS READY: Gout'\n"
+    )
+
+    _, (record,) = await run_here(settings_for(server, tmp_path / "out", num_scenarios=1, doctor=f"{program}:Mine"))
+
+    assert record["status"] == "diagnosed"
+    assert record["usage"]["doctor"]["requests"] == asked(server, "query") == 1
+    assert record["usage"]["doctor"]["input_tokens"] > 0
+    assert record["cost_usd"]["doctor"] is None
 
 
 async def test_a_builtin_run_is_known_to_cost_nothing(tmp_path: Path) -> None:

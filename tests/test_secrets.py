@@ -17,7 +17,9 @@ from scripted_server import ScriptedServer
 KEY = "sk-planted-0123456789abcdefghij"
 PASSWORD = "planted-password-97531"
 QUERY = "planted-query-86420"
-SECRETS = (KEY, PASSWORD, QUERY, base64.b64encode(f"nurse:{PASSWORD}".encode()).decode())
+SOMEBODY_ELSES = "sk-other-0123456789"
+"""The scripted server quotes this one, too: a key we cannot know, but that looks like one."""
+SECRETS = (KEY, PASSWORD, QUERY, base64.b64encode(f"nurse:{PASSWORD}".encode()).decode(), SOMEBODY_ELSES)
 RUN = ["run", "--num_scenarios", "2", "--output_dir", "out", "--record", "recording.jsonl", *AT_ENDPOINT]
 
 

@@ -25,6 +25,10 @@ class Rule:
     below: float | None = None
     min: float | None = None
     max: float | None = None
+    age_min: float | None = None
+    """In years, included; a rule with an age is for patients of that age only."""
+    age_max: float | None = None
+    """In years, excluded."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Finding:
     order: str | None
     """The test that shows it."""
     measure: Measure | None = None
+    lay: tuple[str, ...] = ()
+    """Everyday phrasings that show it present."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,15 @@ class Disease:
 
 
 @dataclass(frozen=True)
+class Price:
+    """What a test costs, from the perspective stated in `data/tests.json`."""
+
+    usd: float
+    status: Literal["estimate", "included", "verified"]
+    """`verified` only where the source document was read; `included` is part of the visit."""
+
+
+@dataclass(frozen=True)
 class Test:
     """An examination or investigation that can be ordered."""
 
@@ -109,6 +124,13 @@ class Test:
     """Tests whose result answers this one, reviewed one by one."""
     invasiveness: int
     cost_level: Literal["low", "medium", "high"]
+    price: Price
+    wait_minutes: float
+    """Until the result is there."""
+    duration_minutes: float
+    """The patient's time."""
+    panel_of: tuple[str, ...]
+    """Tests it contains."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +160,7 @@ class Knowledge:
     @cached_property
     def finding_terms(self) -> Phrasebook:
         """Finds findings in a text by their terms."""
-        return Phrasebook({f.id: f.terms for f in self.findings.values()})
+        return Phrasebook({f.id: (*f.terms, *f.lay) for f in self.findings.values()})
 
     @cached_property
     def absent_terms(self) -> Phrasebook:
@@ -184,6 +206,7 @@ def _finding(entry: dict[str, Any]) -> Finding:
         measure=Measure(tuple(measure["names"]), tuple(Rule(**rule) for rule in measure["rules"]), measure.get("part"))
         if measure
         else None,
+        lay=tuple(entry["lay"]),
     )
 
 
@@ -197,6 +220,10 @@ def _test(entry: dict[str, Any]) -> Test:
         equivalents=tuple(entry["equivalents"]),
         invasiveness=entry["invasiveness"],
         cost_level=entry["cost_level"],
+        price=Price(entry["price"]["usd"], entry["price"]["status"]),
+        wait_minutes=entry["wait_minutes"],
+        duration_minutes=entry["duration_minutes"],
+        panel_of=tuple(entry["panel_of"]),
     )
 
 

@@ -55,11 +55,11 @@ CONNECT_TIMEOUT = 30.0
 """Seconds; when 1,000 connections open at once, the last of them waits longer than the 5 s of the SDK."""
 
 MANY_WORKERS = 32
-"""From here on the garbage collector is told what to leave alone; before, its rounds cost next to nothing."""
+"""From here on garbage collection is tuned to a run; smaller uses, such as a notebook, keep their own settings."""
 
 _NOBODYS_BUSINESS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
-"""What the SDK tells every server about this machine, as X-Stainless-...: no server needs it, and each header
-is copied six times on its way."""
+"""What the SDK tells every server about this machine, as X-Stainless-...: no server needs it, and the
+headers of a request are built six times on their way."""
 
 
 class HttpAnswer(NamedTuple):
@@ -436,8 +436,8 @@ def _spare_the_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    # Each request under way is some hundred objects that live for seconds: at the default of 700 they are
-    # walked many times before any of them can be let go.
+    # What belongs to a request under way lives for seconds: at the default of 700 new objects it is walked
+    # many times before any of it can be let go.
     gc.set_threshold(max(gc.get_threshold()[0], 10_000), 20, 50)
 
 

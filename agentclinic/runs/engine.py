@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -191,8 +192,8 @@ class Pool:
 
     async def _listen(self, scope: anyio.CancelScope) -> None:
         """First Ctrl-C: take no new unit and let those under way finish; second one, or too long: stop now."""
-        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
-            return  # a loop in a thread, or on Windows, cannot hear signals: there Ctrl-C stops at once
+        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+            return  # there a loop cannot hear signals, and Ctrl-C stops at once
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 if self.interrupted or self._plan.people:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentclinic.scoring.run_data import Estimate
-from agentclinic.scoring.stats import _stretch
+from agentclinic.scoring.stats import stretch_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -303,7 +303,7 @@ def _by_forecast(p: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats, Float
     last = np.flatnonzero(np.append(p[1:] != p[:-1], True))
     right, both = w * y, w
     if last.size < p.size:
-        # Differences of running sums: five times as fast as reduceat, and exact for whole numbers.
+        # Differences of running sums: exact for whole numbers, and faster than reduceat where few are tied.
         right, both = (np.diff(np.cumsum(v, axis=-1)[..., last], axis=-1, prepend=0.0) for v in (right, both))
     return p[last], right, both - right
 
@@ -420,7 +420,7 @@ def _estimate(name: str, value: float, drawn: Floats | None, data: Forecasts) ->
     if name in BIASED:
         low, high = 2 * value - high, 2 * value - low
         note = "the interval is corrected for bias, the value is not"
-    stretch = _stretch(len(data.keys))
+    stretch = stretch_for(len(data.keys))
     least, most = RANGES.get(name, (0, 1))
     low, high = (min(most, max(least, value + (limit - value) * stretch)) for limit in (low, high))
     return Estimate(value=value, low=low, high=high, n=data.n, note=note)

@@ -6,11 +6,12 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel
 
 from agentclinic.agents.protocol import parse_action
@@ -236,13 +237,13 @@ class Found(NamedTuple):
     way: Way | None
 
 
-def key_facts(record: Record) -> tuple[Found, ...] | None:
+def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[Found, ...] | None:
     """The key findings of which a record can tell whether they were found; None without a transcript.
 
     A phrase can be looked for in any reply, a path only where its role says what it discloses: a finding with paths
-    alone is left out where a language model plays that role.
+    alone is left out where a language model plays that role. `asked` spares reading the transcript again.
     """
-    asked = requests(record)
+    asked = requests(record) if asked is None else asked
     if asked is None:
         return None
     tells = {role: discloses(record, role, asked) for role in ("patient", "measurement")}
@@ -264,7 +265,7 @@ def recall(found: Sequence[Found]) -> float | None:
 # --- premature closure ----------------------------------------------------------------------------------------------
 
 
-def premature_closure(record: Record) -> bool | None:
+def premature_closure(record: Record, asked: Sequence[Request] | None = None) -> bool | None:
     """Committed, wrong, and an obtainable discriminating finding never requested; None when that cannot be known.
 
     - Committed and wrong: `diagnosed` and not right by the strict rule. Others are not premature closures.
@@ -275,7 +276,7 @@ def premature_closure(record: Record) -> bool | None:
     - Known: there is a finding for each of whose paths it can be told whether it was requested: its role says what
       it discloses, or it stands under a heading of examinations or tests, to which orders can be matched.
     """
-    asked = requests(record)
+    asked = requests(record) if asked is None else asked
     right = strict(record)
     if asked is None or right is None:
         return None
@@ -438,7 +439,7 @@ class _Facts:
         self.encounters = self.without = self.not_assessable = self.assessed = self.doors = 0
 
     def add(self, case: int, record: Record, asked: Sequence[Request]) -> None:
-        stated, found = key_findings(record), key_facts(record) or ()
+        stated, found = key_findings(record), key_facts(record, asked) or ()
         self.without += not stated
         self.not_assessable += len(stated) - len(found)
         share = recall(found)
@@ -471,14 +472,19 @@ class _Courses:
     """Sums for `DifferentialCourse`."""
 
     def __init__(self) -> None:
-        self.entropies: list[tuple[int, array[float]]] = []
+        self.bits: array[float] = array("d")
+        """Entropies by turn, one encounter after another."""
+        self.cases, self.lengths = array("q"), array("q")
+        """The case of each of those encounters, and how many turns it has."""
         self.appeared, self.led = Sample(1), Sample(1)
         self.encounters = self.dropped = 0
 
     def add(self, case: int, stated: Sequence[tuple[int, Differential]], record: Record) -> None:
         values = _by_turn(stated)
         if values:
-            self.entropies.append((case, values))
+            self.bits.extend(values)
+            self.cases.append(case)
+            self.lengths.append(len(values))
         if not record.ground_truth:
             return
         self.encounters += 1
@@ -492,7 +498,7 @@ class _Courses:
     def result(self, seed: int) -> DifferentialCourse:
         return DifferentialCourse(
             encounters=self.encounters,
-            entropy_bits={turn: self._entropy(turn).estimate(seed) for turn in range(1, self._longest + 1)},
+            entropy_bits={turn: sample.estimate(seed) for turn, sample in self._entropies()},
             truth_appeared=proportion(self.appeared.n, self.encounters),
             turn_appeared=self.appeared.estimate(seed),
             truth_led=proportion(self.led.n, self.encounters),
@@ -500,17 +506,15 @@ class _Courses:
             truth_dropped=proportion(self.dropped, self.led.n),
         )
 
-    @property
-    def _longest(self) -> int:
-        return max((len(values) for _, values in self.entropies), default=0)
-
-    def _entropy(self, turn: int) -> Sample:
-        sample = Sample(0)
-        for case, values in self.entropies:
-            value = values[min(turn, len(values)) - 1]
-            if not math.isnan(value):
-                sample.add(case, value)
-        return sample
+    def _entropies(self) -> Iterator[tuple[int, Sample]]:
+        cases, lengths, bits = np.array(self.cases), np.array(self.lengths), np.array(self.bits)
+        starts = np.cumsum(lengths) - lengths
+        for turn in range(1, max(self.lengths, default=0) + 1):
+            values = bits[starts + np.minimum(turn, lengths) - 1]
+            known = ~np.isnan(values)
+            sample = Sample(0)
+            sample.add_all(cases[known], values[known])
+            yield turn, sample
 
 
 def _by_turn(stated: Sequence[tuple[int, Differential]]) -> array[float]:
@@ -566,7 +570,7 @@ class Tally:
         self._facts.add(case, record, asked)
         for source, stated in differentials(record).items():
             self._courses.setdefault(source, _Courses()).add(case, stated, record)
-        early = premature_closure(record)
+        early = premature_closure(record, asked)
         if early is not None:
             self._counts["closure known"] += 1
             self._counts["closure known, wrong"] += record.status == "diagnosed" and strict(record) is False

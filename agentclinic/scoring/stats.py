@@ -89,12 +89,13 @@ def bootstrap_interval(clusters: Clusters, rng: np.random.Generator, resamples: 
     """
     means = bootstrap_means(clusters, rng, resamples)
     low, high = np.quantile(means, [0.025, 0.975])
-    stretch = _stretch(clusters.number)
+    stretch = stretch_for(clusters.number)
     mean = clusters.mean
     return Interval(mean, mean + (float(low) - mean) * stretch, mean + (float(high) - mean) * stretch)
 
 
-def _stretch(k: int) -> float:
+def stretch_for(k: int) -> float:
+    """How much wider than its percentiles an interval from k clusters has to be."""
     if k < 3:
         return math.inf
     # Cornish-Fisher expansion of the t quantile; exact to three digits for k > 5.
@@ -105,7 +106,7 @@ def _stretch(k: int) -> float:
 
 def bootstrap_p(clusters: Clusters, rng: np.random.Generator, resamples: int = RESAMPLES) -> float:
     """Two-sided p-value of "the mean is 0": the level at which the bootstrap interval touches 0."""
-    stretch = _stretch(clusters.number)
+    stretch = stretch_for(clusters.number)
     if math.isinf(stretch):
         return 1.0
     means = clusters.mean + (bootstrap_means(clusters, rng, resamples) - clusters.mean) * stretch

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.knowledge.base import Finding, Measure, Rule, knowledge
 from agentclinic.knowledge.text import fold
@@ -30,16 +31,17 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     """What is known so far. Presence, once stated, outweighs a later denial in other words."""
     evidence: Evidence = {}
     _merge(evidence, _stated(door.objective))
+    age = age_in_years(door.demographics)
     for exchange in exchanges:
-        _merge(evidence, _told_by(exchange))
+        _merge(evidence, _told_by(exchange, age))
     return evidence
 
 
 @lru_cache(maxsize=4096)  # every turn reads the whole dialogue anew
-def _told_by(exchange: Exchange) -> Evidence:
+def _told_by(exchange: Exchange, age: float | None) -> Evidence:
     if exchange.kind == "question":
         return _from_patient(exchange)
-    return _from_result(exchange) if exchange.kind == "test" else {}
+    return _from_result(exchange, age) if exchange.kind == "test" else {}
 
 
 def _merge(evidence: Evidence, new: Evidence) -> None:
@@ -92,7 +94,7 @@ def _from_patient(exchange: Exchange) -> Evidence:
     return found
 
 
-def _from_result(exchange: Exchange) -> Evidence:
+def _from_result(exchange: Exchange, age: float | None) -> Evidence:
     if exchange.disclosures:
         if all(d.provenance in _DEFAULTS for d in exchange.disclosures):
             return {}
@@ -100,7 +102,7 @@ def _from_result(exchange: Exchange) -> Evidence:
         return {}
     reply = _DEFAULT_WORDS.sub("", exchange.reply)
     found = _stated(reply)
-    found.update(_measured(exchange.content, reply))
+    found.update(_measured(exchange.content, reply, age))
     # A report that finds nothing says so of all it could have shown. One that finds something may word the
     # rest in ways we do not read: what it does not mention stays unknown.
     if _NOTHING_FOUND.search(reply) and not any(found.values()):
@@ -119,12 +121,12 @@ def _reported(exchange: Exchange) -> set[str]:
     return {test for test in ordered if known.tests[test].name not in defaulted}
 
 
-def _measured(order: str, reply: str) -> Evidence:
+def _measured(order: str, reply: str, age: float | None) -> Evidence:
     """Findings read off the numbers of a result."""
     found: Evidence = {}
     for finding in knowledge().findings.values():
         if finding.measure:
-            state = _read_number(finding, finding.measure, order, reply)
+            state = _read_number(finding, finding.measure, order, reply, age)
             if state is not None:
                 found[finding.id] = state
     return found
@@ -159,7 +161,7 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
     )
 
 
-def _read_number(finding: Finding, measure: Measure, order: str, reply: str) -> bool | None:
+def _read_number(finding: Finding, measure: Measure, order: str, reply: str, age: float | None) -> bool | None:
     of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
     for match in _pattern(finding.id).finditer(reply):
         if of_blood and _from_another_fluid(order, reply[: match.start()]):
@@ -169,14 +171,21 @@ def _read_number(finding: Finding, measure: Measure, order: str, reply: str) -> 
             continue
         value = float(number.replace(",", ""))
         for rule in measure.rules:
-            if _applies(rule, value, match["after"]):
+            if _applies(rule, value, match["after"], age):
                 return (rule.above is not None and value > rule.above) or (
                     rule.below is not None and value < rule.below
                 )
     return None
 
 
-def _applies(rule: Rule, value: float, after: str) -> bool:
+# Of a patient whose age nobody said, most are adults.
+_ADULT = 40.0
+
+
+def _applies(rule: Rule, value: float, after: str, age: float | None) -> bool:
+    years = _ADULT if age is None else age
+    if (rule.age_min is not None and years < rule.age_min) or (rule.age_max is not None and years >= rule.age_max):
+        return False
     if rule.min is not None and value < rule.min:
         return False
     if rule.max is not None and value > rule.max:
