@@ -75,7 +75,7 @@ class RunSettings(_Section):
     moderator_endpoint: str | None = None
     """Name in `endpoints` of the judge's endpoint."""
     doctor: str = "plain"
-    """Which doctor: plain, or your own as FILE.py:Class."""
+    """Which doctor: plain, a reference (door_only, full_information), or your own as FILE.py:Class."""
     doctor_bias: str | None = None
     """Bias injected into the doctor's prompt; None for no bias."""
     patient_bias: str | None = None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
 
 from agentclinic.differential import Differential, Hypothesis, Source
-from agentclinic.record import DisclosureRecord, Record, TurnRecord
+from agentclinic.record import DisclosureRecord, DoorRecord, Record, TurnRecord
 from agentclinic.scoring import information
 from agentclinic.scoring.information import (
     NO_DOOR,
@@ -237,7 +237,8 @@ def test_paths_are_not_assessed_where_a_role_does_not_disclose() -> None:
 
 def test_the_door_counts_where_the_case_keeps_it() -> None:
     findings = [{"any_of": ["painful big toe"]}]
-    told = talk(findings=findings, Objective_for_Doctor="A man with a painful big toe.")
+    door = DoorRecord(objective="Assess a man with a painful big toe.", demographics="60-year-old man")
+    told = talk(findings=findings).model_copy(update={"door": door})
     assert ways(told) == [Way.DOOR]
     assert score([told]).key_facts.note is None
     untold = score([talk(findings=findings)]).key_facts

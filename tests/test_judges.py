@@ -22,15 +22,13 @@ from agentclinic.cli.judging import compare_and_show, majority_and_show
 from agentclinic.config import load_settings
 from agentclinic.errors import InputError
 from agentclinic.record import Record
-from agentclinic.runs.journal import read_records
-from agentclinic.runs.reopen import _diagnosis, regrade
+from agentclinic.runs.reopen import regrade
 from agentclinic.scoring.judges import (
     JudgedUnit,
     case_draws,
     cohen_kappa,
     compare_judges,
     corrected_accuracy,
-    diagnosis_of,
     fleiss_estimate,
     fleiss_kappa,
     kappa_estimate,
@@ -41,7 +39,7 @@ from agentclinic.scoring.judges import (
     write_majority,
 )
 from agentclinic.scoring.outcome import summarise
-from agentclinic.scoring.run_data import Estimate, load_run, strict
+from agentclinic.scoring.run_data import Estimate, diagnosis_of, load_run, strict
 
 Verdicts = Sequence[bool]
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -521,17 +519,23 @@ class TestCompareJudges:
         assert [(j.name, j.judged, j.stale) for j in comparison.judges] == [("recorded", 8, 0), ("builtin", 8, 0)]
         assert comparison.pairs[0].kappa.value == 1
         assert comparison.disputed == []
-        for record in read_records(folder / "scenarios.jsonl"):
-            if record.status == "diagnosed":
-                assert diagnosis_of(record) == _diagnosis(record)
 
-    @pytest.mark.parametrize("text", [None, "", "Gout", "DIAGNOSIS READY: Gout"])
-    @pytest.mark.parametrize("said", [None, "", "So it is. DIAGNOSIS READY: **Gout**"])
-    def test_the_diagnosis_is_the_one_regrade_judges(self, text: str | None, said: str | None) -> None:
-        record = Record(
-            scenario_id=1, status="diagnosed", ground_truth="Gout", diagnosis_text=text, final_doctor_dialogue=said
-        )
-        assert diagnosis_of(record) == _diagnosis(record)
+    @pytest.mark.parametrize(
+        ("text", "said", "expected"),
+        [
+            ("Gout", None, "Gout"),
+            ("DIAGNOSIS READY: Gout", None, "Gout"),
+            ("", "DIAGNOSIS READY: Gout", ""),
+            (None, "So it is. DIAGNOSIS READY: **Gout**", "Gout"),
+            (None, "", None),
+            (None, None, None),
+        ],
+    )
+    def test_what_there_is_to_judge(self, text: str | None, said: str | None, expected: str | None) -> None:
+        record = Record(scenario_id=1, status="diagnosed", diagnosis_text=text, final_doctor_dialogue=said)
+        assert diagnosis_of(record) == expected
+        unfinished = record.model_copy(update={"status": "max_infs_reached"})
+        assert diagnosis_of(unfinished) is None
 
     def test_repeats_are_told_apart_and_noted(self, tmp_path: Path) -> None:
         records = [

@@ -13,7 +13,8 @@ from scipy.stats import bootstrap
 
 from agentclinic.record import Record, TurnRecord
 from agentclinic.scoring import repeats
-from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, Sample, flipped_pairs, majority, pass_k
+from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pairs, majority, pass_k
+from agentclinic.scoring.sample import Sample
 
 
 def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[Record]:

@@ -40,6 +40,13 @@ class ReferenceDoctor:
         shown = Heard("Clinic", self._told) if self._told else heard
         return await self._doctor.act(shown, self._chart, turn=turn, last=True)
 
+    def state(self) -> object | None:
+        """There is nothing to come back to."""
+        return None
+
+    def restore(self, state: object | None) -> None:
+        """There is nothing to come back to."""
+
 
 def chart_exchanges(case: Case) -> tuple[Exchange, ...]:
     """The chart as if everything had been asked and ordered, statement by statement."""

@@ -137,6 +137,8 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     image = row.data.get("image_url") or None
     if image is not None and not isinstance(image, str):
         raise row.fail("image_url must be text")
+    if image is not None and "://" not in image and not image.startswith("data:"):
+        image = str(row.path.parent / image)  # a local file, named relative to the file of cases
     known = {"patient_info", "physical_exams", "image_url"}
     annotations = {k: v for k, v in row.data.items() if k not in known}
     if isinstance(patient, str):
@@ -148,7 +150,7 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     else:
         found = exam_facts(exam, "physical_exams", Section.TESTS)
     return Case(
-        id=content_hash(patient, exam, right[0], image),
+        id=content_hash(patient, exam, right[0], row.data.get("image_url")),
         dataset=dataset,
         scenario_id=row.number,
         door=Door(NEJM_OBJECTIVE, demographics_in(_plain(patient))),

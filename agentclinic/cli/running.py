@@ -99,6 +99,8 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     played = f"{len(plan.cases)} of {plan.dataset}" + (f", {run.repeats} times each" if run.repeats > 1 else "")
     table.add_row("scenarios", escape(played))
     table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
+    if run.doctor != "plain":
+        table.add_row("doctor", escape(run.doctor))
     table.add_row("accuracy (strict)", _shown(summary.accuracy_strict))
     if summary.accuracy_lenient:
         table.add_row("accuracy (lenient)", _shown(summary.accuracy_lenient))
@@ -121,7 +123,7 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Outside the table, where nothing folds it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
-    if run.doctor_llm == "builtin":
+    if run.doctor_llm == "builtin" and run.doctor == "plain":
         console.print(
             "The builtin doctor is a small Bayesian program, not a language model. To test a model of your own:\n"
             "  export OPENAI_API_KEY=...   (or set base_url in llm.config.json for a local server)\n"

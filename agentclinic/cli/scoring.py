@@ -147,7 +147,7 @@ def _orders(result: Score) -> list[str]:
     if ordered.price_usd.value is None:
         lines.append(f"  price unknown: {ordered.unpriced} of {ordered.priced + ordered.unpriced} done are unpriced")
     else:
-        lines.append(f"  price per encounter ${_value(ordered.price_usd)}")
+        lines.append(f"  price per encounter, USD (estimates): {_value(ordered.price_usd)}")
     for stratum, share in ordered.accuracy_by_unanswerable.items():
         if share.of:
             where = "no test was ordered" if stratum == "no tests" else f"the share of unanswered tests is {stratum}"

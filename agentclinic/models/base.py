@@ -260,6 +260,12 @@ class BadRequestError(ModelError):
     kind = "bad_request"
 
 
+class UnknownModelError(BadRequestError):
+    """The endpoint does not have a model of that name."""
+
+    kind = "unknown_model"
+
+
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
 

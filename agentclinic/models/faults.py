@@ -19,6 +19,7 @@ from agentclinic.models.base import (
     RefusedError,
     ServerError,
     TimeoutError,  # noqa: A004
+    UnknownModelError,
 )
 from agentclinic.models.retry import retry_after
 
@@ -112,12 +113,13 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
     if given in (404, 405, 501) and not _names_model(code, said):
         return NoRouteError(told("no such address", "check base_url, which usually ends in /v1, and llm_api"))
     if given == 404:
-        return BadRequestError(told(f"unknown model {model!r}", "`agentclinic probe` shows what is there"))
+        return UnknownModelError(told(f"unknown model {model!r}", "`agentclinic probe` tries out a name"))
+    # Not only 400: llama.cpp's Python server answers 500 to a format it does not know.
+    if given >= 400 and _FORMAT.search(f"{said} {error.get('param') or ''}"):
+        return FormatRejectedError(told("structured output not accepted"))
     if 400 <= given < 500:
         if _NO_ROUTE.search(said):
             return NoRouteError(told("no such address"))
-        if _FORMAT.search(f"{said} {error.get('param') or ''}"):
-            return FormatRejectedError(told("structured output not accepted"))
         return BadRequestError(told("request not accepted"))
     failed = ServerError(told("server error"))
     failed.retry_after = retry_after(headers)

@@ -69,6 +69,10 @@ class Models:
         run = self._settings.run
         return self.get(getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint"))
 
+    def plays(self, role: str, name: str) -> bool:
+        """Whether a model of that name plays the role in this run."""
+        return bool(getattr(self._settings.run, f"{role}_llm") == name)
+
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None where nobody knows."""
         run = self._settings.run

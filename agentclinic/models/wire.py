@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from agentclinic.models.base import (
@@ -201,9 +201,14 @@ def error_in(body: Json) -> Json | None:
 def read_answer(api: Api, body: Json, host: str) -> Answer:
     """Return the text and tool calls of an answer; raise where there is none to use."""
     answer = _read_responses(body, host) if api == "responses" else _read_chat(body, host)
+    # Local servers put a model's thinking into its text; a control token in there must not count.
+    answer = replace(answer, text=_THINKING.sub("", answer.text))
     if not answer.text.strip() and not answer.tool_calls and not answer.truncated:
         raise MalformedError(f"{host} answered without any text")
     return answer
+
+
+_THINKING = re.compile(r"^\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 
 
 def _read_responses(body: Json, host: str) -> Answer:

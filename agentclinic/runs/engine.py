@@ -16,11 +16,11 @@ import anyio
 import anyio.lowlevel
 
 from agentclinic.errors import InputError
+from agentclinic.journal import drop_records, read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import Leave
 from agentclinic.models.select import Models, current
 from agentclinic.runs import folder as folders
-from agentclinic.runs.journal import drop_records, read_records
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import MISSING, Summary, Tally
@@ -28,7 +28,7 @@ from agentclinic.version import __version__
 
 GRACE = 30.0
 """Seconds that encounters under way have to finish after Ctrl-C: a turn of a slow model takes about ten."""
-FATAL = frozenset({"auth", "quota"})
+FATAL = frozenset({"auth", "quota", "unknown_model"})
 """Errors that every further request would meet, too: the run stops, and the unit counts as not played."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentclinic.agents.own import DoctorFile
 from agentclinic.agents.prompts import Prompts, load_prompts
+from agentclinic.agents.reference import NAMES as REFERENCES
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
@@ -74,7 +75,7 @@ def make_plan(settings: Settings) -> Plan:
     settings = _with_people(_with_places(settings))
     run = settings.run
     _refuse_impossible(settings)
-    own_doctor = None if run.doctor == "plain" else DoctorFile(run.doctor)
+    own_doctor = None if run.doctor in ("plain", *REFERENCES) else DoctorFile(run.doctor)
     prompts = load_prompts(Path(run.prompts_dir) if run.prompts_dir else None)
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentclinic.agents.doctor import Doctor, PlainDoctor
-from agentclinic.agents.own import DoctorFileError
+from agentclinic.agents.reference import ReferenceDoctor
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
@@ -33,6 +33,8 @@ class UnitModels(Models):
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """A model asked for by name: only a doctor's own program does that, by `query_model`."""
+        if endpoint is None and self._run.plays("doctor", name):
+            return self.for_role("doctor")
         self._others.add("doctor")
         return Metered(self._run.get(name, endpoint), "doctor", self.usage)
 
@@ -88,25 +90,21 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
         case, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
     clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
-    doctor: Doctor | None = None
-    try:
-        doctor = _doctor(plan, unit, models)
-        transcript = await encounter(
-            clinic,
-            doctor,
-            run.total_inferences,
-            seconds=plan.settings.llm.runtime.encounter_timeout,
-            own_time=plan.own_doctor is not None,
-        )
-    except DoctorFileError as error:  # a user's doctor that could not even be made
-        transcript = Transcript(status=Status.DOCTOR_FAILED, fault=Fault("doctor", error.kind, str(error)))
+    doctor = _doctor(plan, unit, models)
+    transcript = await encounter(
+        clinic,
+        doctor,
+        run.total_inferences,
+        seconds=plan.settings.llm.runtime.encounter_timeout,
+        own_time=plan.own_doctor is not None,
+    )
     judgement = await judged(transcript, unit, Moderator(models.for_role("moderator"), prompts["moderator"]))
     if plan.own_doctor:
         models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
     record = make_record(plan, unit, transcript, judgement)
     record.usage = {role: asdict(models.usage[role]) for role in ROLES if role in models.usage}
     record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
-    record.doctor_hist = doctor.history if doctor else ""
+    record.doctor_hist = doctor.history
     record.patient_hist = patient.history.text
     record.measurement_hist = measurement.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
@@ -122,7 +120,15 @@ def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
             limit=run.total_inferences,
             bias=run.doctor_bias,
             images=run.doctor_image_request,
-            workers=run.workers,
+        )
+    if run.doctor != "plain":
+        return ReferenceDoctor(
+            run.doctor,
+            case,
+            models.for_role("doctor"),
+            plan.prompts["doctor"],
+            bias=run.doctor_bias,
+            images=run.doctor_image_request,
         )
     return PlainDoctor(
         case.door,

@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 
 from agentclinic.agents.prompts import load_prompt
-from agentclinic.agents.protocol import parse_action
 from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.config import Settings, parse_settings, read_json, without_credentials
 from agentclinic.errors import InputError
+from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import ModelError
 from agentclinic.models.recording import enter_unit
@@ -24,8 +24,8 @@ from agentclinic.models.select import Models, variable
 from agentclinic.record import Record
 from agentclinic.runs import folder as folders
 from agentclinic.runs.engine import FATAL
-from agentclinic.runs.journal import read_records
 from agentclinic.runs.plan import Plan, make_plan
+from agentclinic.scoring.run_data import diagnosis_of, unit_of
 
 _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 
@@ -111,7 +111,9 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
     Writes `judgements/<name>.jsonl`, goes on where an earlier call stopped, tries again what failed.
     """
     path = _judgements(folder, settings.run.moderator_llm, name)
-    records = [r for r in read_records(folder / folders.RECORDS) if _diagnosis(r) is not None]
+    records = [
+        r for r in read_records(folder / folders.RECORDS) if r.ground_truth is not None and diagnosis_of(r) is not None
+    ]
     prompts = Path(settings.run.prompts_dir) if settings.run.prompts_dir else None
     failures: list[str] = []
     stop = False
@@ -150,6 +152,8 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
 
 def _judgements(folder: Path, moderator_llm: str, name: str | None) -> Path:
     name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", moderator_llm)
+    if name == "recorded":
+        raise InputError("name: 'recorded' stands for the verdicts in scenarios.jsonl; choose another")
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
         raise InputError(f"name: {name!r} cannot name a file in {folder / 'judgements'}; leave out slashes and dots")
     if not (folder / folders.RECORDS).is_file():
@@ -170,7 +174,7 @@ def _unrecorded(settings: Settings) -> Settings:
 def _kept(path: Path, records: list[Record], moderator: str) -> dict[str, bool]:
     """The verdicts of an earlier call that still hold; lines without a verdict, or on something else, go."""
     repair(path)
-    diagnoses = {record.unit: _diagnosis(record) for record in records}
+    diagnoses = {record.unit: diagnosis_of(record) for record in records}
     kept: dict[str, bool] = {}
     lines = []
     for entry in _lines(path):
@@ -179,7 +183,7 @@ def _kept(path: Path, records: list[Record], moderator: str) -> dict[str, bool]:
                 f"{path} holds the verdicts of {entry.get('moderator_llm')!r}, not of {moderator!r}; "
                 "choose another file with --name"
             )
-        unit = _unit_of(entry)
+        unit = unit_of(entry)
         if entry.get("correct") is not None and unit in diagnoses and entry.get("diagnosis") == diagnoses[unit]:
             kept[unit] = bool(entry["correct"])
             lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -193,12 +197,12 @@ async def _judge(record: Record, moderator: Moderator) -> dict[str, Any]:
         "case_hash": record.case_hash,
         "repeat": record.repeat,
         "moderator_llm": moderator.model.name,
-        "diagnosis": _diagnosis(record),
+        "diagnosis": diagnosis_of(record),
     }
     enter_unit(f"{record.case_hash}:{record.repeat}")
     key = answer_key_of((record.annotations or {}).get("Answer_Key"))
     try:
-        verdict = await moderator.judge(_diagnosis(record) or "", record.ground_truth or "", key)
+        verdict = await moderator.judge(diagnosis_of(record) or "", record.ground_truth or "", key)
     except ModelError as error:
         return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
     return {
@@ -208,19 +212,6 @@ async def _judge(record: Record, moderator: Moderator) -> dict[str, Any]:
         "relation": verdict.relation,
         "reason": verdict.reason,
     }
-
-
-def _diagnosis(record: Record) -> str | None:
-    """What there is to judge; None for an encounter that ended without a diagnosis."""
-    if record.status not in ("diagnosed", "judge_failed") or record.ground_truth is None:
-        return None
-    if record.diagnosis_text is not None:
-        return parse_action(record.diagnosis_text).content if record.diagnosis_text else ""
-    return parse_action(record.final_doctor_dialogue).content if record.final_doctor_dialogue else None
-
-
-def _unit_of(entry: Mapping[str, Any]) -> str:
-    return f"{entry.get('scenario_id')}:{entry.get('case_hash') or ''}:{entry.get('repeat', 0)}"
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

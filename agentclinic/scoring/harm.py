@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from agentclinic.knowledge.compare import Relation, compare
 from agentclinic.record import Record
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.repeats import Cases, Sample
 from agentclinic.scoring.run_data import Estimate, strict
+from agentclinic.scoring.sample import Cases, Sample
 
 SERIOUS = 3
 """The two highest steps of the cases' scale, which runs from 0 to 4."""

@@ -22,8 +22,8 @@ from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.text import STOP_WORDS, clauses, content_words, fold
 from agentclinic.record import Record, TurnRecord
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.repeats import Cases, Sample
 from agentclinic.scoring.run_data import Estimate, case_key, names_truth, strict
+from agentclinic.scoring.sample import Cases, Sample
 
 NOT_RECORDED = "not recorded"
 NO_KEY_FACTS = "no key findings of which the records could tell whether they were found"
@@ -170,9 +170,8 @@ class Way(StrEnum):
 
 
 def door_text(record: Record) -> str | None:
-    """What the doctor was told at the door, where the case's annotations keep it."""
-    kept = record.annotations or {}
-    return next((kept[key] for key in ("Objective_for_Doctor", "Objective") if isinstance(kept.get(key), str)), None)
+    """What the doctor was told at the door; None where the record does not keep it."""
+    return f"{record.door.demographics}. {record.door.objective}" if record.door else None
 
 
 def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:

@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
-from agentclinic.agents.protocol import parse_action
 from agentclinic.errors import InputError
+from agentclinic.journal import read_records
 from agentclinic.record import Record
 from agentclinic.runs.folder import Lock, write_text
-from agentclinic.runs.journal import read_records
 from agentclinic.scoring.outcome import MISSING, Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, case_key, load_run, read_judgements, unit_of
+from agentclinic.scoring.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
 
 Floats = NDArray[np.float64]
 
@@ -354,12 +353,6 @@ def _unit(record: Record, panel: Panel, verdicts: Mapping[str, Mapping[str, Mapp
         diagnosis,
         tuple(opinions),
     )
-
-
-def diagnosis_of(record: Record) -> str | None:
-    """The diagnosis there is to judge, as `regrade` puts it to a judge."""
-    said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue or None
-    return parse_action(said).content if said else said
 
 
 def _recorded(record: Record) -> Opinion:

@@ -13,8 +13,8 @@ from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.record import Record
 from agentclinic.scoring.information import NOT_RECORDED, Request, repeated, requests
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.repeats import Cases, Sample
 from agentclinic.scoring.run_data import Estimate, strict
+from agentclinic.scoring.sample import Cases, Sample
 
 UNKNOWN = "unknown"
 """Provenance of what a laboratory without disclosures (a language model) reported."""

@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agentclinic.agents.protocol import parse_action
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import AnswerKey
 from agentclinic.errors import InputError
+from agentclinic.journal import read_records
 from agentclinic.knowledge.compare import STRICT, compare
 from agentclinic.record import JudgementRecord, Record
-from agentclinic.runs.journal import read_records
 from agentclinic.scoring.outcome import MISSING
 
 
@@ -97,6 +98,14 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
     return record.model_copy(
         update={"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": judgement}
     )
+
+
+def diagnosis_of(record: Record) -> str | None:
+    """The diagnosis there is to judge, possibly empty; None for an encounter that ended without one."""
+    if record.status not in ("diagnosed", "judge_failed"):
+        return None
+    said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue or None
+    return parse_action(said).content if said else said
 
 
 def case_key(record: Record) -> str:

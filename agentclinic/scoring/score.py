@@ -17,6 +17,7 @@ from agentclinic.scoring.calibration import (
 )
 from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.outcome import Tally as OutcomeTally
+from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.run_data import Estimate, RunData, case_key, strict
 
 
@@ -42,7 +43,7 @@ def score(
     recalibrations = [recalibration_of(recalibrate_on)] if recalibrate_on else []
     outcome = OutcomeTally()
     calibration = CalibrationTally(recalibrations, file_digest(run.path))
-    others = (ranking.Tally(), repeats.Tally(), harm.Tally(), information.Tally(), orders.Tally())
+    others = (ranking.Tally(), repeats.Tally(), harm.Tally(), information.Tally(), orders.Tally(knowledge_prices))
     for record in run.records():
         outcome.add(record)
         calibration.add(record)

@@ -1,0 +1,30 @@
+"""What tests cost, from the knowledge base: one perspective and year, stated in `knowledge/data/tests.json`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from agentclinic.knowledge.base import Test, knowledge
+from agentclinic.knowledge.text import fold
+from agentclinic.scoring.orders import Price
+
+
+@lru_cache(maxsize=4096)
+def knowledge_prices(name: str) -> Price | None:
+    """The price and waiting time of a test by its name; None for one the knowledge base does not know.
+
+    A single test that an ordered panel contains is billed with the panel only where the order names the panel itself:
+    what is ordered apart is charged apart, once per encounter.
+    """
+    test = _by_name().get(fold(name)) or _named_in(name)
+    return Price(test.price.usd, test.wait_minutes / 60, test.id) if test else None
+
+
+def _named_in(name: str) -> Test | None:
+    found = knowledge().test_names.find(name)
+    return knowledge().tests[found[0].key] if found else None
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, Test]:
+    return {fold(test.name): test for test in knowledge().tests.values()}
