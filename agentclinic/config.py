@@ -48,6 +48,8 @@ class RunSettings(_Section):
     """Evaluate exactly these rows, counted from 0, e.g. 3,7,10-20."""
     sample: int | None = Field(default=None, ge=1)
     """Draw this many scenarios at random, reproducibly by `seed`."""
+    lockbox: bool = False
+    """Also play the cases that are kept for one scoring per release (OpenOSCE's lockbox third)."""
     seed: int = 0
     """Seed of everything random: two runs with the same seed differ in `timing` only."""
     repeats: int = Field(default=1, ge=1)
@@ -75,7 +77,7 @@ class RunSettings(_Section):
     moderator_endpoint: str | None = None
     """Name in `endpoints` of the judge's endpoint."""
     doctor: str = "plain"
-    """Which doctor: plain, a reference (door_only, full_information), or your own as FILE.py:Class."""
+    """Which doctor: plain, a reference (see docs/scoring.md), or your own as FILE.py:Class."""
     doctor_bias: str | None = None
     """Bias injected into the doctor's prompt; None for no bias."""
     patient_bias: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,3 +90,20 @@ def test_a_sample_is_drawn_after_the_offset_and_cut_by_the_number() -> None:
 def test_an_impossible_choice_is_explained(choice: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         rows(**choice)
+
+
+LOCKED: list[Case] = [replace(case, annotations={"lockbox": case.scenario_id % 3 == 0}) for case in CASES]
+
+
+def test_the_lockbox_stays_closed_unless_asked_for() -> None:
+    assert all(case.scenario_id % 3 for case in select(LOCKED))
+    assert len(select(LOCKED)) == 20
+    assert len(select(LOCKED, lockbox=True)) == 30
+    assert len(select(LOCKED, sample=20, seed=1)) == 20
+
+
+def test_naming_a_row_in_the_lockbox_says_how_to_open_it() -> None:
+    with pytest.raises(ConfigError, match="row 3 is in the lockbox; --lockbox plays it"):
+        select(LOCKED, scenarios="1-4")
+    assert [case.scenario_id for case in select(LOCKED, scenarios="1-4", lockbox=True)] == [1, 2, 3, 4]
+    assert [case.scenario_id for case in select(LOCKED, scenarios="1,2,4")] == [1, 2, 4]

@@ -535,6 +535,33 @@ async def test_a_server_that_refuses_formats_is_asked_in_the_prompt_only_from_th
     assert [key in body for body in server.bodies()] == [True, False, False]
 
 
+async def test_a_server_error_about_the_format_is_a_refusal_of_it(connect: Connect, server: ScriptedServer) -> None:
+    complaint = {
+        "error": {"message": "body.response_format.type: input should be 'text' or 'json_object'", "code": 500}
+    }
+    server.control(
+        rules=[
+            {"raw": complaint, "status": 500, "match": {"nth": 1}},
+            {"reply": '{"hypotheses": []}', "match": {"text_contains": "JSON schema"}},
+        ]
+    )
+    reply = await connect(llm_api="chat").reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[])
+    assert "structured output asked for in the prompt only" in reply.notes
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_thinking_aloud_is_no_part_of_the_answer(api: str, connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"reply": "<think>Is it DIAGNOSIS READY: gout? Not yet.</think>\n\nSince when?"}])
+    assert (await connect(llm_api=api).reply(ask())).text == "Since when?"
+
+
+async def test_nothing_but_thinking_is_no_answer(connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"reply": "<think>Let me see. The patient"}])
+    with pytest.raises(base.MalformedError):
+        await connect(tries=1).reply(ask())
+
+
 async def test_a_tool_call_is_an_answer_also_where_a_shape_is_demanded(
     connect: Connect, server: ScriptedServer
 ) -> None:
@@ -572,7 +599,7 @@ LASTING: dict[str, type[ModelError]] = {
     "403": base.AuthError,
     "bad_request": base.BadRequestError,
     "422": base.BadRequestError,
-    "no_model": base.BadRequestError,
+    "no_model": base.UnknownModelError,
     "redirect": base.BadRequestError,
     "length_empty": base.MalformedError,
 }

@@ -221,8 +221,11 @@ def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp
     assert len(records(only_run(tmp_path / "out"))) == 1
 
 
-@pytest.mark.parametrize(("fault", "mend"), [("auth", "set the endpoint's key"), ("quota", "add credit")])
-def test_a_refused_key_or_an_empty_account_stops_the_run_which_goes_on_after_the_mend(
+@pytest.mark.parametrize(
+    ("fault", "mend"),
+    [("auth", "set the endpoint's key"), ("quota", "add credit"), ("no_model", "agentclinic probe")],
+)
+def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_which_goes_on_after_the_mend(
     fault: str, mend: str, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 100))}, "fault": fault}])

@@ -55,7 +55,9 @@ class PlainDoctor:
         limit: int,
         bias: str | None = None,
         images: bool = False,
+        tests: bool = True,
     ) -> None:
+        self._tests = tests
         self.model = model
         self._door = door
         self._prompt = prompt
@@ -66,6 +68,7 @@ class PlainDoctor:
         self.system_prompt = joined(
             fill(prompt.text("system_base"), max_infs=limit, door=door_text(door)),
             prompt.text("images_suffix") if images else "",
+            "" if tests else prompt.text("no_tests"),
             prompt.bias(bias),
         )
 
@@ -98,7 +101,7 @@ class PlainDoctor:
             Request(
                 Purpose.DOCTOR,
                 (Message("system", self.system_prompt), Message("user", user, images=self._images)),
-                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last),
+                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
             )
         )
         if heard.speaker:

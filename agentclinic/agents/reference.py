@@ -1,31 +1,61 @@
-"""Reference doctors: what a model scores with less, or with more, than a consultation gives it.
+"""Reference doctors: what any model scores with less, or with more, than a consultation gives it.
 
-They bound the doctor under test: `door_only` commits at once on what stands on the door, `full_information` is shown
-the whole chart (never the truth) and commits.
+| name | what the model has |
+|---|---|
+| `prior_only` | nothing at all: it commits to what it takes for most common |
+| `door_only` | what stands on the door: it commits at once |
+| `random_questions` | answers to questions and tests drawn at random |
+| `history_only` | the patient, but no tests and no examination |
+| `full_information` | the whole chart (never the truth): it commits at once |
 """
 
 from __future__ import annotations
 
-from agentclinic.agents.doctor import Heard, PlainDoctor
+import random
+from dataclasses import replace
+
+from agentclinic.agents.doctor import Doctor, Heard, PlainDoctor
 from agentclinic.agents.prompts import Prompt
 from agentclinic.agents.roles import as_text
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
-from agentclinic.models.base import Model, Reply
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact
+from agentclinic.knowledge.base import knowledge
+from agentclinic.models.base import Model, Reply, Usage
 from agentclinic.models.payloads import Exchange
 
-NAMES = ("door_only", "full_information")
+NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_information")
+_NOBODY = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
 
 
-class ReferenceDoctor:
-    """Commits on its first turn."""
+def reference_doctor(
+    name: str, case: Case, model: Model, prompt: Prompt, *, limit: int, bias: str | None, images: bool, seed: int
+) -> Doctor:
+    """The reference doctor of that name for one encounter."""
+    if name == "history_only":
+        return PlainDoctor(case.door, model, prompt, limit=limit, bias=bias, images=images, tests=False)
+    if name == "random_questions":
+        return RandomDoctor(
+            PlainDoctor(case.door, model, prompt, limit=limit, bias=bias, images=images), limit, random.Random(seed)
+        )
+    door = _NOBODY if name == "prior_only" else case.door
+    committed = PlainDoctor(door, model, prompt, limit=1, bias=bias, images=images)
+    return AtOnce(committed, case if name == "full_information" else None)
 
-    def __init__(self, name: str, case: Case, model: Model, prompt: Prompt, *, bias: str | None, images: bool) -> None:
-        self._doctor = PlainDoctor(case.door, model, prompt, limit=1, bias=bias, images=images)
-        self._chart = chart_exchanges(case) if name == "full_information" else ()
+
+def without_tests(case: Case) -> Case:
+    """The case as a laboratory sees it that has nothing to report."""
+    return replace(case, exam={}, facts=case.patient_facts)
+
+
+class AtOnce:
+    """Commits on its first turn, on the door or on the whole chart."""
+
+    def __init__(self, doctor: PlainDoctor, chart: Case | None) -> None:
+        self._doctor = doctor
+        self._exchanges = chart_exchanges(chart) if chart else ()
         self._told = (
             "The whole chart is open to you.\n\n"
-            f"What the patient tells:\n{as_text(case.patient)}\n\nExamination and tests:\n{as_text(case.exam)}"
-            if name == "full_information"
+            f"What the patient tells:\n{as_text(chart.patient)}\n\nExamination and tests:\n{as_text(chart.exam)}"
+            if chart
             else ""
         )
 
@@ -38,7 +68,7 @@ class ReferenceDoctor:
         """Commit, whatever turn it is."""
         del exchanges, last
         shown = Heard("Clinic", self._told) if self._told else heard
-        return await self._doctor.act(shown, self._chart, turn=turn, last=True)
+        return await self._doctor.act(shown, self._exchanges, turn=turn, last=True)
 
     def state(self) -> object | None:
         """There is nothing to come back to."""
@@ -48,16 +78,50 @@ class ReferenceDoctor:
         """There is nothing to come back to."""
 
 
+class RandomDoctor:
+    """Asks what chance says, then has the model commit on the last turn."""
+
+    def __init__(self, doctor: PlainDoctor, limit: int, chance: random.Random) -> None:
+        self._doctor = doctor
+        self._steps = chance.sample(every_step(), min(limit, len(every_step())))
+
+    @property
+    def history(self) -> str:
+        """The dialogue as the doctor heard it."""
+        return self._doctor.history
+
+    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
+        """Say the next thing drawn; the model only speaks at the end."""
+        if last or turn > len(self._steps):
+            return await self._doctor.act(heard, exchanges, turn=turn, last=True)
+        step = self._steps[turn - 1]
+        if heard.speaker:
+            self._doctor.hear(f"{heard.speaker}: {heard.text}")
+        self._doctor.hear(f"Doctor: {step}")
+        return Reply(step, usage=Usage(0, 0, 0, 0, requests=0))
+
+    def state(self) -> object | None:
+        """There is nothing to come back to."""
+        return None
+
+    def restore(self, state: object | None) -> None:
+        """There is nothing to come back to."""
+
+
+def every_step() -> list[str]:
+    """Every question and every order the knowledge base knows."""
+    known = knowledge()
+    asked = [finding.ask for finding in known.findings.values() if finding.ask]
+    ordered = {f"REQUEST TEST: {known.tests[f.order].name}": None for f in known.findings.values() if f.order}
+    return [*asked, *ordered]
+
+
 def chart_exchanges(case: Case) -> tuple[Exchange, ...]:
     """The chart as if everything had been asked and ordered, statement by statement."""
     return tuple(
-        Exchange("question" if fact.section in PATIENT_SECTIONS else "test", _asked(fact), _said(fact))
+        Exchange("question" if fact.section in PATIENT_SECTIONS else "test", " ".join(fact.heads), _said(fact))
         for fact in case.facts
     )
-
-
-def _asked(fact: Fact) -> str:
-    return " ".join(fact.heads)
 
 
 def _said(fact: Fact) -> str:

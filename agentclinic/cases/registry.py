@@ -38,6 +38,13 @@ DATASETS: Mapping[str, Dataset] = {
             bundled=True,
         ),
         Dataset(
+            "OpenOSCE",
+            OSCE,
+            _BUNDLED / "openosce.jsonl",
+            "Original cases, a third of them in the lockbox, shipped with the package; not validated by clinicians",
+            bundled=True,
+        ),
+        Dataset(
             "MedQA",
             OSCE,
             Path("processed_data/agentclinic_medqa.jsonl"),

@@ -34,8 +34,19 @@ def select(
     sample: int | None = None,
     num_scenarios: int | None = None,
     seed: int = 0,
+    lockbox: bool = False,
 ) -> list[Case]:
-    """Choose cases: rows by number, or skip, then draw, then cut; file order is kept."""
+    """Choose cases: rows by number, or skip, then draw, then cut; file order is kept.
+
+    Cases marked as lockbox are left out unless `lockbox` says otherwise.
+    """
+    if not lockbox:
+        locked = {case.scenario_id for case in cases if case.annotations.get("lockbox") is True}
+        wanted = locked & set(parse_rows(scenarios, len(cases))) if scenarios is not None else set()
+        if wanted:
+            raise ConfigError(f"scenarios: row {min(wanted)} is in the lockbox; --lockbox plays it, once per release")
+        if scenarios is None:
+            cases = [case for case in cases if case.scenario_id not in locked]
     if scenarios is not None:
         if offset or sample is not None:
             raise ConfigError("scenarios names the rows itself; leave out offset and sample")

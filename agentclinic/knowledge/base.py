@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -133,7 +135,7 @@ class Test:
     """Tests it contains."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Knowledge:
     """Everything the builtin clinic knows about medicine."""
 
@@ -178,13 +180,43 @@ class Knowledge:
         return Phrasebook({t.id: t.components for t in self.tests.values()})
 
 
-@lru_cache(maxsize=1)
+_in_place_of: list[Knowledge] = []
+
+
 def knowledge() -> Knowledge:
+    """The knowledge base: the shipped one, or the one put in its place."""
+    return _in_place_of[-1] if _in_place_of else shipped()
+
+
+@contextmanager
+def in_place(known: Knowledge) -> Iterator[None]:
+    """Work with another knowledge base for a while: to see what changed numbers would do."""
+    _in_place_of.append(known)
+    try:
+        yield
+    finally:
+        _in_place_of.pop()
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Knowledge:
     """The shipped knowledge base, read once."""
     findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
     tests = {entry["id"]: _test(entry) for entry in _load("tests")}
     diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
     return Knowledge(diseases, findings, tests)
+
+
+def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
+    """The same knowledge with every likelihood drawn anew within its range (triangular, mode at p)."""
+    diseases = {
+        disease.id: replace(
+            disease,
+            links=tuple(replace(link, p=rng.triangular(link.low, link.high, link.p)) for link in disease.links),
+        )
+        for disease in known.diseases.values()
+    }
+    return Knowledge(diseases, known.findings, known.tests)
 
 
 def _load(name: str) -> list[dict[str, Any]]:

@@ -33,6 +33,8 @@ class DoctorPayload:
     """This turn, counted from 1."""
     limit: int
     last: bool
+    tests: bool = True
+    """Whether tests and examinations can be requested at all."""
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def make_plan(settings: Settings) -> Plan:
         sample=run.sample,
         num_scenarios=run.num_scenarios,
         seed=run.seed,
+        lockbox=run.lockbox,
     )
     copies = _copies(every)
     units = tuple(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentclinic.agents.doctor import Doctor, PlainDoctor
-from agentclinic.agents.reference import ReferenceDoctor
+from agentclinic.agents.reference import reference_doctor, without_tests
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
@@ -86,8 +86,9 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
         bias=run.patient_bias,
         silent_symptom=run.silent_symptom,
     )
+    charted = without_tests(case) if run.doctor == "history_only" else case
     measurement = Measurement(
-        case, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
+        charted, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
     clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
     doctor = _doctor(plan, unit, models)
@@ -122,13 +123,15 @@ def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
             images=run.doctor_image_request,
         )
     if run.doctor != "plain":
-        return ReferenceDoctor(
+        return reference_doctor(
             run.doctor,
             case,
             models.for_role("doctor"),
             plan.prompts["doctor"],
+            limit=run.total_inferences,
             bias=run.doctor_bias,
             images=run.doctor_image_request,
+            seed=unit.seed,
         )
     return PlainDoctor(
         case.door,

@@ -6,7 +6,13 @@ Each role dispatches on the request's payload and never reads the prompts.
 from __future__ import annotations
 
 from agentclinic.models.base import BadRequestError, Reply, Request, Usage
-from agentclinic.models.payloads import DoctorPayload, MeasurementPayload, ModeratorPayload, PatientPayload
+from agentclinic.models.payloads import (
+    ConfidencePayload,
+    DoctorPayload,
+    MeasurementPayload,
+    ModeratorPayload,
+    PatientPayload,
+)
 
 NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
 """A builtin role uses no tokens: known to be none, not unknown."""
@@ -25,6 +31,10 @@ class Builtin:
                 from agentclinic.models.builtin.doctor import act
 
                 return act(request.payload)
+            case ConfidencePayload():
+                from agentclinic.models.builtin.doctor import confidence
+
+                return confidence(request.payload)
             case PatientPayload():
                 from agentclinic.models.builtin.patient import answer
 

@@ -1,35 +1,20 @@
-"""The builtin doctor: naive Bayes over the knowledge base, asking what it expects to learn most from.
-
-Posterior: prior x age x sex x product of P(finding | disease), with the findings of one correlated group
-discounted. A finding that a disease does not list has its leak probability. An "other" hypothesis holds
-the mass of everything the knowledge base does not know.
-"""
+"""The builtin doctor: asks what it expects to learn most from per cost, and commits when that is not worth it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Door
 from agentclinic.differential import Differential, Hypothesis, Source
 from agentclinic.knowledge.base import Disease, Finding, knowledge
 from agentclinic.knowledge.text import fold
 from agentclinic.models.base import Reply
 from agentclinic.models.builtin import NO_TOKENS
+from agentclinic.models.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.models.builtin.evidence import Evidence, gather
-from agentclinic.models.payloads import DoctorPayload
+from agentclinic.models.payloads import ConfidencePayload, DoctorPayload
 
-OTHER = "other"
-# A fifth of the patients have something outside the knowledge base: with 48 diseases that is generous to
-# the knowledge base, but a larger share makes "other" win on the first unlisted finding.
-_OTHER_PRIOR = 0.2
-# Under "other" a finding is more common than its leak: these patients have some disease, too.
-_OTHER_BOOST = 3.0
 # 0.95: at 0.9 the first specific finding ended the encounter before anything could contradict it.
 _COMMIT_AT = 0.95
 # Below this, in bits per unit of cost, another request is not worth its price.
@@ -42,112 +27,89 @@ _OPENING = "What brings you in today? Please tell me about your symptoms in your
 def act(payload: DoctorPayload) -> Reply:
     """The next utterance, with the differential it rests on."""
     evidence = gather(payload.door, payload.exchanges)
-    posterior = update(payload.door, evidence)
+    mind = beliefs(knowledge())
+    posterior = mind.posterior(payload.door, evidence)
     text = _OPENING
     if payload.last:
-        text = _commitment(posterior)
+        text = _commitment(mind, posterior)
     elif payload.exchanges:
-        step = _best_step(posterior, evidence, payload)
-        sure = _leader(posterior).probability >= _COMMIT_AT
-        text = _commitment(posterior) if step is None or sure else step
-    return Reply(text, usage=NO_TOKENS, differential=_differential(posterior))
+        step = _best_step(mind, posterior, evidence, payload)
+        sure = posterior[:-1].max() >= _COMMIT_AT
+        text = _commitment(mind, posterior) if step is None or sure else step
+    return Reply(text, usage=NO_TOKENS, differential=differential(mind, posterior))
 
 
-def update(door: Door, evidence: Evidence) -> dict[str, float]:
-    """The probability of each disease and of "other", given what is known."""
-    logs = {d.id: _log_prior(d, door) + _log_likelihood(d, evidence) for d in knowledge().diseases.values()}
-    logs[OTHER] = math.log(_OTHER_PRIOR) + sum(
-        _log(present, _other_probability(knowledge().findings[f])) for f, present in evidence.items()
-    )
-    top = max(logs.values())
-    weights = {name: math.exp(value - top) for name, value in logs.items()}
-    total = sum(weights.values())
-    return {name: weight / total for name, weight in weights.items()}
+def confidence(payload: ConfidencePayload) -> Reply:
+    """How sure the doctor is after the diagnosis: the posterior it rests on."""
+    mind = beliefs(knowledge())
+    posterior = mind.posterior(payload.door, gather(payload.door, payload.exchanges))
+    given = differential(mind, posterior)
+    return Reply(given.model_dump_json(), usage=NO_TOKENS, differential=given)
 
 
-@lru_cache(maxsize=1)
-def _prior_total() -> float:
-    return sum(disease.prior for disease in knowledge().diseases.values())
+def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
+    """The diseases by falling probability."""
+    order = sorted(range(len(posterior) - 1), key=lambda row: (-posterior[row], mind.hypotheses[row]))
+    return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
 
-def _log_prior(disease: Disease, door: Door) -> float:
-    weight = disease.prior / _prior_total() * (1 - _OTHER_PRIOR)
-    age = age_in_years(door.demographics)
-    for band in disease.age:
-        if age is not None and band.min <= age < band.max:
-            weight *= band.factor
-    weight *= disease.sex.get(sex(door.demographics) or "", 1.0)
-    return math.log(weight) if weight > 0 else -1e9
+def _commitment(mind: Beliefs, posterior: Floats) -> str:
+    return f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
 
 
-def _log_likelihood(disease: Disease, evidence: Evidence) -> float:
-    total = 0.0
-    groups: dict[str, list[float]] = {}
-    for finding_id, present in evidence.items():
-        link = disease.by_finding.get(finding_id)
-        value = _log(present, link.p if link else knowledge().findings[finding_id].leak)
-        if link and link.group:
-            groups.setdefault(link.group, []).append(value - _log(present, knowledge().findings[finding_id].leak))
-            total += _log(present, knowledge().findings[finding_id].leak)
-        else:
-            total += value
-    # k correlated findings count as the square root of k independent ones.
-    return total + sum(sum(values) / math.sqrt(len(values)) for values in groups.values())
-
-
-def _log(present: bool, probability: float) -> float:
-    return math.log(probability if present else 1 - probability)
-
-
-def _other_probability(finding: Finding) -> float:
-    return min(0.5, finding.leak * _OTHER_BOOST)
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    disease: Disease
-    probability: float
-
-
-def _ranked(posterior: Mapping[str, float]) -> list[_Ranked]:
-    named = [_Ranked(d, posterior[d.id]) for d in knowledge().diseases.values()]
-    return sorted(named, key=lambda entry: (-entry.probability, entry.disease.id))
-
-
-def _leader(posterior: Mapping[str, float]) -> _Ranked:
-    return _ranked(posterior)[0]
-
-
-def _commitment(posterior: Mapping[str, float]) -> str:
-    return f"DIAGNOSIS READY: {_leader(posterior).disease.name}"
-
-
-def _differential(posterior: Mapping[str, float], size: int = 5) -> Differential:
-    top = _ranked(posterior)[:size]
-    listed = sum(entry.probability for entry in top)
+def differential(mind: Beliefs, posterior: Floats, size: int = 5) -> Differential:
+    """The leading diseases with their probabilities, and the mass of everything else."""
+    top = ranked(mind, posterior)[:size]
     return Differential(
         source=Source.POSTERIOR,
-        hypotheses=tuple(
-            Hypothesis(diagnosis=entry.disease.name, probability=round(entry.probability, 6)) for entry in top
-        ),
-        other=round(max(0.0, 1 - listed), 6),
+        hypotheses=tuple(Hypothesis(diagnosis=disease.name, probability=round(p, 6)) for disease, p in top),
+        other=round(max(0.0, 1 - sum(p for _, p in top)), 6),
     )
 
 
-def _best_step(posterior: Mapping[str, float], evidence: Evidence, payload: DoctorPayload) -> str | None:
+def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: DoctorPayload) -> str | None:
     """The question or test with the most expected information per cost; None when nothing is worth it."""
+    steps = _steps(payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
-    gains = expected_information(posterior)
-    values: dict[str, float] = {}
-    for finding in knowledge().findings.values():
-        step, cost, request = _step(finding)
-        if finding.id not in evidence and request not in asked:
-            # A test shows several findings at once: their gains add up.
-            values[step] = values.get(step, 0.0) + gains[finding.id] / cost
-    if not values:
-        return None
-    best = max(sorted(values), key=lambda step: values[step])
-    return best if values[best] >= _WORTH_ASKING else None
+    gains = mind.expected_information(posterior)
+    gains[[mind.column[name] for name in evidence]] = 0.0
+    # A test shows several findings at once: their gains add up.
+    values = np.bincount(steps.step_of, weights=gains[steps.columns] / steps.cost, minlength=len(steps.texts))
+    for place in np.argsort(-values, kind="stable"):
+        if values[place] < _WORTH_ASKING:
+            return None
+        if steps.requests[place] not in asked:
+            return str(steps.texts[place])
+    return None
+
+
+class _Steps:
+    """Everything the doctor can do next, as tables over the findings that would tell."""
+
+    def __init__(self, tests: bool) -> None:
+        mind = beliefs(knowledge())
+        places: dict[str, int] = {}
+        columns, step_of, cost, requests = [], [], [], []
+        for finding in sorted(knowledge().findings.values(), key=lambda f: _step(f)[0]):
+            text, price, request = _step(finding)
+            if finding.order and not tests:
+                continue
+            if text not in places:
+                places[text] = len(places)
+                requests.append(request)
+            columns.append(mind.column[finding.id])
+            step_of.append(places[text])
+            cost.append(price)
+        self.texts = tuple(places)
+        self.requests = tuple(requests)
+        self.columns = np.array(columns)
+        self.step_of = np.array(step_of)
+        self.cost = np.array(cost)
+
+
+@lru_cache(maxsize=2)
+def _steps(tests: bool) -> _Steps:
+    return _Steps(tests)
 
 
 @lru_cache(maxsize=1024)
@@ -158,32 +120,3 @@ def _step(finding: Finding) -> tuple[str, float, str]:
         return f"REQUEST TEST: {test.name}", _COST[test.cost_level] + 0.5 * test.invasiveness, fold(test.name)
     question = finding.ask or f"Do you have {finding.name}?"
     return question, _QUESTION_COST, fold(question)
-
-
-def expected_information(posterior: Mapping[str, float]) -> dict[str, float]:
-    """Mutual information between disease and each finding, in bits: how much asking is expected to tell."""
-    likelihoods, entropies = _tables()
-    weights = np.array([posterior[name] for name in (*knowledge().diseases, OTHER)])
-    gains = np.maximum(0.0, _entropy(weights @ likelihoods) - weights @ entropies)
-    return dict(zip(knowledge().findings, gains.tolist(), strict=True))
-
-
-@lru_cache(maxsize=1)
-def _tables() -> tuple[np.ndarray, np.ndarray]:
-    """P(finding | hypothesis) and its entropy: hypotheses down, findings across."""
-    known = knowledge()
-    rows = [[_probability(name, finding) for finding in known.findings.values()] for name in (*known.diseases, OTHER)]
-    likelihoods = np.array(rows)
-    return likelihoods, _entropy(likelihoods)
-
-
-def _probability(hypothesis: str, finding: Finding) -> float:
-    if hypothesis == OTHER:
-        return _other_probability(finding)
-    link = knowledge().diseases[hypothesis].by_finding.get(finding.id)
-    return link.p if link else finding.leak
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    safe = np.clip(p, 1e-12, 1 - 1e-12)
-    return np.asarray(-(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe)))

@@ -19,6 +19,13 @@ from agentclinic.models.payloads import PatientPayload
 # More than this at once is a recital, not an answer; the rest is told when asked for.
 _MOST_FACTS = 4
 NOT_NOTICED = "No, I have not noticed that."
+REST_NOT_NOTICED = "I have not noticed the rest."
+NOT_SURE = "I am not sure."
+UNCLEAR = "I am not sure what you mean. Could you ask in another way?"
+EXAMINE = "You would have to examine or test that yourself, doctor."
+NO_FAMILY = "I don't know about my family history."
+SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
+"""What the patient says beside the chart: sentences that tell nothing of the case."""
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
 
@@ -43,7 +50,7 @@ def _joined(parts: list[str]) -> str:
     said = list(dict.fromkeys(part for part in parts if part != NOT_NOTICED))
     if NOT_NOTICED not in parts:
         return " ".join(said)
-    return " ".join([*said, "I have not noticed the rest."]) if said else NOT_NOTICED
+    return " ".join([*said, REST_NOT_NOTICED]) if said else NOT_NOTICED
 
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
@@ -61,15 +68,12 @@ def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) ->
 def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
     match topic.kind:
         case Asked.RESULT:
-            return "You would have to examine or test that yourself, doctor.", Provenance.UNAVAILABLE
+            return EXAMINE, Provenance.UNAVAILABLE
         case Asked.UNCLEAR:
-            return "I am not sure what you mean. Could you ask in another way?", Provenance.UNAVAILABLE
+            return UNCLEAR, Provenance.UNAVAILABLE
         case Asked.SYMPTOM if payload.silent_symptom == "deny" and topic.name != "timing":
             return NOT_NOTICED, Provenance.DEFAULT_NEGATIVE
-    return (
-        f"I don't know about my {topic.name}." if topic.kind is Asked.FAMILY else "I am not sure.",
-        Provenance.UNAVAILABLE,
-    )
+    return NO_FAMILY if topic.kind is Asked.FAMILY else NOT_SURE, Provenance.UNAVAILABLE
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,234 @@
+"""What the builtin clinic scores: one table, with intervals, of the doctor and the reference arms.
+
+python benchmarks/clinic.py               the table
+python benchmarks/clinic.py --redraw 200  how much accuracy moves when likelihoods are redrawn within their ranges
+python benchmarks/clinic.py --fit         the doctor's temperature, fitted on OpenOSCE's development part
+python benchmarks/clinic.py --speed 10000 encounters per second, and whether time and memory grow as they should
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import resource
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+
+from agentclinic.agents.reference import NAMES
+from agentclinic.cases.model import Case
+from agentclinic.config import RunSettings, Settings
+from agentclinic.knowledge.base import in_place, knowledge, redrawn
+from agentclinic.models.builtin import beliefs
+from agentclinic.models.select import Models
+from agentclinic.record import Record
+from agentclinic.runs.plan import Plan, Unit, make_plan
+from agentclinic.runs.play import play
+from agentclinic.scoring import information, orders
+from agentclinic.scoring.calibration import CalibrationTally
+from agentclinic.scoring.outcome import Proportion, Tally
+from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.run_data import Estimate, answer_key
+
+PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"
+ARMS = ("plain", *NAMES)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a data set."""
+
+    name: str
+    dataset: str
+    keep: Callable[[Case], bool]
+
+
+def locked(case: Case) -> bool:
+    """Whether a case is kept for one scoring per release."""
+    return case.annotations.get("lockbox") is True
+
+
+def unknown(case: Case) -> bool:
+    """Whether the knowledge base does not have the case's diagnosis."""
+    return knowledge().disease_named(case.diagnosis) is None
+
+
+PARTS = (
+    Part("OpenOSCE development", "OpenOSCE", lambda case: not locked(case)),
+    Part("OpenOSCE lockbox", "OpenOSCE", locked),
+    Part("OpenOSCE development, outside the knowledge base", "OpenOSCE", lambda c: not locked(c) and unknown(c)),
+    Part("MedQA_Ext", "MedQA_Ext", lambda _: True),
+)
+
+
+def plan_for(dataset: str, doctor: str = "plain") -> Plan:
+    """The plan of a builtin run over everything in a data set."""
+    run = RunSettings(dataset=dataset, doctor=doctor, lockbox=True, seed=1)
+    return make_plan(Settings(run=run, datasets={"MedQA_Ext": str(PUBLIC)}))
+
+
+async def played(plan: Plan, units: Iterable[Unit]) -> list[Record]:
+    """Play units one after another."""
+    async with Models(plan.settings) as models:
+        return [await play(plan, unit, models) for unit in units]
+
+
+def records_of(part: Part, doctor: str) -> list[Record]:
+    """The records of a doctor on a part."""
+    plan = plan_for(part.dataset, doctor)
+    return anyio.run(played, plan, [unit for unit in plan.units if part.keep(unit.case)])
+
+
+def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]:
+    """One line of the table."""
+    outcome, told, ordered, sure = Tally(), information.Tally(), orders.Tally(knowledge_prices), CalibrationTally()
+    for record in records:
+        for tally in (outcome, told, ordered, sure):
+            tally.add(record)
+    summary, facts, bill = outcome.summary(), told.result(), ordered.result()
+    source = next((s for s in sure.result().sources if s.brier), None)
+    return {
+        "part": part.name,
+        "doctor": doctor,
+        "cases": len(records),
+        "strict": share(summary.accuracy_strict),
+        "lenient": share(summary.accuracy_lenient),
+        "turns": mean(facts.turns, 1),
+        "tests": mean(facts.tests, 1),
+        "price_usd": mean(bill.price_usd, 0) if bill.unpriced == 0 else f">= {bill.priced_usd or 0:,.0f} in all",
+        "brier": mean(source.brier, 2) if source else "-",
+    }
+
+
+def share(value: Proportion | None) -> str:
+    """A share with its interval, in per cent."""
+    if value is None or value.value is None or value.low is None or value.high is None:
+        return "-"
+    return f"{100 * value.value:.0f} ({100 * value.low:.0f}-{100 * value.high:.0f})"
+
+
+def mean(value: Estimate | None, digits: int) -> str:
+    """A mean with its interval."""
+    if value is None or value.value is None:
+        return "-"
+    if value.low is None or value.high is None:
+        return f"{value.value:,.{digits}f}"
+    return f"{value.value:,.{digits}f} ({value.low:,.{digits}f}-{value.high:,.{digits}f})"
+
+
+def table(parts: Sequence[Part]) -> None:
+    """Print the table."""
+    columns = ("doctor", "cases", "strict", "lenient", "turns", "tests", "price_usd", "brier")
+    for part in parts:
+        if part.dataset == "MedQA_Ext" and not PUBLIC.is_file():
+            print(f"\n{part.name}: the public data is not there; left out")
+            continue
+        print(f"\n{part.name} (95 % intervals in brackets; accuracies in per cent; prices are estimates)")
+        rows = [row(part, doctor, records_of(part, doctor)) for doctor in ARMS]
+        widths = {name: max(len(name), *(len(str(line[name])) for line in rows)) for name in columns}
+        print("  ".join(name.ljust(widths[name]) for name in columns))
+        for line in rows:
+            print("  ".join(str(line[name]).ljust(widths[name]) for name in columns))
+
+
+def accuracy(records: Sequence[Record]) -> float:
+    """Share right by the strict rule."""
+    return sum(bool(record.correct) for record in records) / len(records)
+
+
+def _redraw(seed: int) -> float:
+    with in_place(redrawn(knowledge(), random.Random(seed))):
+        return accuracy(records_of(PARTS[0], "plain"))
+
+
+def redraw(times: int) -> None:
+    """Print how far accuracy moves when every likelihood is drawn anew within its range."""
+    with ProcessPoolExecutor(2) as pool:
+        found = sorted(pool.map(_redraw, range(times)))
+    low, middle, high = (found[math.floor(q * (times - 1))] for q in (0.025, 0.5, 0.975))
+    shipped = accuracy(records_of(PARTS[0], "plain"))
+    print(f"{PARTS[0].name}: {shipped:.1%} as shipped; over {times} redraws median {middle:.1%}, "
+          f"95 % between {low:.1%} and {high:.1%}, extremes {found[0]:.1%} and {found[-1]:.1%}")  # fmt: skip
+
+
+def fit() -> None:
+    """Print the log score of the truth at the end of development encounters, by temperature."""
+    plan = plan_for("OpenOSCE")
+    units = [unit for unit in plan.units if not locked(unit.case)]
+    results = []
+    for temperature in (0.8, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0):
+        beliefs.TEMPERATURE = temperature
+        records = anyio.run(played, plan, units)
+        loss = sum(-math.log(max(1e-6, truth_probability(record))) for record in records) / len(records)
+        results.append((loss, temperature))
+        print(f"temperature {temperature:4.2f}: log score {loss:.3f}, accuracy {accuracy(records):.1%}")
+    print(f"lowest at {min(results)[1]}")
+
+
+def truth_probability(record: Record) -> float:
+    """What the final differential gives to the truth, or to "other" where the knowledge base does not have it."""
+    from agentclinic.scoring.run_data import names_truth
+
+    differential = record.differential
+    if differential is None:
+        return 0.0
+    for hypothesis in differential.hypotheses:
+        if names_truth(hypothesis.diagnosis, record):
+            return hypothesis.probability or 0.0
+    known = knowledge().disease_named(record.ground_truth or "") or any(
+        knowledge().disease_named(name) for name in answer_key(record).accept
+    )
+    return 0.0 if known else differential.other or 0.0
+
+
+def speed(count: int) -> None:
+    """Print encounters per second and peak memory at a tenth of the count and at the count."""
+    plan = plan_for("OpenOSCE")
+    results = []
+    for size in (count // 10, count):
+        units = (replace(unit, repeat=n) for n in range(size) for unit in [plan.units[n % len(plan.units)]])
+        began = time.process_time()
+        done = anyio.run(_count, plan, units)
+        seconds = time.process_time() - began
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        results.append((done, seconds, peak))
+        print(f"{done} encounters: {done / seconds:.0f} per second of one core, peak memory {peak:.0f} MB")
+    (few, short, low), (many, long, high) = results
+    print(json.dumps({"time_ratio": round((long / many) / (short / few), 2), "memory_ratio": round(high / low, 2)}))
+
+
+async def _count(plan: Plan, units: Iterable[Unit]) -> int:
+    done = 0
+    async with Models(plan.settings) as models:
+        for unit in units:
+            await play(plan, unit, models)
+            done += 1
+    return done
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--redraw", type=int, metavar="N")
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--speed", type=int, metavar="N")
+    parser.add_argument("--without-lockbox", action="store_true", help="leave the lockbox part out of the table")
+    given = parser.parse_args()
+    if given.redraw:
+        redraw(given.redraw)
+    elif given.fit:
+        fit()
+    elif given.speed:
+        speed(given.speed)
+    else:
+        table([part for part in PARTS if not (given.without_lockbox and part.keep is locked)])
+
+
+if __name__ == "__main__":
+    main()
