@@ -89,7 +89,7 @@ class RunSettings(_Section):
     silent_symptom: Literal["deny", "unknown"] = "deny"
     """What the patient says of a symptom on which the chart is silent."""
     elicit_confidence: bool = False
-    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is. Not in this version."""
+    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is."""
     doctor_test_policy_enabled: bool = False
     """Plan with the test policy engine. Not in this version."""
     doctor_test_policy: str = "test_policy"

@@ -105,9 +105,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _marked(path: Path) -> dict[int, Marked]:
-    return {
-        row["row"]: Marked(frozenset(row["paths"]), frozenset(row.get("equivalent", ()))) for row in _lines(path)
-    }
+    return {row["row"]: Marked(frozenset(row["paths"]), frozenset(row.get("equivalent", ()))) for row in _lines(path)}
 
 
 def items(task: Task, half: str, cases: Sequence[Case]) -> list[Item]:

@@ -99,17 +99,19 @@ def test_the_forecast_is_what_the_differential_gave_the_diagnosis() -> None:
 def test_a_committed_diagnosis_is_found_by_its_name_before_the_same_disease() -> None:
     listed = differential(Heart_attack=0.5, Acute_myocardial_infarction=0.3)
     exact = record(differential=listed, diagnosis_text="acute myocardial infarction.")
-    found = committed(exact)
+    found = committed(exact, listed)
     assert found is not None
     assert found.probability == 0.3
-    synonym = committed(record(differential=listed, diagnosis_text="Myocardial infarction (MI), because of the ECG"))
+    said = record(differential=listed, diagnosis_text="Myocardial infarction (MI), because of the ECG")
+    synonym = committed(said, listed)
     assert synonym is not None
     assert synonym.probability == 0.5
 
 
 def test_a_seed_record_is_read_by_its_last_words() -> None:
     said = record(diagnosis_text=None, final_doctor_dialogue=f"Thank you. DIAGNOSIS READY: {TRUTH}")
-    assert committed(said) is not None
+    assert said.differential is not None
+    assert committed(said, said.differential) is not None
 
 
 def test_a_diagnosis_outside_the_differential_is_counted_apart_not_guessed() -> None:
@@ -332,7 +334,7 @@ def test_each_source_has_its_own_landmarks() -> None:
         differential=differential(Source.ELICITED, Myasthenia_gravis=0.9),
     )
     elicited, planner = calibration([asked_after]).sources
-    assert (elicited.source, elicited.n, planner.source, planner.n) == ("elicited", 1, "planner_score", 0)
+    assert (elicited.source, elicited.n, planner.source, planner.n) == ("elicited", 1, "planner_score", 1)
     assert [each.n for each in elicited.landmarks] == [0, 1, 1, 1, 1, 1, 1]
     assert [each.n for each in planner.landmarks] == [1] * 7
 
@@ -436,7 +438,8 @@ def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
 def test_streaming_gives_what_all_in_memory_gives() -> None:
     records = many(300, repeats=2)
     found = only(calibration(iter(records)))
-    p = np.array([(committed(each) or Hypothesis(diagnosis="")).probability for each in records], dtype=np.float64)
+    numbers = [committed(each, each.differential) if each.differential else None for each in records]
+    p = np.array([number.probability if number else None for number in numbers], dtype=np.float64)
     y = np.array([each.correct for each in records], dtype=np.float64)
     w = np.ones(p.size)
     assert found.brier is not None

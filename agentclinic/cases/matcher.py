@@ -6,14 +6,14 @@ Used by the builtin patient and laboratory. It sees the role's own facts only an
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.base import Test, knowledge
-from agentclinic.knowledge.text import content_words, fold, words
+from agentclinic.knowledge.text import STOP_WORDS, content_words, fold, singular, words
 
 
 class Asked(StrEnum):
@@ -36,126 +36,606 @@ class Topic:
     facts: tuple[Fact, ...]
 
 
+# ---- what words speak of
+
+
+@lru_cache(maxsize=16384)
+def _stem(word: str) -> str:
+    """A word without its ending, as far as that matters for meeting another form of it."""
+    for ending in ("ing", "ness", "ed", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            word = word[: -len(ending)]
+            break
+    return word[:6].rstrip("ey") if len(word) > 4 else word
+
+
+def _table(groups: Mapping[str, str]) -> dict[str, str]:
+    return {_stem(singular(word)): name for name, listed in groups.items() for word in listed.split()}
+
+
+# Different words for one thing; each is a thing a patient is asked about that is no finding of the knowledge base.
+_SAME = _table(
+    {
+        "injury": "trauma injury injured accident collision fall fell hit struck blow crash",
+        "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running climbing "
+        "stairs",
+        "meals": "eat eats eating ate eaten meal meals food foods feed feeds feeding fed breastfeeding",
+        "posture": "lying lie lies flat bending bend upright supine standing stand sitting sit position posture leaning "
+        "recline reclining head-down gaze",
+        "emotion": "crying cry cries excitement excited agitation agitated upset calm stress stressed anxiety emotional "
+        "stressful",
+        "rest": "rest rests resting",
+        "daytime": "night nights nighttime evening evenings morning mornings nocturnal",
+        "weather": "cold heat weather winter summer humidity sun sunlight temperature",
+        "motion": "motion move moves movement movements rotate rotating rotation flexion extension reaching lifting twisting",
+        "sex": "sex sexual sexually intercourse penetration",
+        "breathing": "breathe breathing breath inspiration inhale",
+        "light": "light lights bright photophobia",
+        "noise": "noise noises sound sounds phonophobia",
+        "urinating": "urinate urinating urination voiding",
+        "menses": "menses menstrual menstruation period periods menarche lmp",
+        "pregnancy": "pregnant pregnancy pregnancies gravida primigravida nulliparous para gravidity obstetric",
+        "birth": "born birth delivery delivered preterm premature prematurity neonatal perinatal term prenatal antenatal "
+        "gestation gestational",
+        "vaccines": "vaccine vaccines vaccination vaccinations vaccinated immunization immunizations immunized shots "
+        "immunised immunisation",
+        "travel": "travel traveled travelled traveling trip trips abroad immigrated immigrant overseas",
+        "surgery": "surgery surgeries surgical operation operations operated procedure procedures",
+        "hospital": "hospital hospitalized hospitalization hospitalizations hospitalised admission admissions admitted",
+        "sick contacts": "contacts contact exposure exposures exposed",
+        "itch": "itch itchy itching pruritus pruritic",
+        "rash": "rash rashes eruption",
+        "scale": "scale scales scaly scaling flake flakes flaky flaking crust crusty crusting crusted dandruff",
+        "redness": "red redness erythema erythematous reddened reddish",
+        "vision": "vision visual sight eyesight",
+        "hearing": "hearing auditory deafness",
+        "stool": "stool stools bowel bowels feces defecation poop",
+        "weak": "weak weakness strength weaker",
+        "stiff": "stiff stiffness rigid rigidity",
+        "appetite": "appetite hungry hunger",
+        "mood": "mood sad sadness depressed depression",
+        "walk": "walk gait walking unsteady unsteadiness balance imbalance staggering shuffling stumbling",
+        "speech": "speech speaking slurred slurring articulation",
+        "memory": "memory forgetful forgetfulness forgetting",
+        "numb": "numb numbness tingling paresthesia paresthesias pins",
+        "swelling": "swelling swollen swell edema oedema puffy puffiness",
+        "lesion": "lesion lesions sore sores ulcer ulcers",
+        "lump": "lump lumps mass masses nodule nodules bump bumps",
+        "discharge": "discharge drainage secretions",
+        "sleep": "sleep sleeping asleep insomnia",
+        "bruise": "bruise bruises bruising",
+        "bleed": "bleed bleeding blood bloody bled",
+        "infection": "infection infections illness illnesses infected",
+    }
+)
+# Parts of the body, each with the greater part it belongs to. Agreeing on the place alone is not agreeing.
+_PLACES = {
+    "head": "head scalp temple temporal forehead cranial",
+    "face": "face facial cheek cheeks",
+    "jaw": "jaw chin",
+    "eyebrow": "eyebrow eyebrows eyelid eyelids lid lids eyelashes",
+    "eye": "eye eyes ocular",
+    "ear": "ear ears",
+    "nose": "nose nasal nostril nostrils",
+    "mouth": "mouth oral lip lips tongue gum gums tooth teeth",
+    "throat": "throat pharynx",
+    "neck": "neck cervical",
+    "chest": "chest thorax thoracic sternal substernal",
+    "breast": "breast breasts nipple nipples",
+    "back": "back spine lumbar spinal",
+    "flank": "flank flanks side",
+    "shoulder": "shoulder shoulders",
+    "arm": "arm arms forearm",
+    "elbow": "elbow elbows",
+    "hand": "hand hands wrist wrists palm palms",
+    "finger": "finger fingers nail nails fingertip fingertips",
+    "limb": "limb limbs extremity extremities",
+    "leg": "leg legs thigh thighs",
+    "calf": "calf calves",
+    "knee": "knee knees kneecap",
+    "ankle": "ankle ankles",
+    "foot": "foot feet toe toes heel",
+    "hip": "hip hips buttock buttocks",
+    "groin": "groin inguinal",
+    "abdomen": "abdomen abdominal belly stomach tummy epigastric umbilicus umbilical",
+    "pelvis": "pelvis pelvic",
+    "genitals": "genital genitals penis penile vagina vaginal vulva vulvar scrotum scrotal testicle testicles testicular "
+    "vestibule",
+    "rectum": "rectum rectal anus anal perianal",
+    "skin": "skin",
+    "joint": "joint joints",
+    "urine": "urine urinary bladder",
+    "kidney": "kidney kidneys renal",
+    "liver": "liver spleen hepatic",
+    "heart": "heart cardiac",
+    "lung": "lung lungs respiratory pulmonary",
+}
+_PLACE_OF = {singular(word): place for place, listed in _PLACES.items() for word in listed.split()}
+_GREATER = {
+    "finger": ("hand", "arm", "limb"), "hand": ("arm", "limb"), "elbow": ("arm", "limb", "joint"), "arm": ("limb",),
+    "foot": ("leg", "limb"), "ankle": ("leg", "limb", "joint"), "calf": ("leg", "limb"), "leg": ("limb",),
+    "knee": ("leg", "limb", "joint"), "hip": ("joint",), "shoulder": ("joint",), "eyebrow": ("face",),
+    "nose": ("face",), "jaw": ("face",), "head": (), "groin": ("pelvis",), "genitals": ("pelvis",),
+}  # fmt: skip
+_UPPER_LOWER = re.compile(r"\b(upper|lower)\s+(?:limb|extremit)\w*", re.IGNORECASE)
+_PAIN = re.compile(
+    r"\b(?:pain\w*|aches?|aching|hurt\w*|sore|soreness|discomfort|tender\w*|cramp\w*|tension|\w+ache)\b", re.IGNORECASE
+)
+# Words that many facts share; agreeing on one of them alone says nothing.
+_VAGUE = frozenset(
+    "pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
+    "started began begin change changed trouble problem issue difficulty normal history past medical health condition "
+    "family last long often usually associated worse worsen worsened worsening better severe mild moderate new recent "
+    "significant any anything else thing area body side left right able come go make take taken took taking use used "
+    "during after before first second further detail specifically related concern kind type sign prior previous "
+    "previously similar habit habits loss lose lost increase increased decrease decreased reduced sudden suddenly "
+    "gradual frequent frequently frequency episode occur occurred happen happened notice developed develop continue "
+    "ever even still keep current currently now today yesterday general generally including such especially when "
+    "while without within whether only very more often too just really quite bit lot unusual unusually abnormal "
+    "excessive persistent persistently constant continuous recurrent chronic acute one two three both upper lower "
+    "around near along toward towards against under elsewhere somewhere small large poor initial own way away "
+    "child mother father parent boy girl infant baby son daughter he she himself herself patient say said ask "
+    "diagnosed disease disorder illness treatment treated presence absent present help need needed want wanted seem "
+    "let know understand experience improve improves relieve relief trigger triggered provoke being done got had doing "
+    "each every day age old everyday known done day-to-day along daily weekly weight degree extreme given another "
+    "evaluation wide base based rapid per few several many number brought symptom associated complaint visit doctor clear".split()
+)
+_VAGUE_STEMS = frozenset(_stem(singular(word)) for word in _VAGUE)
+_TRIGGERS = frozenset(
+    "exertion meals posture emotion rest daytime weather motion sex breathing light noise urinating menses".split()
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a statement, or a part of a question, speaks of."""
+
+    findings: frozenset[str]
+    things: frozenset[str]
+    """Its meaningful words, different words for one thing made one."""
+    places: frozenset[str]
+    pain: bool
+
+
+@lru_cache(maxsize=32768)
+def reading(text: str) -> Reading:
+    """Read a statement: kept, because a chart's statements are read at every question."""
+    plain = _UPPER_LOWER.sub(lambda m: "arm" if m[1].lower() == "upper" else "leg", text)
+    named = [word for word in words(plain) if word not in STOP_WORDS]
+    places = frozenset(_PLACE_OF[word] for word in named if word in _PLACE_OF)
+    stems = {_stem(word) for word in named if word not in _PLACE_OF and not word.isdigit()}
+    known = knowledge()
+    return Reading(
+        frozenset(mention.key for mention in known.finding_terms.find(text)),
+        frozenset(_SAME.get(stem, stem) for stem in stems if stem not in _VAGUE_STEMS or stem in _SAME),
+        places,
+        bool(_PAIN.search(text)),
+    )
+
+
+def _same_place(asked: frozenset[str], charted: frozenset[str]) -> bool:
+    """Whether a place asked for is one charted, or a part of it, or the greater part."""
+    return any(a == c or a in _GREATER.get(c, ()) or c in _GREATER.get(a, ()) for a in asked for c in charted)
+
+
+# ---- questions to the patient
+
 _OPENING = re.compile(
     r"what (?:brings|brought|seems|can i|made you|is going on|has been going|are your (?:main )?(?:symptoms|concerns))"
     r"|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))|main (?:concern|complaint|problem)"
     r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)"
-    r"|describe (?:your|the) (?:symptoms?|problem|complaint)|in your own words|how are you feeling",
+    r"|(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)"
+    r"|in your own words|how are you feeling|what (?:symptoms|happened)|reason for (?:your|the|this) visit"
+    r"|why (?:have you come|are you here)|what is (?:the matter|wrong|bothering)",
     re.IGNORECASE,
 )
-_TIMING = re.compile(
-    r"\bwhen (?:did|do|does|was|were)\b|how long|how often|\bonset\b|start(?:ed|s)?\b|\bbegan?\b|begin|duration"
-    r"|suddenly|gradual|come and go|constant|progress|getting (?:worse|better)|wors(?:en|e)\b|how (?:fast|quickly)",
+_TIME = (
+    r"\d+[\s-]*(?:minute|hour|day|week|month|year)s?\b(?!-old)|\b(?:past|last|several|few|couple of|an?|one|two|three"
+    r"|four|five|six|seven|eight|nine|ten|many) (?:few |several |couple of )?(?:minute|hour|day|week|month|year)s?\b"
+    r"|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b|\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b"
+    r"|\b(?:minute|hour|day|week|month|year)s?-long\b|\bprogressive(?:ly)?\b|\babrupt(?:ly)?\b|\blast night\b"
+)
+_TIMED = re.compile(_TIME, re.IGNORECASE)
+_CHANGED = re.compile(
+    r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+|\bexacerbat\w+"
+    r"|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b|\bfluctuat\w+"
+    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bintermittent\w*|\bresolv\w+|\bintensif\w+|\bespecially\b|\bdecreases?\b"
+    r"|\bhelps?\b|\bprogress(?:ed|es|ing|ive|ively)\b|\bincreas(?:ed|ing|es)\b (?:in )?(?:frequency|severity|over)",
     re.IGNORECASE,
 )
-_TIME_WORDS = re.compile(
-    r"\b(?:ago|hours?|days?|weeks?|months?|years?|since|sudden(?:ly)?|gradual(?:ly)?|yesterday|today|morning|night"
-    r"|began|started|start|progressive(?:ly)?|intermittent(?:ly)?|episodes?|constant|worsen(?:ed|ing|s)?)\b",
+
+
+@dataclass(frozen=True)
+class _Aspect:
+    """A side of the complaint that questions ask for, and how statements that tell it read."""
+
+    name: str
+    asked: re.Pattern[str]
+    told: re.Pattern[str]
+
+
+def _aspect(name: str, asked: str, told: str) -> _Aspect:
+    return _Aspect(name, re.compile(asked, re.IGNORECASE), re.compile(told, re.IGNORECASE))
+
+
+_ASPECTS = (
+    _aspect(
+        "timing",
+        r"\bwhen (?:did|was|were|do|does)?\b.{0,60}\b(?:start\w*|beg[aiu]n\w*|occur\w*|happen\w*|first|notice\w*|onset"
+        r"|appear\w*|come on|develop\w*|last)\b|\bhow long\b|\bsince when\b|\bonset\b|\bduration\b|\bsuddenly\b"
+        r"|\bsudden or\b|\bgradual(?:ly)?\b|\bhow (?:fast|quickly|many (?:minutes|hours|days|weeks|months|years))\b"
+        r"|\bfor how\b|\btimeline\b|\btime course\b|\bdid (?:it|this|they|the \w+) (?:start|begin|come on)\b",
+        _TIME,
+    ),
+    _aspect(
+        "frequency",
+        r"\bhow (?:often|frequent\w*|many (?:times|episodes))\b|\bfrequency of\b",
+        r"\btimes\b|\bepisodes?\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional|\bper (?:day|week)"
+        r"|\bconstant|\bintermittent",
+    ),
+    _aspect(
+        "course",
+        r"\bfluctuat|\bcome[s]? and go|\bconstant or\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse|better)\b(?!\s+"
+        r"(?:with|when|after|during|while|at|on|in)\b)|\bhow (?:has|have|did) .{0,40}\b(?:chang|progress|evolv|develop)"
+        r"|\bprogress|\bchanged over\b|\bbetter,? or worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
+        r"\w+) (?:any )?(?:better|worse)|\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves)"
+        r"|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat|reliev"
+        r"|exacerbat)\w+ (?:or \w+ )?factors|\bany triggers\b|\bworsened or improved\b|\bimproved or worsened\b",
+        _CHANGED.pattern,
+    ),
+    _aspect(
+        "severity",
+        r"\bhow (?:severe|bad|intense|strong)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point|\brate (?:the|your)\b"
+        r"|\bseverity\b",
+        r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b|\blow grade\b",
+    ),
+    _aspect(
+        "character",
+        r"\bsharp\b.{0,20}\bor\b|\bdull\b|\bwhat (?:does|is) (?:it|the \w+|this|your \w+) (?:feel )?like\b|\bdescribe "
+        r"(?:the|your|this) (?:pain|discomfort|headache|sensation|cough|rash)|\bcharacter\b|\bquality of\b|\bkind of pain\b"
+        r"|\btype of pain\b",
+        r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing|\bsevere"
+        r"|\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat",
+    ),
+    _aspect(
+        "spread",
+        r"\bradiat|\bspread|\bmove (?:anywhere|elsewhere|to)\b|\btravel (?:anywhere|to|down)\b|\bgo anywhere else\b",
+        r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat|\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)",
+    ),
+    _aspect(
+        "treatment",
+        r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed"
+        r"|\bdone anything for\b",
+        r"\btried\b|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bibuprofen|\bacetaminophen|\bmedicat|\bcream"
+        r"|\bointment|\bantibiotic|\buse of\b|\bover-the-counter",
+    ),
+)  # fmt: skip
+_ASPECTS_WITH_PLACE = ("where", re.compile(r"\bwhere (?:is|are|does|do|did|exactly|else)\b|\blocat|\bpoint to\b", re.I))
+# "Any fever or sudden pain?" lists symptoms; it does not ask when they began.
+_LISTED = re.compile(
+    r"(?:and |or |also )?(?:any|have you (?:had|noticed|ever|been|experienced)|are there|is there|do you have|has (?:he|she))\b",
+    re.IGNORECASE,
+)
+_HOW = re.compile(
+    r"\b(?:when did|how|what makes|where|better or worse|worse or better|anything (?:that )?(?:make|help|relieve|trigger)"
+    r"|tried|triggers|come and go|fluctuat|getting (?:worse|better))\b",
     re.IGNORECASE,
 )
 _EXAMINED = re.compile(
     r"\b(?:let me|i(?:'d| would) like to|can i|may i|i will|i'll) (?:examine|check|listen|look|palpate|feel|measure)"
-    r"|\bblood pressure (?:today|reading|now)"
+    r"|\bblood pressure (?:today|reading|now)|\bon (?:\w+ )?(?:exam|examination|palpation|auscultation|inspection)\b"
     r"|\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)"
+    r"|\b(?:maneuver|manoeuvre|impingement test|\w+ (?:test|sign) (?:positive|negative))\b"
     r"|\bresults? of\b|\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
     re.IGNORECASE,
 )
-_BACKGROUND: tuple[tuple[Section, re.Pattern[str], Asked], ...] = tuple(
-    (section, re.compile(pattern, re.IGNORECASE), kind)
+_STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
+_ABOUT_SYMPTOMS = (*_STORY, Section.PAST)
+_KIN = (
+    r"mother|father|parents?|brothers?|sisters?|siblings?|uncle|aunt|cousin|grand(?:mother|father|parents?|ma|pa)"
+    r"|relatives?|family"
+)
+_FAMILY_TOLD = re.compile(
+    rf"\bfamily history\b|\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b"
+    rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?|denie[sd]"
+    rf"|deny|gave|think|believe|is worried|are worried))[^.;,]{{0,25}}\b(?:has|had|have|with|died|history|suffer\w*|diagnosed"
+    rf"|committ\w+|similar|healthy|immune)\b",
+    re.IGNORECASE,
+)
+_DRUGS_TOLD = re.compile(
+    r"\bmedications?\b|\bmedicines?\b|\btak(?:es|ing)\b|\btaken (?!to\b)|\btook\b|\bprescribed\b|\btreated with\b|\bon "
+    r"[a-z]+(?:mab|pril|olol|statin|formin|sartan|azole|cillin|ine|one|ide|arin)\b|\btreatment includes\b"
+    r"|\buse of [a-z]+(?:ine|ol|en|in)\b|\bsupplements?\b|\bvitamins?\b|\bcontracepti|\bantibiotics?\b|\bibuprofen\b"
+    r"|\baspirin\b|\bacetaminophen\b|\bcontrolled with\b|\binsulin\b|\bwarfarin\b",
+    re.IGNORECASE,
+)
+_WELL = re.compile(
+    r"\b(?:no|denies|without)\b(?: (?:any|known|significant|relevant|prior|previous|chronic|serious|major|other|past"
+    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or))* "
+    r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history|issues|problems|surgical)\b"
+    r"|\b(?:previously|generally|otherwise|usually|always) (?:been )?healthy\b|\bunremarkable\b|\bnoncontributory\b"
+    r"|\bsignificant past illness",
+    re.IGNORECASE,
+)
+_NOT_WELL = re.compile(r"\brecent (?:illness|infection)|\bbirth\b|^(?:no |negative )?family history\b|\bsocial history\b", re.IGNORECASE)
+_PAST_TOLD = re.compile(
+    r"\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension|asthma)"
+    r"|\bpast medical history\b|\bsignificant (?:past )?(?:medical )?history\b|\bprevious surger|\bpreviously healthy"
+    r"|\bchronic (?:disease|condition|illness)",
+    re.IGNORECASE,
+)
+_SICKNESS = re.compile(
+    r"\b(?:diseases?|disorders?|conditions?|syndrome|cancers?|tumou?rs?|asthma|eczema|atopy|atopic|diabetes"
+    r"|hypertension|high blood pressure|hay fever|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
+    r"|\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|tuberculosis|tb"
+    r"|surger\w*|operations?|hospitali\w+|(?:kidney|heart|liver|lung|thyroid|bleeding|skin|stomach|mental health"
+    r"|medical|clotting|autoimmune|blood|psychiatric|neurologic\w*) (?:issues?|problems?|trouble)|cirrhosis|clots?)\b",
+    re.IGNORECASE,
+)
+_PAST_CUE = re.compile(
+    r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b|\bhave you had"
+    r"|\bpersonal history\b|\bdo you have\b|\bany known\b|\bunderlying\b|\bany other\b",
+    re.IGNORECASE,
+)
+_BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
+    (section, kind, re.compile(pattern, re.IGNORECASE))
     for section, kind, pattern in (
         (
             Section.FAMILY,
             Asked.FAMILY,
-            r"\bfamily|\bparents?\b|\bmother|\bfather|sibling|relatives?|runs? in|heredit",
+            r"\bfamily\b|\bparents?\b(?! notice)|\bmother|\bfather|sibling|\brelatives?\b|\bruns? in\b|heredit|\bgenetic",
         ),
-        (Section.ALLERGIES, Asked.BACKGROUND, r"allerg"),
+        (Section.ALLERGIES, Asked.BACKGROUND, r"\ballerg(?:y|ies|ic to)\b|\ballergic\b(?! rhinitis)"),
         (
             Section.DRUGS,
             Asked.BACKGROUND,
             r"medications?|medicines?|\bmeds\b|prescri|\bpills?\b|supplements?|over.the.counter"
-            r"|taking any(?:thing)?\b|what drugs",
+            r"|taking any(?:thing)?\b|what drugs|\bdrugs? (?:do|are) you\b|\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b"
+            r"|\bblood thinners?\b|\bcontracepti|\bherbal",
         ),
         (
             Section.PAST,
             Asked.BACKGROUND,
-            r"(?:past |previous |medical |prior |health )(?:medical |health )?(?:history|conditions?|problems?|illness)"
-            r"|chronic (?:conditions?|illness|diseases?)|diagnosed|surger|operations?\b|hospitali"
-            r"|other (?:health|medical)|underlying",
+            r"(?:past |previous |medical |prior |health |surgical )(?:medical |health )?(?:history|conditions?|problems?"
+            r"|illness(?:es)?|issues)|chronic (?:conditions?|illness(?:es)?|diseases?|medical)|surger|operations?\b"
+            r"|hospitali|\bother (?:health|medical)|underlying|\bserious illness|\bmajor illness|\bbeen healthy\b",
         ),
         (
             Section.SOCIAL,
             Asked.BACKGROUND,
-            r"smok|tobacco|cigarette|alcohol|\bdrink\b|recreational|illicit|street drugs|drug use|occupation|\bwork\b"
-            r"|\bjob\b|for a living|\blive\b|living|travel|sexual|partners?\b|\bdiet\b|\bhobb|\bpets?\b|lifestyle"
-            r"|social history",
+            r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
+            r"|street drugs|drug use|use (?:any )?drugs|\binject|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
+            r"|\byour work\b|\bdo you work\b|for a living|\bwho do you live|\blive (?:with|alone)|\bliving situation"
+            r"|\btravel(?:ed|led|ing|ling)?\b(?! (?:down|anywhere|to your))|sexually active|sexual (?:history|partners?"
+            r"|activity)|\bpartners?\b|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
+            r"|\bsubstance|\bmarried\b|\boccupational",
         ),
-        (Section.DEMOGRAPHICS, Asked.BACKGROUND, r"how old|your age|what age"),
+        (
+            Section.DEMOGRAPHICS,
+            Asked.BACKGROUND,
+            r"how old|\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s) (?:exact )?age\b|what age"
+            r"|\bage and (?:sex|gender)|\byour (?:sex|gender)\b",
+        ),
     )
 )
-_SOCIAL_TOPICS = (
-    re.compile(r"smok|tobacco|cigarette|vap", re.IGNORECASE),
-    re.compile(r"alcohol|\bdrink|\bwine|\bbeer", re.IGNORECASE),
-    re.compile(r"recreational|illicit|drug|marijuana|cocaine|cannabis|substance", re.IGNORECASE),
-    re.compile(r"occupation|\bwork|\bjob|employ|retired|\bliving\b|student", re.IGNORECASE),
-    re.compile(r"travel|\btrip|abroad", re.IGNORECASE),
-    re.compile(r"sexual|partner|condom|married", re.IGNORECASE),
-    re.compile(r"\bdiet|\beat\b", re.IGNORECASE),
-    re.compile(r"\bpets?\b|animal|\bcats?\b|\bdogs?\b", re.IGNORECASE),
+_SOCIAL_TOPICS = {
+    "smoking": r"smok|tobacco|cigarette|\bvap|\bpacks?\b",
+    "alcohol": r"alcohol|\bdrink|\bwine|\bbeer|\bliquor",
+    "drugs": r"recreational|illicit|\bdrugs?\b|marijuana|cocaine|cannabis|substance|heroin|\binject",
+    "work": r"occupation|\bwork(?:s|ed|ing)?\b|\bjob|employ|retired|for a living|student|profession|\bschool|\bgrade\b|teacher"
+    r"|engineer|nurse|farmer|worker|clerk|driver",
+    "travel": r"travel|\btrip|abroad|immigra",
+    "sex": r"sexual|partner|condom|\bmarried|\bhusband|\bwife",
+    "diet": r"\bdiet|\beat\b|\beats\b",
+    "animals": r"\bpets?\b|animal|\bcats?\b|\bdogs?\b|livestock",
+    "home": r"\blives?\b|living situation|\bliving with|\balone\b",
+}  # fmt: skip
+_SOCIAL = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _SOCIAL_TOPICS.items()}
+_SOCIAL_ASKED = {**_SOCIAL, "work": re.compile(_SOCIAL_TOPICS["work"].replace(r"|\bgrade\b", ""), re.IGNORECASE)}
+# What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
+_ASIDE = re.compile(
+    r"\b(?:besides|other than|apart from|aside from|along with|in addition to|that (?:could|might|may|would)|which (?:could"
+    r"|may|might)|suggest(?:ing|ive)|to suggest|before the|prior to the)\b[^,;?()]*",
+    re.IGNORECASE,
 )
-# Words that many facts share; agreeing on one of them alone says nothing.
-_VAGUE = frozenset(
-    "pain ache day week month year hour time ago since start began change trouble problem issue normal history "
-    "past medical health condition illness family last long often usually associated worse better severe mild "
-    "new recent significant any anything else thing area body side left right able come go make take use used "
-    "during after before first second further detail detailed specifically related concern area kind type".split()
+_CLAUSE = re.compile(
+    r"[?;]+\s*|—|\s[-–]\s|(?:,\s*|\s+)(?:and|or)\s+(?=(?:do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether"
+    r"|can|could|any|who|which)\b)|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
+    re.IGNORECASE,
 )
-# "Any pain?" asks for any: the vague word is all there is.
-_ANY_PAIN = frozenset({"pain", "ache"})
+_ITEM = re.compile(
+    r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor)\b", re.IGNORECASE
+)
+_TRIGGERED = re.compile(
+    r"\b(?:when|whenever|with|after|during|while|on|by|at|from|upon|following|toward|towards)\b", re.I
+)
+_EARLIER = re.compile(r"\b(?:similar|previous(?:ly)?|prior|before|in the past|childhood|as a child)\b", re.IGNORECASE)
+_BROAD = re.compile(
+    r"\b(?:symptoms?|problems?|issues?|trouble|complaints?|changes?|difficult(?:y|ies)|concerns?)\b", re.I
+)
 _BODY_QUESTION = re.compile(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b", re.IGNORECASE)
+_NOTHING_ELSE = re.compile(
+    r"\b(?:no|denies|without)\b(?: any)? (?:other|additional|further|associated)\b(?! systemic)[^.;]*\b(?:symptoms?|complaints?"
+    r"|concerns?)\b|\ball other systems\b",
+    re.IGNORECASE,
+)
+_ANYTHING_ELSE = re.compile(
+    r"\b(?:any(?:thing)?|other|additional|associated|else)\b[^?]{0,20}\b(?:other|else|additional|associated|symptoms?)\b"
+    r"[^?,(:]{0,25}$|\bwhat other symptoms|\banything else\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One thing of a list that a question asks for."""
+
+    text: str
+    read: Reading
+    named: frozenset[str]
+    """Words of the findings' names in it: what else it says qualifies them."""
+
+    @property
+    def triggers(self) -> frozenset[str]:
+        """What it says brings something on, beyond a finding's own name: "burning with urination" is one name."""
+        own = {_SAME.get(_stem(word), "") for word in self.named}
+        return self.read.things & _TRIGGERS - own
+
+    @property
+    def modified(self) -> bool:
+        """Whether it asks what makes something come, go or change, rather than whether it is there."""
+        return bool(self.triggers and (_CHANGED.search(self.text) or _TRIGGERED.search(self.text)))
+
+
+@lru_cache(maxsize=8192)
+def _in_order(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(mention.key for mention in knowledge().finding_terms.find(text)))
+
+
+@lru_cache(maxsize=8192)
+def _items(clause: str) -> tuple[_Item, ...]:
+    parts = [part.strip(" .") for part in _ITEM.split(_ASIDE.sub("", clause)) if part.strip(" .")]
+    items = [_item(part) for part in parts]
+    seen = {key for item in items for key in item.read.findings}
+    # A name with "and" in it, or one whose words the list shares, is found in the whole only.
+    rest = [mention for mention in knowledge().finding_terms.find(clause) if mention.key not in seen]
+    return tuple(items + [_item(" ".join(mention.words)) for mention in rest if not _ASIDE.search(clause)])
+
+
+def _item(part: str) -> _Item:
+    named = frozenset(word for mention in knowledge().finding_terms.find(part) for word in mention.words)
+    return _Item(part, reading(part), named)
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     """What a question to the patient is about, part by part, each with the facts that answer it."""
-    if _EXAMINED.search(question):
+    topics: list[Topic] = []
+    for clause in _clauses(question):
+        for topic in _asked_in(clause, facts):
+            _add(topics, topic)
+    if any(topic.facts for topic in topics):
+        # Beside an answer, what nobody could name and what the door tells is left unsaid.
+        topics = [t for t in topics if t.facts or (t.kind is not Asked.UNCLEAR and t.name != "demographics")]
+    clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR]
+    return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
+
+
+@lru_cache(maxsize=8192)
+def _clauses(question: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in _CLAUSE.split(question.replace("’", "'")) if part and part.strip())
+
+
+def _add(topics: list[Topic], topic: Topic) -> None:
+    """Add a topic, or its facts to an earlier one of the same name."""
+    for place, earlier in enumerate(topics):
+        if earlier.name == topic.name and earlier.kind is topic.kind:
+            topics[place] = Topic(topic.name, topic.kind, tuple(dict.fromkeys(earlier.facts + topic.facts)))
+            return
+    topics.append(topic)
+
+
+def _asked_in(clause: str, facts: Sequence[Fact]) -> list[Topic]:
+    if _EXAMINED.search(clause):
         return [Topic("examination or result", Asked.RESULT, ())]
-    topics = _background_topics(question, facts)
-    if _OPENING.search(question):
-        topics.insert(0, Topic("opening", Asked.OPENING, _opening_facts(facts)))
-    symptoms = _symptom_topics(question, facts)
-    if _TIMING.search(question):
-        about = [fact for topic in symptoms for fact in topic.facts if _TIME_WORDS.search(fact.text)]
-        timed = about or [f for f in facts if f.section is Section.HISTORY and _TIME_WORDS.search(f.text)]
-        topics.append(Topic("timing", Asked.SYMPTOM, tuple(dict.fromkeys(timed))))
-        symptoms = [topic for topic in symptoms if topic.facts]
-    # Asked about smoking, the social history speaks or is silent; it is no symptom to deny on top of that.
-    topics += [topic for topic in symptoms if topic.facts or not topics or topic.name in _symptom_names()]
-    answered = any(topic.facts for topic in topics)
-    topics = [topic for topic in topics if topic.facts or not (answered and topic.name == "demographics")]
-    return topics or [Topic(question.strip(), Asked.UNCLEAR, ())]
+    topics = _background_topics(clause, facts)
+    if _OPENING.search(clause) and not topics:
+        return [Topic("opening", Asked.OPENING, _opening_facts(facts))]
+    aspects = [] if topics else _aspect_topics(clause, facts)
+    if aspects:
+        return aspects
+    items = _symptom_topics(clause, facts, background=bool(topics))
+    return topics + items
 
 
-def _background_topics(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    topics = []
-    for section, pattern, kind in _BACKGROUND:
-        if not pattern.search(question):
-            continue
-        here = [fact for fact in facts if fact.section is section]
-        if section is Section.SOCIAL:
-            wanted = [topic for topic in _SOCIAL_TOPICS if topic.search(question)]
-            here = [fact for fact in here if not wanted or any(t.search(_whole(fact)) for t in wanted)]
-        elif section is Section.FAMILY:
-            here += [
-                f for f in facts if f.section is Section.PAST and re.search(r"\bfamily|mother|father", f.text, re.I)
-            ]
-        elif section is Section.DRUGS:
-            told = re.compile(r"\bmedications?\b|\btak(?:es|ing)\b|\bprescribed\b", re.IGNORECASE)
-            here += [f for f in facts if f.section in (Section.HISTORY, Section.PAST) and told.search(f.text)]
-        topics.append(Topic(section.value.replace("_", " "), kind, tuple(here)))
+# ---- background: who, what was before, drugs, habits, kin
+
+
+def _background_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
+    topics = [
+        Topic(section.value.replace("_", " "), kind, tuple(_background(section, clause, facts)))
+        for section, kind, pattern in _BACKGROUND
+        if pattern.search(clause)
+    ]
+    sick = _PAST_CUE.search(clause) and _SICKNESS.search(clause)
+    past = Section.PAST.value.replace("_", " ")
+    if sick and not any(topic.name == past for topic in topics):
+        topics.append(Topic(past, Asked.BACKGROUND, tuple(_this_sickness(clause, facts))))
     return topics
 
 
-def _background_asked(question: str) -> bool:
-    return any(pattern.search(question) for _, pattern, _ in _BACKGROUND)
+def _background(section: Section, clause: str, facts: Sequence[Fact]) -> list[Fact]:
+    match section:
+        case Section.SOCIAL:
+            return _social(clause, facts)
+        case Section.FAMILY:
+            return [f for f in facts if f.section is section or _FAMILY_TOLD.search(f.text)]
+        case Section.DRUGS:
+            return [f for f in facts if f.section is section or _tells_drugs(f)]
+        case Section.ALLERGIES:
+            return [f for f in facts if f.section is section or "allerg" in f.text.lower()]
+        case Section.PAST:
+            return _past(clause, facts)
+    return [f for f in facts if f.section is section]
+
+
+def _tells_drugs(fact: Fact) -> bool:
+    return fact.section in (*_ABOUT_SYMPTOMS, Section.SOCIAL) and bool(_DRUGS_TOLD.search(fact.text))
+
+
+def _past(clause: str, facts: Sequence[Fact]) -> list[Fact]:
+    """Everything that was before, or what of it was asked for."""
+    specific = re.search(r"surger|operations?\b|hospitali", clause, re.IGNORECASE)
+    general = re.search(
+        r"histor(?:y|ies)\b(?! of)|conditions?|problems?|illness|issues|disease|underlying", clause, re.I
+    )
+    if specific and not general:
+        return _this_sickness(clause, facts)
+    return [
+        f
+        for f in facts
+        if f.section is Section.PAST
+        or (f.section in _STORY and (_PAST_TOLD.search(f.text) or _is_well(f)) and not _FAMILY_TOLD.search(f.text))
+    ]
+
+
+def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
+    """What the chart says of the illnesses named, and what it says of all illness."""
+    items = [item for item in _items(clause) if _SICKNESS.search(item.text)]
+    wanted = [item.read.things | {place for place in item.read.places if place != "skin"} for item in items]
+    named = [
+        f
+        for f in facts
+        if f.section in _ABOUT_SYMPTOMS
+        and any(w and w <= reading(f.text).things | reading(f.text).places for w in wanted)
+    ]
+    return [f for f in facts if f in named or _is_well(f)] if items else [f for f in facts if _is_well(f)]
+
+
+def _is_well(fact: Fact) -> bool:
+    return (
+        fact.section in (Section.PAST, Section.HISTORY, Section.REVIEW)
+        and bool(_WELL.search(fact.text))
+        and not _NOT_WELL.search(fact.text)
+    )
+
+
+def _social(clause: str, facts: Sequence[Fact]) -> list[Fact]:
+    wanted = [name for name, pattern in _SOCIAL_ASKED.items() if pattern.search(clause)]
+    if not wanted:
+        return [f for f in facts if f.section is Section.SOCIAL]
+    told = []
+    for fact in facts:
+        if fact.section not in (Section.SOCIAL, Section.HISTORY, Section.PAST):
+            continue
+        about = [name for name, pattern in _SOCIAL.items() if pattern.search(_whole(fact))]
+        if fact.section is Section.SOCIAL and not about:
+            about = ["work"]  # "Graphic designer."
+        if fact.section is not Section.SOCIAL:
+            about = [name for name in about if name in ("smoking", "alcohol", "drugs", "travel", "sex")]
+            about = [name for name in about if name != "drugs" or not _DRUGS_TOLD.search(fact.text)]
+        if set(about) & set(wanted):
+            told.append(fact)
+    return told
 
 
 def _opening_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -165,39 +645,210 @@ def _opening_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
+# ---- the complaint: its sides, and other symptoms
+
+
+def _aspect_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
+    if _LISTED.match(clause) and not _HOW.search(clause):
+        return []
+    story = [f for f in facts if f.section in _STORY and _of_the_complaint(f)]
+    topics = []
+    for aspect in _ASPECTS:
+        if not aspect.asked.search(clause):
+            continue
+        here = story
+        if aspect.name == "timing":
+            here = [*story, *(f for f in facts if f.section is Section.PAST and _of_the_complaint(f))]
+        told = [f for f in here if aspect.told.search(f.text)]
+        topics.append(Topic(aspect.name, Asked.SYMPTOM, tuple(_about_the_same(clause, told, here))))
+    name, asked = _ASPECTS_WITH_PLACE
+    if asked.search(clause):
+        told = [f for f in story if reading(f.text).places and not f.denied]
+        topics.append(Topic(name, Asked.SYMPTOM, tuple(_about_the_same(clause, told, story))))
+    return topics
+
+
+def _of_the_complaint(fact: Fact) -> bool:
+    """Whether a statement of the story is not, in truth, one about habits or kin."""
+    habit = _SOCIAL["smoking"].search(fact.text) or _SOCIAL["alcohol"].search(fact.text)
+    return not habit and not _FAMILY_TOLD.search(fact.text) and not (fact.section is Section.PAST and fact.denied)
+
+
+def _about_the_same(clause: str, told: list[Fact], story: list[Fact]) -> list[Fact]:
+    """Of the statements that tell a side, those about the symptom asked for, where the chart knows it."""
+    items = [item for item in _items(clause) if item.read.findings or item.read.things or item.read.pain]
+    known = [f for f in story if any(_speaks_of(item, f) for item in items)]
+    if not known:
+        return [f for f in told if f.section is not Section.PAST] if _names_symptom(items) else told
+    # "These symptoms", "it": a statement that names no other symptom goes with the one before.
+    return [f for f in told if f in known or _refers_back(f)]
+
+
+def _names_symptom(items: list[_Item]) -> bool:
+    return any(item.read.findings for item in items)
+
+
+def _speaks_of(item: _Item, fact: Fact) -> bool:
+    read = reading(fact.text)
+    if item.read.findings & read.findings:
+        return True
+    if item.read.pain and read.pain and (not item.read.places or _same_place(item.read.places, read.places)):
+        return True
+    return bool(item.read.things & read.things - _TRIGGERS)
+
+
+def _refers_back(fact: Fact) -> bool:
+    return bool(
+        re.search(
+            r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^(?:it|they)\b",
+            fact.text,
+            re.I,
+        )
+        or re.match(
+            r"(?:worse|worsen\w*|better|exacerbat\w*|relie[fv]\w*|improve\w*|sudden|gradual|aggravat\w*)\b",
+            fact.text,
+            re.I,
+        )
+    )
+
+
 @lru_cache(maxsize=1)
 def _symptom_names() -> frozenset[str]:
     return frozenset(finding.name for finding in knowledge().findings.values() if finding.kind == "symptom")
 
 
-_ABOUT_SYMPTOMS = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW, Section.PAST)
-
-
-def _symptom_topics(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    known = knowledge()
+def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> list[Topic]:
     here = [fact for fact in facts if fact.section in _ABOUT_SYMPTOMS]
+    if _ANYTHING_ELSE.search(clause) and not background and not any(i.read.findings for i in _items(clause)):
+        return [Topic("other symptoms", Asked.SYMPTOM, _other_symptoms(facts))]
     topics: list[Topic] = []
-    covered: set[str] = set()
-    for mention in known.finding_terms.find(question):
-        finding = known.findings[mention.key]
-        covered.update(mention.words)
-        if any(topic.name == finding.name for topic in topics):
+    silent = modified = False
+    nameless: list[str] = []
+    for item in _items(clause):
+        if background and _said_as_background(item):
             continue
-        about = tuple(f for f in here if any(m.key == finding.id for m in known.finding_terms.find(f.text)))
-        topics.append(Topic(finding.name, Asked.SYMPTOM, about))
-    asked = content_words(question)
-    rest = {word for word in (asked - _VAGUE or asked & _ANY_PAIN) if word not in covered}
-    seen = {fact.path for topic in topics for fact in topic.facts}
-    spoken = tuple(f for f in here if f.path not in seen and rest & content_words(f.text))
-    if spoken:
-        topics.append(Topic(" ".join(sorted(rest)), Asked.SYMPTOM, spoken))
-    elif rest and not topics and _BODY_QUESTION.search(question) and not _background_asked(question):
-        topics.append(Topic(" ".join(sorted(rest)), Asked.SYMPTOM, ()))
+        about = tuple(_answering(item, here, facts))
+        names = [knowledge().findings[key].name for key in _in_order(item.text)]
+        if background and not about:
+            names = [name for name in names if name in _symptom_names()] if not _SICKNESS.search(item.text) else []
+        if names:
+            _add(topics, Topic(names[0], Asked.SYMPTOM, about))
+            for name in names[1:]:
+                _add(topics, Topic(name, Asked.SYMPTOM, ()))
+            silent |= not about and not item.modified
+        elif about:
+            _add(topics, Topic(_label(item), Asked.SYMPTOM, about))
+        elif item.read.things or item.read.pain:
+            nameless.append(_label(item))
+            modified |= item.modified
+    asks = bool(_BODY_QUESTION.search(clause)) and not background
+    if nameless and not topics and asks:
+        topics.append(Topic(" ".join(nameless), Asked.SYMPTOM, ()))
+    if asks and (silent or (not modified and not any(topic.facts for topic in topics))):
+        nothing = tuple(f for f in facts if f.section is Section.REVIEW and _NOTHING_ELSE.search(f.text))
+        if nothing:
+            topics.append(Topic("other symptoms", Asked.SYMPTOM, nothing))
+    if not topics and not background:
+        topics.append(Topic(clause, Asked.UNCLEAR, ()))
     return topics
+
+
+def _label(item: _Item) -> str:
+    return " ".join(sorted(content_words(item.text))) or item.text
+
+
+def _other_symptoms(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    return tuple(
+        f
+        for f in facts
+        if (f.section is Section.SYMPTOMS and not any(fold(head) == "primary symptom" for head in f.heads))
+        or (f.section is Section.REVIEW and _NOTHING_ELSE.search(f.text))
+    )
+
+
+def _said_as_background(item: _Item) -> bool:
+    """Whether an item is part of a background question: "medications", "smoke", "in your family"."""
+    return any(pattern.search(item.text) for _, _, pattern in _BACKGROUND) or (
+        bool(_SICKNESS.search(item.text)) and not item.read.findings
+    )
+
+
+def _answering(item: _Item, here: Sequence[Fact], facts: Sequence[Fact]) -> list[Fact]:
+    """The statements that answer one item."""
+    read = item.read
+    earlier = _EARLIER.search(item.text)
+    if item.modified:
+        found = [f for f in here if _brought_on(item, f)]
+    elif _CHANGED.search(item.text) and not read.findings:
+        found = [f for f in here if _CHANGED.search(f.text) and _speaks_of(item, f)]
+    elif read.findings:
+        found = [f for f in here if read.findings & reading(f.text).findings]
+        found = [f for f in found if _fits_place(item, f)] if found else _by_things(item, here)
+    elif read.things:
+        found = _by_things(item, [f for f in facts if f.section in (*_ABOUT_SYMPTOMS, Section.SOCIAL)])
+    elif read.pain:
+        found = [
+            f
+            for f in here
+            if reading(f.text).pain and (not read.places or _same_place(read.places, reading(f.text).places))
+        ]
+    elif read.places and _BROAD.search(item.text):
+        found = [f for f in here if read.places & reading(f.text).places]
+    else:
+        found = []
+    return [f for f in found if _EARLIER.search(f.text)] if earlier else found
+
+
+def _brought_on(item: _Item, fact: Fact) -> bool:
+    """Whether a statement says that what the item names brings something on, or takes it away."""
+    read = reading(fact.text)
+    if not item.triggers & read.things:
+        return False
+    if item.read.findings & read.findings:
+        return True
+    return bool(_CHANGED.search(fact.text)) or (item.read.pain and read.pain)
+
+
+def _fits_place(item: _Item, fact: Fact) -> bool:
+    """Whether a statement about a finding is about the place asked for; a general denial is about all places."""
+    asked = frozenset(_PLACE_OF[word] for word in words(item.text) if word in _PLACE_OF and word not in item.named)
+    charted = reading(fact.text).places
+    return not asked or _same_place(asked, charted) or (fact.denied and not charted)
+
+
+# Three of five words, two of three, both of two: less is another thing.
+_ENOUGH = 0.6
+
+
+def _by_things(item: _Item, here: Sequence[Fact]) -> list[Fact]:
+    """Statements that share the most of an item's words, if that is enough of them, and the place where both name one."""
+    asked = item.read.things
+    if not asked:
+        return []
+    scores = []
+    for fact in here:
+        read = reading(fact.text)
+        shared = len(asked & read.things)
+        if shared < _ENOUGH * len(asked):
+            continue
+        if item.read.places and read.places and not _same_place(item.read.places, read.places):
+            continue
+        if item.read.places and not read.places and not fact.denied and asked & _COMMON:
+            continue
+        scores.append((shared, fact))
+    most = max((shared for shared, _ in scores), default=0)
+    return [fact for shared, fact in scores if shared == most]
+
+
+# Things that happen anywhere on the body: said of one place, they say nothing of another.
+_COMMON = frozenset({"redness", "scale", "rash", "swelling", "numb", "weak", "stiff", "lesion", "lump", "itch", "injury"})
 
 
 def _whole(fact: Fact) -> str:
     return " ".join((*fact.heads, fact.text))
+
+
+# ---- orders to the laboratory
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel, Field
+
 from agentclinic.cases.model import AnswerKey, Door, Fact
 from agentclinic.models.base import Disclosure
 
@@ -74,3 +76,76 @@ class ConfidencePayload:
     door: Door
     exchanges: tuple[Exchange, ...]
     diagnosis: str
+
+
+@dataclass(frozen=True)
+class PlannerPayload:
+    """What the planner knows, and how much it is asked for."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    min_findings: int
+    """Findings each hypothesis has to list."""
+    max_hypotheses: int
+
+
+@dataclass(frozen=True)
+class DiscriminatorPayload:
+    """What the planner knows when asked how to tell close hypotheses apart."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    hypotheses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SynthesisPayload:
+    """The collected facts, and nothing else: no dialogue, no reasons."""
+
+    facts: tuple[str, ...]
+
+
+FindingState = Literal["present", "absent", "unknown"]
+
+
+class PlannedFinding(BaseModel):
+    """A finding that speaks for a hypothesis, and what is known of it."""
+
+    finding: str
+    weight: int = Field(ge=1, le=5)
+    expected: Literal["present", "absent"] = "present"
+    observed: FindingState
+
+
+class PlannedHypothesis(BaseModel):
+    """A diagnosis with the findings that would speak for it."""
+
+    diagnosis: str
+    findings: list[PlannedFinding]
+
+
+class Discriminator(BaseModel):
+    """A question or test that tells hypotheses apart."""
+
+    request: str
+    tells_apart: list[str]
+
+
+class PlannerReply(BaseModel):
+    """A weighted differential as a planner gives it."""
+
+    hypotheses: list[PlannedHypothesis]
+    discriminators: list[Discriminator] = Field(default_factory=list)
+
+
+class StatedHypothesis(BaseModel):
+    """A diagnosis and how likely the doctor takes it to be."""
+
+    diagnosis: str
+    probability: float = Field(ge=0, le=1)
+
+
+class StatedDifferential(BaseModel):
+    """What a doctor answers when asked how sure it is."""
+
+    hypotheses: list[StatedHypothesis] = Field(min_length=1, max_length=10)

@@ -148,12 +148,13 @@ def _refuse_impossible(settings: Settings) -> None:
             )
     for key, wanted in (
         ("doctor_test_policy_enabled", False),
-        ("elicit_confidence", False),
         ("synthesis_llm", None),
         ("planner_baseline", "door"),
     ):
         if getattr(run, key) != wanted:
             raise ConfigError(f"run.{key}: not available in version {__version__}; leave it at {json.dumps(wanted)}")
+    if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
+        raise ConfigError(f"elicit_confidence asks the plain doctor's model; {run.doctor} cannot be asked")
     if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from agentclinic.agents.confidence import elicit
 from agentclinic.agents.doctor import Doctor, PlainDoctor
 from agentclinic.agents.reference import reference_doctor, without_tests
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
@@ -99,6 +100,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
         seconds=plan.settings.llm.runtime.encounter_timeout,
         own_time=plan.own_doctor is not None,
     )
+    if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(doctor, PlainDoctor):
+        transcript.turns.append(await _asked_how_sure(plan, unit, doctor, transcript))
     judgement = await judged(transcript, unit, Moderator(models.for_role("moderator"), prompts["moderator"]))
     if plan.own_doctor:
         models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
@@ -110,6 +113,18 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
     record.measurement_hist = measurement.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
     return record
+
+
+async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcript: Transcript) -> Turn:
+    """The doctor's stated differential as a turn outside the dialogue; a failure is noted and costs it nothing."""
+    number, said = transcript.num_turns, tuple(transcript.exchanges)
+    try:
+        differential, reply = await elicit(
+            doctor, plan.prompts["doctor"], unit.case.door, said, transcript.diagnosis or ""
+        )
+    except ModelError as error:
+        return Turn(number, "doctor", "", "confidence", notes=(f"confidence not stated: {error.kind}",))
+    return Turn(number, "doctor", reply.text, "confidence", reply.usage, (), differential, reply.notes)
 
 
 def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
@@ -159,7 +174,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
     """The record of an encounter, without the histories, what it cost and the time it took."""
     run, case = plan.settings.run, unit.case
     right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
-    said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
+    said = [turn.text for turn in transcript.turns if turn.role == "doctor" and turn.action != "confidence"]
     return Record.model_validate(
         {
             "scenario_id": case.scenario_id,

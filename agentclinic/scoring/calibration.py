@@ -37,6 +37,7 @@ from agentclinic.knowledge.compare import Relation, compare
 from agentclinic.record import Record
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, Measure, estimates
+from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.run_data import Estimate, case_key, names_truth
 
 LANDMARKS = (1, 3, 5, 10, 15, 20)
@@ -277,15 +278,13 @@ def leader(differential: Differential) -> Number | None:
     return max(numbered, key=lambda number: number.value, default=None)
 
 
-def committed(record: Record) -> Hypothesis | None:
-    """The hypothesis of the final differential that the diagnosis names; None where it holds none."""
-    if record.differential is None:
-        return None
+def committed(record: Record, differential: Differential) -> Hypothesis | None:
+    """The hypothesis of a differential that the diagnosis names; None where it holds none."""
     said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue
     if not said:
         return None
     diagnosis = parse_action(said).content
-    hypotheses = record.differential.hypotheses
+    hypotheses = differential.hypotheses
     plain = _plain(diagnosis)
     for hypothesis in hypotheses:
         if _plain(hypothesis.diagnosis) == plain:
@@ -385,20 +384,21 @@ class CalibrationTally:
         if record.correct is None:
             self._left_out["not_judged"] += 1
             return
-        if record.differential is None:
+        given = final_differentials(record)
+        if not given:
             self._left_out["no_differential"] += 1
-            return
-        group = record.differential.source, scale_of(record.differential)
-        column = self._final.setdefault(group, _Column())
-        hypothesis = committed(record)
-        value = number_of(hypothesis, record.differential) if hypothesis else None
-        if hypothesis is None:
-            self._unmatched[group] += 1
-            self._unmatched_right[group] += record.correct
-        elif value is None:
-            self._unnumbered[group] += 1
-        else:
-            column.add(case, value, record.correct)
+        for differential in given.values():
+            group = differential.source, scale_of(differential)
+            column = self._final.setdefault(group, _Column())
+            hypothesis = committed(record, differential)
+            value = number_of(hypothesis, differential) if hypothesis else None
+            if hypothesis is None:
+                self._unmatched[group] += 1
+                self._unmatched_right[group] += record.correct
+            elif value is None:
+                self._unnumbered[group] += 1
+            else:
+                column.add(case, value, record.correct)
 
     def _add_landmarks(self, record: Record, case: int) -> None:
         # A model that failed cut the encounter off: what it would have come to is not known.

@@ -18,6 +18,7 @@ from agentclinic.scoring.calibration import (
 from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.outcome import Tally as OutcomeTally
 from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.run_data import Estimate, RunData, case_key, strict
 
 
@@ -70,9 +71,9 @@ def recalibration_of(run: RunData, source: Source = Source.PLANNER_SCORE) -> Rec
     """A mapping from scores to probabilities, fitted on the judged diagnoses of a run."""
     scores, outcomes, cases = [], [], []
     for record in run.records():
-        right, differential = strict(record), record.differential
-        hypothesis = committed(record)
-        if right is None or hypothesis is None or differential is None or differential.source is not source:
+        right, differential = strict(record), final_differentials(record).get(source.value)
+        hypothesis = committed(record, differential) if differential else None
+        if right is None or hypothesis is None or differential is None:
             continue
         number = number_of(hypothesis, differential)
         if number is not None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from agentclinic.models.base import BadRequestError, Reply, Request, Usage
 from agentclinic.models.payloads import (
     ConfidencePayload,
+    DiscriminatorPayload,
     DoctorPayload,
     MeasurementPayload,
     ModeratorPayload,
     PatientPayload,
+    PlannerPayload,
+    SynthesisPayload,
 )
 
 NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
@@ -28,9 +31,25 @@ class Builtin:
         # Imported here: a run that uses only some builtin roles should not load the others' knowledge.
         match request.payload:
             case DoctorPayload():
+                if request.tools:
+                    from agentclinic.models.builtin.planner import step
+
+                    return step(request.payload, request.tools)
                 from agentclinic.models.builtin.doctor import act
 
                 return act(request.payload)
+            case PlannerPayload():
+                from agentclinic.models.builtin.planner import plan
+
+                return plan(request.payload)
+            case DiscriminatorPayload():
+                from agentclinic.models.builtin.planner import discriminate
+
+                return discriminate(request.payload)
+            case SynthesisPayload():
+                from agentclinic.models.builtin.planner import synthesise
+
+                return synthesise(request.payload)
             case ConfidencePayload():
                 from agentclinic.models.builtin.doctor import confidence
 

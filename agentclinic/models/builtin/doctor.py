@@ -13,7 +13,7 @@ from agentclinic.models.base import Reply
 from agentclinic.models.builtin import NO_TOKENS
 from agentclinic.models.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.models.builtin.evidence import Evidence, gather
-from agentclinic.models.payloads import ConfidencePayload, DoctorPayload
+from agentclinic.models.payloads import ConfidencePayload, DoctorPayload, StatedDifferential, StatedHypothesis
 
 # 0.95: at 0.9 the first specific finding ended the encounter before anything could contradict it.
 _COMMIT_AT = 0.95
@@ -44,7 +44,10 @@ def confidence(payload: ConfidencePayload) -> Reply:
     mind = beliefs(knowledge())
     posterior = mind.posterior(payload.door, gather(payload.door, payload.exchanges))
     given = differential(mind, posterior)
-    return Reply(given.model_dump_json(), usage=NO_TOKENS, differential=given)
+    stated = StatedDifferential(
+        hypotheses=[StatedHypothesis(diagnosis=h.diagnosis, probability=h.probability or 0.0) for h in given.hypotheses]
+    )
+    return Reply(stated.model_dump_json(), parsed=stated, usage=NO_TOKENS, differential=given)
 
 
 def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:

@@ -17,7 +17,7 @@ from agentclinic.models.builtin.voice import caregiver_voice, own_voice
 from agentclinic.models.payloads import PatientPayload
 
 # More than this at once is a recital, not an answer; the rest is told when asked for.
-_MOST_FACTS = 4
+_MOST_FACTS = 6
 NOT_NOTICED = "No, I have not noticed that."
 REST_NOT_NOTICED = "I have not noticed the rest."
 NOT_SURE = "I am not sure."
@@ -38,10 +38,12 @@ def answer(payload: PatientPayload) -> Reply:
         facts = [fact for fact in _distinct(topic.facts) if fact.path not in told][:_MOST_FACTS]
         if topic.facts and not facts:
             continue
-        told.update(fact.path for fact in facts)
+        same = {_wording(fact) for fact in facts}
+        paths = tuple(fact.path for fact in topic.facts if _wording(fact) in same)
+        told.update(paths)
         text, provenance = (_tell(topic, facts, voice), Provenance.CHART) if facts else _silence(topic, payload)
         parts.append(text)
-        disclosures.append(Disclosure(topic.name, provenance, tuple(fact.path for fact in facts)))
+        disclosures.append(Disclosure(topic.name, provenance, paths))
     return Reply(_joined(parts), usage=NO_TOKENS, disclosures=tuple(disclosures))
 
 
@@ -55,7 +57,11 @@ def _joined(parts: list[str]) -> str:
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
     """Facts in order, each wording once: charts repeat themselves between sections."""
-    return list({fold(fact.text).strip(" ."): fact for fact in reversed(facts)}.values())[::-1]
+    return list({_wording(fact): fact for fact in reversed(facts)}.values())[::-1]
+
+
+def _wording(fact: Fact) -> str:
+    return fold(fact.text).strip(" .")
 
 
 def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) -> str:

@@ -1,0 +1,36 @@
+"""What a check reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How sure a check is that something must be mended."""
+
+    ERROR = "error"
+    """Wrong whatever the author meant."""
+    WARNING = "warning"
+    """Unusual: a reader should look and may keep it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One defect of a case."""
+
+    code: str
+    severity: Severity
+    path: str
+    """The place in the chart or the annotation's key."""
+    message: str
+
+
+def error(code: str, path: str, message: str) -> Problem:
+    """A defect that must be mended."""
+    return Problem(code, Severity.ERROR, path, message)
+
+
+def warning(code: str, path: str, message: str) -> Problem:
+    """Something a reader should look at."""
+    return Problem(code, Severity.WARNING, path, message)

@@ -1,0 +1,149 @@
+"""The builtin doctor in the other parts it plays: planner, discriminator, synthesis, and speaking through tools."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+
+from agentclinic.cases.model import Door
+from agentclinic.knowledge.base import Disease, Finding
+from agentclinic.knowledge.base import knowledge as the_knowledge
+from agentclinic.models.base import Reply, Tool, ToolCall
+from agentclinic.models.builtin import NO_TOKENS
+from agentclinic.models.builtin.beliefs import Beliefs, Floats, beliefs
+from agentclinic.models.builtin.doctor import act, differential, ranked
+from agentclinic.models.builtin.evidence import Evidence, gather
+from agentclinic.models.payloads import (
+    Discriminator,
+    DiscriminatorPayload,
+    DoctorPayload,
+    Exchange,
+    FindingState,
+    PlannedFinding,
+    PlannedHypothesis,
+    PlannerPayload,
+    PlannerReply,
+    SynthesisPayload,
+)
+
+_CLOSE = 3
+"""How many leading hypotheses are told apart."""
+
+
+def plan(payload: PlannerPayload) -> Reply:
+    """A weighted differential: each hypothesis with its most telling findings and what is known of them."""
+    mind, evidence, posterior = _think(payload.door, payload.exchanges)
+    leaders = [disease for disease, _ in ranked(mind, posterior)[: payload.max_hypotheses]]
+    reply = PlannerReply(
+        hypotheses=[
+            PlannedHypothesis(diagnosis=disease.name, findings=_findings(disease, evidence, payload.min_findings))
+            for disease in leaders
+        ],
+        discriminators=_discriminators(mind, posterior, evidence, leaders[:_CLOSE]),
+    )
+    return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=differential(mind, posterior))
+
+
+def discriminate(payload: DiscriminatorPayload) -> Reply:
+    """The questions and tests that best tell the named hypotheses apart."""
+    mind, evidence, posterior = _think(payload.door, payload.exchanges)
+    named = [mind.known.disease_named(name) for name in payload.hypotheses]
+    reply = PlannerReply(
+        hypotheses=[], discriminators=_discriminators(mind, posterior, evidence, [d for d in named if d])
+    )
+    return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS)
+
+
+def synthesise(payload: SynthesisPayload) -> Reply:
+    """The diagnosis the facts alone point to."""
+    told = tuple(Exchange("test", "", fact) for fact in payload.facts)
+    mind, _, posterior = _think(Door("", " ".join(payload.facts[:1])), told)
+    return Reply(ranked(mind, posterior)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
+
+
+def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:
+    """The next utterance as a call of the tools on offer."""
+    said = act(payload)
+    names = {tool.name for tool in tools}
+    ready = said.text.startswith("DIAGNOSIS READY")
+    if ready and "final_diagnosis" in names and payload.exchanges:
+        arguments = {"reason_ready": "Further questions are not expected to change the leading diagnosis."}
+        return _called(said, "final_diagnosis", arguments)
+    given = said.differential.hypotheses[:4] if said.differential else ()
+    arguments = {
+        "new_information": payload.exchanges[-1].reply if payload.exchanges else f"{payload.door.objective}",
+        "current_uncertainties": "; ".join(f"{h.diagnosis}: probability {h.probability or 0:.2f}" for h in given),
+        "next_step_action": _as_action(said.text),
+    }
+    return _called(said, "diagnosis_step", arguments)
+
+
+def _as_action(text: str) -> str:
+    if text.startswith("DIAGNOSIS READY"):
+        return "DIAGNOSIS READY"
+    return text if text.startswith("REQUEST TEST") else f"ASK PATIENT: {text}"
+
+
+def _called(said: Reply, tool: str, arguments: dict[str, str]) -> Reply:
+    call = ToolCall("builtin-1", tool, json.dumps(arguments, ensure_ascii=False))
+    return Reply("", tool_calls=(call,), usage=NO_TOKENS, differential=said.differential)
+
+
+def _think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidence, Floats]:
+    mind = beliefs(the_knowledge())
+    evidence = gather(door, exchanges)
+    return mind, evidence, mind.posterior(door, evidence)
+
+
+def _findings(disease: Disease, evidence: Evidence, count: int) -> list[PlannedFinding]:
+    findings = the_knowledge().findings
+    telling = sorted(disease.links, key=lambda link: -abs(_weight_of_evidence(link.p, findings[link.finding].leak)))
+    return [
+        PlannedFinding(
+            finding=findings[link.finding].name,
+            weight=_weight(link.p, findings[link.finding].leak),
+            expected="present" if link.p >= findings[link.finding].leak else "absent",
+            observed=_state(findings[link.finding], evidence),
+        )
+        for link in telling[: max(count, 1)]
+    ]
+
+
+def _weight_of_evidence(p: float, leak: float) -> float:
+    """Bits for the disease when the finding is as expected."""
+    return math.log2(p / leak) if p >= leak else math.log2((1 - p) / (1 - leak))
+
+
+def _weight(p: float, leak: float) -> int:
+    return int(min(5, max(1, round(_weight_of_evidence(p, leak)))))
+
+
+def _state(finding: Finding, evidence: Evidence) -> FindingState:
+    if finding.id not in evidence:
+        return "unknown"
+    return "present" if evidence[finding.id] else "absent"
+
+
+def _discriminators(
+    mind: Beliefs, posterior: Floats, evidence: Evidence, among: list[Disease], most: int = 3
+) -> list[Discriminator]:
+    """What is expected to tell most between these hypotheses alone."""
+    if len(among) < 2:
+        return []
+    rows = [mind.hypotheses.index(disease.id) for disease in among]
+    narrowed = np.zeros_like(posterior)
+    narrowed[rows] = np.maximum(posterior[rows], 1e-6)
+    gains = mind.expected_information(narrowed / narrowed.sum())
+    findings = list(mind.known.findings.values())
+    chosen: dict[str, float] = {}
+    for place in np.argsort(-gains, kind="stable"):
+        finding = findings[place]
+        if finding.id not in evidence:
+            test = mind.known.tests[finding.order].name if finding.order else None
+            chosen.setdefault(f"REQUEST TEST: {test}" if test else str(finding.ask), float(gains[place]))
+        if len(chosen) == most:
+            break
+    names = [disease.name for disease in among]
+    return [Discriminator(request=request, tells_apart=names) for request in chosen]
