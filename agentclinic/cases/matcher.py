@@ -186,6 +186,182 @@ _TRIGGERS = frozenset(
 )
 
 
+# What patients are asked for, in the words of doctors, charts and patients. Special before general: what one pattern has
+# read in a question the later ones do not read again, so that "blood in the urine" is not any bleeding.
+_SYMPTOMS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "nocturnal breathlessness": r"orthopn|nocturnal dyspn|(?:trouble|short\w* of breath|difficulty)[^,.]* (?:lying|flat)",
+        "exposure to sickness": r"sick contacts?|(?:around|exposed to|contact with) (?:any(?:one|body) )?(?:sick|ill)\b|exposure to"
+        r" (?:sick|ill)",
+        "suicide": r"suicid|self[- ]harm|harm(?:ing)? (?:yourself|himself|herself)|wish to die|death wish|kill (?:your|him|her)self",
+        "hallucination": r"hallucinat|hear(?:s|ing)? voices|see(?:s|ing)? things|voices telling|perceptual disturb",
+        "delusion": r"delusion|paranoi|suspicious|being (?:watched|followed)|plotting|persecut",
+        "guilt": r"guilt|worthless",
+        "concentration": r"concentrat|distractib|focus(?:ing)?\b",
+        "interest": r"anhedoni|loss of interest|disinterest|lost interest|apath|no longer enjoy",
+        "mania": r"elevated (?:or \w+ )?mood|euphori|grandios|racing thoughts|need for sleep|mania|manic|pressured speech",
+        "aggression": r"aggress|violen|irritab|yell|hostil|agitat",
+        "anxiety": r"anxi|worr(?:y|ies)|panic|nervous",
+        "low mood": r"depress|sad(?:ness)?\b|hopeless|low mood|feeling down|empt(?:y|iness)|tearful|mood",
+        "behaviour": r"behaviou?r|personality change|disinhibit|inappropriate",
+        "sleep": r"sleep|insomnia|awaken|wakes?\b|waking",
+        "memory": r"memor|forget|amnes|recollection|recall (?:them|the|events)",
+        "confusion": r"confus|disorient|delirium|mental status|alert|oriented|lethargic and confused",
+        "consciousness": r"(?:loss of|lost|losing) conscious|unconscious|black(?:ed|ing)? ?out|faint|syncop|pass(?:ed|ing)? out"
+        r"|unresponsive|nonresponsive|collaps",
+        "seizure": r"seizure|convuls|epilep|twitch|jerking|staring spell|grimac",
+        "urinary incontinence": r"incontinen|leak(?:ing|age)? (?:of )?urine|wet(?:ting)? (?:him|her|your|my)self|bladder control",
+        "hematuria": r"hematuria|ha?ematuri|blood(?:y)?(?: in)?(?: the| his| her| your)? urine|(?:red|dark|brown|cola|tea)[- ]"
+        r"?(?:colou?red)? urine|urine (?:that is )?(?:red|dark)",
+        "dysuria": r"dysuria|(?:burn|pain|discomfort|sting)\w*(?: \w+){0,2} (?:urinat|pass\w* urine|void|pee)\w*|painful urinat",
+        "urinary frequency": r"(?:urinary|urine|urination) (?:frequency|urgency)|frequen\w+ urinat|urinat\w+ (?:more|frequent|often)"
+        r"|polyuria|nocturia|(?:need|urge) to urinate|^frequency$|^urgency$|excessive urinat",
+        "urinary change": r"(?:bladder|urinary) (?:habits?|changes?|symptoms?|problems?|function)|urinary habits|foul[- ]smelling|cloudy"
+        r"|urinary tract infection|\buti",
+        "thirst": r"thirst|polydipsi",
+        "melena and blood in stool": r"melena|hematochezia|(?:blood|bloody|black|tarry)(?:[ ,]\w+){0,4} (?:stool|bowel|feces|diarrh)\w*"
+        r"|(?:stools?|bowel movements?)[^,.]*(?:blood|black|tarry)|rectal bleed",
+        "hematemesis": r"hematemesis|vomit\w*[^,.]{0,12}blood|blood[^,.]{0,10}vomit|coffee[- ]ground|bilious|bile",
+        "diarrhea": r"diarrh|loose (?:stool|bowel)|watery stool",
+        "constipation": r"constipat|hard stool|infrequent stool|pass(?:ing)? (?:gas|stool)|meconium",
+        "bowel habits": r"bowel|stool|defecat",
+        "nausea": r"nause|queasy",
+        "vomiting": r"vomit|threw up|throwing up|emesis|spit(?:ting)? up|regurgit|reflux|heartburn",
+        "swallowing": r"swallow|dysphag|odynophag|chok|drool",
+        "appetite": r"appetite|anorexi|(?:poor|trouble|difficulty|diminished|decreased|problems?)(?: with)? (?:feed|eat)\w*|feeding (?:"
+        r"difficult|problem)\w*|not (?:eating|feeding)|refus\w+ (?:to )?(?:eat|feed)|hunger|craving",
+        "weight": r"weight|gained? \d+|lost \d+|failure to thrive",
+        "growth": r"milestone|development(?:al)?\b|growth",
+        "abdominal swelling": r"(?:abdom\w+|belly) (?:size|girth|swell\w*|disten\w*|bloat\w*)|bloat|disten(?:ded|sion)|increase in abdominal"
+        r"|ascites",
+        "jaundice": r"jaundice|yellow(?:ing)? (?:of )?(?:the |your )?(?:skin|eyes?|sclera)|icter",
+        "hemoptysis": r"hemoptysis|cough\w* (?:up )?blood|blood[^,.]* sputum",
+        "sputum": r"sputum|phlegm|productive|mucus",
+        "cough": r"cough",
+        "wheeze": r"wheez|stridor|noisy breath",
+        "apnea": r"apnea|apneic|stop(?:s|ped)? breathing|not breathing|pauses in breathing",
+        "breathlessness": r"dyspn|short(?:ness)? of breath|breathless|(?:trouble|difficult\w*|rapid|labou?red|problems?) (?:in |with )?"
+        r"breath\w*|breath\w+ (?:rapid\w*|fast|difficult\w*|problem\w*)|tachypn|winded|out of breath",
+        "palpitations": r"palpitat|(?:racing|pounding|irregular|fast|skipp\w*) heart|heart (?:rac|pound|flutter|skip)\w*",
+        "chest pain": r"chest (?:pain|discomfort|pressure|tight\w*|heav\w*)|(?:pain|pressure|tight\w*)[^,.]{0,15} chest|angina",
+        "sore throat": r"(?:sore|pain\w*|scratchy) throat|throat (?:pain|sore\w*)|pharyngit|hoarse|voice change",
+        "nasal": r"(?:runny|stuffy|blocked|congested) nose|nasal (?:congest|discharge)\w*|rhinorr|congestion|sneez|cold symptoms"
+        r"|upper respiratory|\bcold\b(?! weather| intoler| sweat)|\bflu\b|viral (?:illness|infection)",
+        "night sweats": r"night sweats|sweat\w* at night",
+        "sweating": r"sweat|diaphor",
+        "fever": r"(?<!hay )fevers?\b|febrile|temperature",
+        "chills": r"chill|rigor|shiver",
+        "fatigue": r"fatigue|tired|exhaust|letharg|low energy|lack of energy|malaise|unwell|sluggish",
+        "temperature intolerance": r"(?:heat|cold) (?:or (?:heat|cold) )?intoleran|sensitiv\w* to (?:heat|cold)|feel\w* (?:cold|hot)\b",
+        "light and sound": r"photophob|phonophob|sensitiv\w* to (?:light|noise|sound)|light sensitiv|bright light|noise/light",
+        "neck stiffness": r"neck (?:stiff|rigid)\w*|stiff\w* (?:in (?:the|your) )?neck|meningism",
+        "headache": r"headache|migraine|head pain",
+        "vision": r"vision|visual|diplop|sight|double|blurr?|blind",
+        "hearing": r"hearing|auditory screen|deaf|tinnitus|ringing",
+        "ear": r"ear (?:pain|discharge|infect\w*|full\w*)|earache|otorrh",
+        "vertigo": r"vertigo|spinning|dizz|lighthead|light-head|imbalance",
+        "gait": r"gait|walk|ataxi|unstead|balance|coordinat|stumbl|wheelchair|limp|ambulat",
+        "tremor": r"tremor|shak(?:y|iness|ing)|trembl",
+        "involuntary movement": r"involuntary|chore|tics?\b|jerky|writhing|movement",
+        "stiffness": r"stiff|rigid",
+        "speech": r"speech|slur|articulat|aphasi|dysarthr|speak",
+        "numbness": r"numb|tingl|paresthes|pins and needles|sensory|loss of sensation|sensation (?:loss|change)",
+        "weakness": r"weak|(?:reduced|decreased|loss of|lack of) (?:muscle )?(?:strength|tone)|paraly|difficult\w* (?:in )?climbing|drop"
+        r"(?:ping|s) things|fatigab",
+        "face droop": r"fac\w+ (?:droop|weak|asymm)\w*|droop|ptosis",
+        "muscle pain": r"myalg|muscle (?:pain|ache|tender|cramp|sore)\w*|body aches|cramp",
+        "joint": r"joint|arthralg|arthrit",
+        "back pain": r"back (?:pain|ache)|backache|flank pain|pain in (?:the|your|his|her) (?:lower )?back",
+        "swelling": r"swell|swollen|edema|puff",
+        "bruising": r"bruis|petechi|purpur|ecchym",
+        "nosebleed": r"nosebleed|nose bleed|epistax|gum bleed|bleed\w*(?: \w+){0,3} gums|mucous membrane bleed|mucosal bleed",
+        "vaginal bleeding": r"(?:vaginal|postcoital|intermenstrual|uterine) (?:bleed|spot)\w*|spotting|bleed\w* between periods|heavy (?:period"
+        r"|menst|bleed)\w*|menorrhag",
+        "bleeding": r"bleed|hemorrh",
+        "vaginal discharge": r"(?:vaginal|penile|urethral|genital) discharge|discharge from the (?:vagina|penis)",
+        "menses": r"menst|menses|menarche|period(?:s|\?|$)|\blmp\b|amenorr|cycles?\b|menopaus|hot flash",
+        "pregnancy": r"pregnan|gravid|gestation|miscarr|conceiv|obstetric|nullipar|fertil",
+        "sex pain": r"dyspareun|(?:pain|discomfort|tension)[^,.]*(?:sex|intercourse|penetration)",
+        "sexual function": r"erecti|libido|sex drive|sexual (?:dysfunction|desire)|erectile",
+        "genital lesion": r"(?:genital|penile|vaginal|vulvar) (?:sore|ulcer|lesion|wart|rash)\w*",
+        "breast": r"breast|nipple|galactorr|lactat",
+        "hair": r"hair|alopeci|bald|hirsut|eyelash|eyebrow loss|thinning of the eyebrow",
+        "itch": r"itch|prurit",
+        "skin lesion": r"rash|lesion|skin (?:change|lesion|eruption)\w*|macule|papul|vesicl|blister|plaque|patch|hives|urticar|mole|ulcer",
+        "scale": r"scal(?:e|y|ing)|flak|crust|dandruff|peel",
+        "redness": r"\bred(?:ness|dish)?\b|erythem",
+        "warmth": r"\bwarm(?:th)?\b",
+        "cyanosis": r"cyano|blu(?:e|ish) (?:lips|skin|disc|finger|nail)|turn\w* blue",
+        "pallor": r"pallor|\bpale\b",
+        "lump": r"\blumps?\b|\bmass(?:es)?\b|nodul|enlarged (?:lymph )?(?:node|gland)|swollen (?:lymph )?(?:node|gland)|lymph",
+        "eye": r"eye (?:pain|red|discharge|irritat|itch)\w*|(?:red|painful|itchy|watery|dry) eyes?|cloudy lens|tearing",
+        "mouth": r"mouth (?:sore|ulcer)\w*|oral (?:ulcer|lesion|sore)\w*|dry mouth|taste",
+        "injury": r"trauma|injur|accident|collision|\bfall(?:s|en)?\b|\bfell\b|fractur|\bhit\b|wound",
+        "bite": r"\bbit(?:e|es|ten)\b|\bticks?\b|sting|mosquito|insect",
+        "exposure": r"expos|toxin|chemical|asbestos|carbon monoxide|pesticide|mold",
+        "infection": r"infect|illness(?:es)?|\bsick\b|pneumonia",
+        "vaccination": r"vaccin|immuniz|immunis|\bshots\b",
+        "birth": r"\bborn\b|\bbirth|deliver(?:y|ed)|preterm|prematur|full[- ]term|prenatal|perinatal|\bnicu\b|neonat|gestation",
+        "stress": r"stress|life event|bereave|divorce|loss of (?:a|job)|terminated|exams",
+        "previous episode": r"(?:similar|previous|prior|past) (?:similar )?(?:episode|attack|problem|symptom|event|lesion)\w*|happened before"
+        r"|had this before|anything like this|like this before|first time",
+        "function": r"daily (?:living|activit\w+)|activities of daily|function|perform\w+|brush|dress(?:ing)?\b|job performance",
+    }.items()
+}
+# "Any neurological symptoms?" asks for all of these.
+_SYSTEMS = {
+    re.compile(pattern, re.IGNORECASE): frozenset(members.split("|"))
+    for pattern, members in (
+        (
+            r"neuro(?:logic\w*)? (?:symptom|sign|change|deficit|problem|complaint|issue)\w*",
+            "weakness|numbness|vision|speech|gait|headache|seizure|confusion|memory|tremor|consciousness|vertigo|face droop",
+        ),
+        (r"respiratory symptom\w*|breathing (?:symptom|problem)\w*", "cough|breathlessness|wheeze|sputum|hemoptysis"),
+        (
+            r"(?:gastrointestinal|gi|digestive|stomach|abdominal) (?:symptom|problem|issue|complaint|upset)\w*",
+            "nausea|vomiting|diarrhea|constipation|bowel habits|melena and blood in stool|appetite|abdominal swelling",
+        ),
+        (
+            r"(?:urinary|bladder) (?:symptom|problem|issue|complaint|change)\w*",
+            "dysuria|urinary frequency|hematuria|urinary incontinence|urinary change",
+        ),
+        (
+            r"(?:constitutional|systemic|b|general) symptom\w*",
+            "fever|chills|night sweats|weight|fatigue|appetite",
+        ),
+        (r"cardiac symptom\w*|heart symptom\w*", "chest pain|palpitations|breathlessness|swelling|consciousness"),
+        (r"(?:psychiatric|psychotic|mood) symptom\w*", "low mood|anxiety|hallucination|delusion|mania|suicide"),
+        (r"skin (?:symptom|change|problem|finding)\w*", "skin lesion|itch|redness|scale|bruising"),
+        (
+            r"cold or flu|flu[- ]like|viral symptoms|infectious symptoms",
+            "fever|cough|nasal|sore throat|chills|infection",
+        ),
+    )
+}
+
+
+@lru_cache(maxsize=32768)
+def _told_symptoms(text: str) -> frozenset[str]:
+    """Every symptom a statement speaks of."""
+    return frozenset(name for name, pattern in _SYMPTOMS.items() if pattern.search(text))
+
+
+@lru_cache(maxsize=8192)
+def _asked_symptoms(text: str) -> frozenset[str]:
+    """The symptoms a part of a question asks for, the special ones alone where a general one is part of their name."""
+    found: set[str] = set()
+    for system, members in _SYSTEMS.items():
+        if system.search(text):
+            found |= members
+            text = system.sub(" ", text)
+    for name, pattern in _SYMPTOMS.items():
+        if pattern.search(text):
+            found.add(name)
+            text = pattern.sub(" ", text)
+    return frozenset(found)
+
+
 @dataclass(frozen=True)
 class Reading:
     """What a statement, or a part of a question, speaks of."""
@@ -357,7 +533,9 @@ _WELL = re.compile(
     r"|\bsignificant past illness",
     re.IGNORECASE,
 )
-_NOT_WELL = re.compile(r"\brecent (?:illness|infection)|\bbirth\b|^(?:no |negative )?family history\b|\bsocial history\b", re.IGNORECASE)
+_NOT_WELL = re.compile(
+    r"\brecent (?:illness|infection)|\bbirth\b|^(?:no |negative )?family history\b|\bsocial history\b", re.IGNORECASE
+)
 _PAST_TOLD = re.compile(
     r"\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension|asthma)"
     r"|\bpast medical history\b|\bsignificant (?:past )?(?:medical )?history\b|\bprevious surger|\bpreviously healthy"
@@ -480,6 +658,11 @@ class _Item:
         """What it says brings something on, beyond a finding's own name: "burning with urination" is one name."""
         own = {_SAME.get(_stem(word), "") for word in self.named}
         return self.read.things & _TRIGGERS - own
+
+    @property
+    def symptoms(self) -> frozenset[str]:
+        """The symptoms it asks for."""
+        return _asked_symptoms(self.text)
 
     @property
     def modified(self) -> bool:
@@ -676,10 +859,14 @@ def _of_the_complaint(fact: Fact) -> bool:
 
 def _about_the_same(clause: str, told: list[Fact], story: list[Fact]) -> list[Fact]:
     """Of the statements that tell a side, those about the symptom asked for, where the chart knows it."""
-    items = [item for item in _items(clause) if item.read.findings or item.read.things or item.read.pain]
+    items = [
+        item for item in _items(clause) if item.read.findings or item.symptoms or item.read.pain or item.read.things
+    ]
     known = [f for f in story if any(_speaks_of(item, f) for item in items)]
     if not known:
         return [f for f in told if f.section is not Section.PAST] if _names_symptom(items) else told
+    if not any(f.section is Section.HISTORY for f in known):
+        known += [f for f in told if f.section is Section.HISTORY]
     # "These symptoms", "it": a statement that names no other symptom goes with the one before.
     return [f for f in told if f in known or _refers_back(f)]
 
@@ -690,7 +877,7 @@ def _names_symptom(items: list[_Item]) -> bool:
 
 def _speaks_of(item: _Item, fact: Fact) -> bool:
     read = reading(fact.text)
-    if item.read.findings & read.findings:
+    if item.read.findings & read.findings or item.symptoms & _told_symptoms(fact.text):
         return True
     if item.read.pain and read.pain and (not item.read.places or _same_place(item.read.places, read.places)):
         return True
@@ -738,7 +925,7 @@ def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> 
             silent |= not about and not item.modified
         elif about:
             _add(topics, Topic(_label(item), Asked.SYMPTOM, about))
-        elif item.read.things or item.read.pain:
+        elif item.read.things or item.symptoms or item.read.pain:
             nameless.append(_label(item))
             modified |= item.modified
     asks = bool(_BODY_QUESTION.search(clause)) and not background
@@ -781,11 +968,11 @@ def _answering(item: _Item, here: Sequence[Fact], facts: Sequence[Fact]) -> list
         found = [f for f in here if _brought_on(item, f)]
     elif _CHANGED.search(item.text) and not read.findings:
         found = [f for f in here if _CHANGED.search(f.text) and _speaks_of(item, f)]
-    elif read.findings:
-        found = [f for f in here if read.findings & reading(f.text).findings]
-        found = [f for f in found if _fits_place(item, f)] if found else _by_things(item, here)
+    elif read.findings or item.symptoms:
+        found = [f for f in here if read.findings & reading(f.text).findings or item.symptoms & _told_symptoms(f.text)]
+        found = [f for f in found if _fits_place(item, f)] if found else _by_things(item, _wider(facts))
     elif read.things:
-        found = _by_things(item, [f for f in facts if f.section in (*_ABOUT_SYMPTOMS, Section.SOCIAL)])
+        found = _by_things(item, _wider(facts))
     elif read.pain:
         found = [
             f
@@ -799,12 +986,16 @@ def _answering(item: _Item, here: Sequence[Fact], facts: Sequence[Fact]) -> list
     return [f for f in found if _EARLIER.search(f.text)] if earlier else found
 
 
+def _wider(facts: Sequence[Fact]) -> list[Fact]:
+    return [f for f in facts if f.section in (*_ABOUT_SYMPTOMS, Section.SOCIAL)]
+
+
 def _brought_on(item: _Item, fact: Fact) -> bool:
     """Whether a statement says that what the item names brings something on, or takes it away."""
     read = reading(fact.text)
     if not item.triggers & read.things:
         return False
-    if item.read.findings & read.findings:
+    if item.read.findings & read.findings or item.symptoms & _told_symptoms(fact.text):
         return True
     return bool(_CHANGED.search(fact.text)) or (item.read.pain and read.pain)
 
@@ -841,7 +1032,9 @@ def _by_things(item: _Item, here: Sequence[Fact]) -> list[Fact]:
 
 
 # Things that happen anywhere on the body: said of one place, they say nothing of another.
-_COMMON = frozenset({"redness", "scale", "rash", "swelling", "numb", "weak", "stiff", "lesion", "lump", "itch", "injury"})
+_COMMON = frozenset(
+    {"redness", "scale", "rash", "swelling", "numb", "weak", "stiff", "lesion", "lump", "itch", "injury"}
+)
 
 
 def _whole(fact: Fact) -> str:

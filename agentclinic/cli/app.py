@@ -290,15 +290,18 @@ def data_check(
     files: Annotated[list[str], typer.Argument(help="Case files, or names of data sets.")],
     config: ConfigOption = None,
     leaks: Annotated[bool, typer.Option("--leaks", help="List every leak, not only their number.")] = False,
+    quality: Annotated[
+        bool, typer.Option("--quality", help="Also check units, physiology, person, timeline, annotations and twins.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Check case files: schema, copies within and between files, cases that name their own diagnosis.
 
-    Exit code 2 when a row cannot be read as a case.
+    Exit code 2 when a row cannot be read as a case, 1 when --quality finds an error.
     """
     from agentclinic.cli.datasets import check_datasets
 
     settings = load_settings(default_file(config, "agentclinic.config.json"))
-    readable = check_datasets(files, settings.datasets, show_leaks=leaks, as_json=json)
-    if not readable:
-        raise typer.Exit(2)
+    code = check_datasets(files, settings.datasets, show_leaks=leaks, quality=quality, as_json=json)
+    if code:
+        raise typer.Exit(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentclinic.cases.check import FileReport, Leak, Overlap, check_file, overlaps
+from agentclinic.cases.quality import Located, Severity, check_file_quality
 from agentclinic.cases.registry import DATASETS, resolve
 
 
@@ -60,18 +62,36 @@ def show_datasets(rows: Sequence[DatasetRow]) -> None:
         console.print("Put a missing file at its place, or name its place under `datasets` in agentclinic.config.json.")
 
 
-def check_datasets(files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool) -> bool:
-    """Check the files and print what was found; False when a row cannot be read as a case."""
+def check_datasets(
+    files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
+) -> int:
+    """Check the files and print what was found.
+
+    The exit code: 2 when a row cannot be read as a case, 1 when the check of quality finds an error.
+    """
     reports = []
     for name in files:
         dataset, path, expected = resolve(name, paths)
         reports.append(check_file(path, dataset, expected))
     shared = list(overlaps(reports))
+    problems = [check_file_quality(report.cases) for report in reports] if quality else None
     if as_json:
-        print(json.dumps(_as_json(reports, shared), indent=2, ensure_ascii=False))
+        print(json.dumps(_as_json(reports, shared, problems), indent=2, ensure_ascii=False))
     else:
         _show(reports, shared, show_leaks=show_leaks)
-    return not any(report.errors for report in reports)
+        for report, found in zip(reports, problems or (), strict=problems is not None):
+            _show_quality(report, found)
+    if any(report.errors for report in reports):
+        return 2
+    return int(any(p.problem.severity is Severity.ERROR for found in problems or () for p in found))
+
+
+def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
+    kinds = Counter(located.problem.severity for located in found)
+    print(f"{report.path}: quality: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Severity))
+    for at in found:
+        row = f"row {at.scenario_id}" + (f" ({at.case_id})" if at.case_id else "")
+        print(f"  {row}: {at.problem.severity} {at.problem.code} at {at.problem.path}: {at.problem.message}")
 
 
 def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
@@ -99,7 +119,9 @@ def _cases_by_leak(report: FileReport) -> Counter[Leak]:
     return Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
 
 
-def _as_json(reports: Sequence[FileReport], shared: Sequence[Overlap]) -> dict[str, object]:
+def _as_json(
+    reports: Sequence[FileReport], shared: Sequence[Overlap], problems: Sequence[Sequence[Located]] | None
+) -> dict[str, object]:
     return {
         "files": [
             {
@@ -116,10 +138,15 @@ def _as_json(reports: Sequence[FileReport], shared: Sequence[Overlap]) -> dict[s
                     }
                     for leak in report.leaks
                 ],
+                **({"problems": [_problem(located) for located in problems[place]]} if problems is not None else {}),
             }
-            for report in reports
+            for place, report in enumerate(reports)
         ],
         "overlaps": [
             {"first": str(o.first), "second": str(o.second), "pairs": [list(pair) for pair in o.pairs]} for o in shared
         ],
     }
+
+
+def _problem(located: Located) -> dict[str, object]:
+    return {"scenario_id": located.scenario_id, "case_id": located.case_id, **asdict(located.problem)}

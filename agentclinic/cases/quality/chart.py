@@ -84,11 +84,16 @@ class Chart:
 
     @cached_property
     def text(self) -> str:
-        """Door, chart and truth in one lower-case text, for a look at what the case is about."""
+        """Door and chart in one lower-case text."""
         door = self.case.door
-        parts = [door.objective, door.demographics, self.case.diagnosis]
+        parts = [door.objective, door.demographics]
         parts += [" ".join((*fact.heads, fact.text)) for fact in self.case.facts]
         return "\n".join(parts).lower()
+
+    @cached_property
+    def about(self) -> str:
+        """Door, chart and truth: what the case is about."""
+        return f"{self.text}\n{self.case.diagnosis.lower()}"
 
     def facts_of(self, *sections: Section) -> tuple[Fact, ...]:
         """The statements of some sections."""

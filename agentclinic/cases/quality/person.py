@@ -32,9 +32,9 @@ def check_sex(chart: Chart) -> Iterator[Problem]:
         found = wrong.search(fold(" ".join((*fact.heads, fact.text))))
         if not found:
             continue
-        if _HCG.search(found[0]) and _GERM_CELL.search(chart.text):
+        if _HCG.search(found[0]) and _GERM_CELL.search(chart.about):
             continue  # a tumour marker
-        if (chart.age or 99) < 16 and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower()):
+        if chart.age is not None and chart.age < 16 and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower()):
             continue  # the mother's
         yield error("wrong_sex", fact.path, f"{found[0]!r} in a {chart.sex} patient")
 
@@ -49,7 +49,7 @@ def check_pronouns(chart: Chart) -> Iterator[Problem]:
     right, wrong = (_HE, _SHE) if chart.sex == "male" else (_SHE, _HE)
     # After a relative is named, later sentences may go on about that relative: only the examination is safe.
     facts = [f for f in chart.own_facts if f.section in (Section.EXAMINATION, Section.HISTORY, Section.SOCIAL)]
-    if not any(right.search(f.text) for f in facts) or (chart.age or 99) >= 18:
+    if not any(right.search(f.text) for f in facts) or chart.age is None or chart.age >= 18:
         for fact in facts:
             if wrong.search(fact.text) and not right.search(fact.text) and fact.section is not Section.HISTORY:
                 yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
@@ -73,7 +73,8 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
     door = fold(f"{chart.case.door.objective} {chart.case.door.demographics}")
     told = [fold(f.text) for f in chart.own_facts if not f.denied and f.section is not Section.PAST]
     pregnant = _PREGNANT.search(door) or any(
-        (found := _PREGNANT.search(text)) and not re.search(r"\b(?:no|not|denies|without|believes|thinks|fears|might)\b", text[: found.end()])
+        (found := _PREGNANT.search(text))
+        and not re.search(r"\b(?:no|not|denies|without|believes|thinks|fears|might)\b", text[: found.end()])
         for text in told
     )
     for fact in chart.facts_of(Section.TESTS):
@@ -84,7 +85,7 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
         negative = "negative" in said or said.startswith("<")
         if pregnant and negative and (chart.age or 0) >= 12:
             yield error("pregnant_hcg_negative", fact.path, f"pregnant, yet {fact.text!r}")
-        elif not negative and not pregnant and not _PERIOD.search(chart.text.replace("pregnancy test", "")):
+        elif not negative and not pregnant and not _PERIOD.search(chart.about.replace("pregnancy test", "")):
             yield warning("hcg_unexplained", fact.path, f"{fact.text!r}, but nothing is said of periods or pregnancy")
     if pregnant:
         for fact in chart.facts_of(Section.DRUGS):
@@ -96,7 +97,8 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
 _STATED_AGE = re.compile(r"\b\d{1,3}(?:\.\d)?[- ](?:year|month|week|day)s?[- ]old\b", re.IGNORECASE)
 _AT_AGE = re.compile(
     r"\b(?:at|since|from)(?: the)? age(?: of)? (\d{1,3})\b(?! ?(?:months|weeks|days))"
-    r"|\b(?:repair|surgery|removed|operation|removal|fracture|section|diagnosed|replacement) at (\d{1,2})\b(?! ?(?:%|m|w))"
+    r"|\b(?:repair|surgery|removed|operation|removal|fracture|section|diagnosed|replacement) at (\d{1,2})\b"
+    r"(?! ?(?:%|m|w))"
 )
 
 

@@ -61,7 +61,7 @@ def check_anion_gap(chart: Chart) -> Iterator[Problem]:
             (chart.first("lactate") or 0) > 4
             or (chart.first("beta_hydroxybutyrate") or 0) > 2
             or (chart.first("urea_nitrogen") or 0) > 60
-            or _GAP_ACIDOSIS.search(chart.text)
+            or _GAP_ACIDOSIS.search(chart.about)
         )
         # Each g/dL of missing albumin takes 2.5 mmol/L off the gap.
         low = 4 - 2.5 * max(0.0, 4 - (chart.first("albumin") or 4))
@@ -125,7 +125,7 @@ def check_blood_gas(chart: Chart) -> Iterator[Problem]:
             yield error("oxygen_impossible", po2.path, f"pO2 {po2.value:g} mmHg is more than room air allows")
         saturation = chart.first("oxygen_saturation")
         arterial = "arter" in fold(po2.panel)
-        poisoned = re.search(r"carbon monoxide|methemoglobin|carboxyhemoglobin", chart.text)
+        poisoned = re.search(r"carbon monoxide|methemoglobin|carboxyhemoglobin", chart.about)
         if on_air and arterial and saturation and not poisoned:
             expected = _saturation(po2.value)
             if abs(expected - saturation) > 7:
@@ -208,7 +208,7 @@ def check_osmolality(chart: Chart) -> Iterator[Problem]:
     if measured is None or sodium is None or glucose is None or nitrogen is None:
         return
     expected = 2 * sodium + glucose / 18 + nitrogen / 2.8
-    poison = re.search(r"alcohol|ethanol|methanol|glycol|mannitol", chart.text)
+    poison = re.search(r"alcohol|ethanol|methanol|glycol|mannitol", chart.about)
     if measured < expected - 10 or (measured > expected + 15 and not poison):
         path = chart.values("osmolality")[0].path
         yield warning("osmolality", path, f"measured {measured:g}, calculated {expected:.0f} mOsm/kg")

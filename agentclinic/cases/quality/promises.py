@@ -142,7 +142,8 @@ _ARGUMENT = frozenset(
     "under over after before during between while since but because range limit clear entirely remain unremarkable "
     "alone other course one two change no not intact unchanged lasting beyond true feature another reference history "
     "nothing ever still keep kept many several least even though first second never usual such set sets "
-    "cell line pattern normally isolated sudden immediate immediately criterion criteria symptom explained account accounts".split()
+    "cell line pattern normally isolated sudden immediate immediately criterion criteria "
+    "symptom explained account accounts".split()
 )
 # How authors call what the chart calls otherwise.
 _ALSO = {
@@ -156,7 +157,9 @@ _ALSO = {
     "electrolyte": "sodium", "jaundice": "bilirubin", "acidosis": "bicarbonate", "focal": "neurological",
     "hypoglycemia": "glucose", "hyperglycemia": "glucose", "ketosis": "ketone", "eosinophilia": "eosinophil",
     "thrombocytopenia": "platelet", "neutropenia": "neutrophil", "proteinuria": "protein", "weight": "weight",
-    "eeg": "electroencephalogram", "facial": "face", "lesion": "rash", "oxygen": "saturation", "radiograph": "ray", "film": "ray", "x": "ray",
+    "hba1c": "a1c", "areflexia": "reflexes", "power": "motor", "strength": "motor", "bowel": "stool",
+    "bleeding": "blood", "opacity": "chest", "eeg": "electroencephalogram", "facial": "face", "lesion": "rash",
+    "oxygen": "saturation", "radiograph": "ray", "film": "ray", "x": "ray",
 }  # fmt: skip
 
 
@@ -176,7 +179,8 @@ _OWN_FIGURE = re.compile(
 def _as_figures(text: str) -> str:
     """A text in lower case with number words as figures."""
     parts = re.split(r"([a-z]+)", text.lower())
-    return "".join(str(NUMBER_WORDS[p]) if p in NUMBER_WORDS and p not in ("a", "an") else p for p in parts)
+    # "One" is more often a pronoun or an article than a number.
+    return "".join(str(NUMBER_WORDS[p]) if NUMBER_WORDS.get(p, 1) > 1 else p for p in parts)
 
 
 def _figures(text: str) -> frozenset[float]:
@@ -204,6 +208,7 @@ def _reasons(chart: Chart) -> Iterator[tuple[str, str, str]]:
 
 
 _PART = re.compile(r"[,;]\s+|\s+and\s+")
+_ABSENT = re.compile(r"\s*(?:no|normal|negative|absent|without|never)\b", re.IGNORECASE)
 
 
 def check_refutations(chart: Chart) -> Iterator[Problem]:
@@ -223,10 +228,11 @@ def check_refutations(chart: Chart) -> Iterator[Problem]:
             told = ", ".join(sorted(missing)) or "any finding"
             yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")
             continue
-        for part in _PART.split(claim):
+        # Only what is called absent or normal: that no chart says it differently is likelier than with signs.
+        for part in filter(_ABSENT.match, _PART.split(claim)):
             asked, missing = unknown(part)
             if asked and asked == missing:
-                yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {part.strip()!r}")
+                yield warning("refuting_part_not_in_chart", path, f"{name}: nothing charted on {part.strip()!r}")
 
 
 def check_quoted_numbers(chart: Chart) -> Iterator[Problem]:
@@ -239,27 +245,59 @@ def check_quoted_numbers(chart: Chart) -> Iterator[Problem]:
         for figure in sorted(_quoted(claim) - figures):
             yield warning("number_not_in_chart", path, f"{name}: {figure:g} stands nowhere in the chart")
         for test, texts in tests.items():
-            quoted = re.search(rf"\b{re.escape(test)} (?:is |was |of |at )?(\d[\d,.]*\d|\d)(?![\d+:/])", fold(claim))
+            quoted = re.search(rf"\b{re.escape(test)} (?:is |was |of )?(\d[\d,.]*\d|\d)(?![\d+:/])", fold(claim))
             number = float(quoted[1].replace(",", "")) if quoted else None
-            if number is not None and not any(number in _figures(text) for text in texts):
+            # Other places may hold the same test: "92% neutrophils" of the spinal fluid, glucose at the bedside.
+            places = (f.text for f in chart.case.facts if test in fold(" ".join((*f.heads, f.text))))
+            if number is not None and not any(number in _figures(text) for text in (*texts, *places)):
                 yield warning("number_not_in_chart", path, f"{name}: {test} {number:g}, but charted {texts[0]!r}")
 
 
+_GROUPS = (
+    (re.compile(r"normal (?:full )?blood counts?\b|blood count normal"), ("white_cells", "hemoglobin", "platelets")),
+    (
+        re.compile(r"normal liver (?:enzyme|test|function|panel|value)|liver (?:enzymes|tests|function|values) normal"),
+        ("ast", "alt", "alkaline_phosphatase", "total_bilirubin"),
+    ),
+    (re.compile(r"normal (?:kidney|renal) function|(?:kidney|renal) function normal"), ("creatinine",)),
+    (re.compile(r"normal electrolytes|electrolytes normal"), ("sodium", "potassium", "bicarbonate")),
+    (re.compile(r"normal (?:white cells?|white cell count|leukocytes?|wbc)\b|white cells? normal"), ("white_cells",)),
+    (re.compile(r"normal inflammat\w+ markers|inflammat\w+ markers normal"), ("crp",)),
+)
+"""What is called normal in one word, and what then must be."""
+_NO_FEVER = re.compile(r"(?:^|[,;] )(?:no fever|afebrile)")
+
+
 def check_called_normal(chart: Chart) -> Iterator[Problem]:
-    """What the annotations call normal lies within the range charted with it."""
+    """What the annotations call normal is so, by the range charted with it or the usual one of adults."""
     if not chart.annotated:
         return
     tests = _by_name(chart)
+    hot = [t for t in re.findall(r"(\d\d\.\d) ?°C", " ".join(_vital(chart, "temperature"))) if float(t) >= 38]
     for path, name, claim in (*_claims(chart), *_reasons(chart)):
         said = fold(claim)
         for test, texts in tests.items():
-            if not re.search(rf"\bnormal {re.escape(test)}\b|\b{re.escape(test)} (?:is |was )?normal\b", said):
-                continue
-            if all(beyond_own_range(text) for text in texts):
+            called = re.search(rf"\bnormal {re.escape(test)}\b|\b{re.escape(test)} (?:is |was )?normal\b", said)
+            if called and all(beyond_own_range(text) for text in texts):
                 yield warning("called_normal", path, f"{name}: {test} is called normal, charted {texts[0]!r}")
-        hot = [m for m in re.findall(r"(\d\d\.\d) ?°C", " ".join(_vital(chart, "temperature")))]
-        if re.search(r"^(?:no fever|afebrile)|[,;] (?:no fever|afebrile)", said) and any(float(t) >= 38 for t in hot):
+        for phrase, analytes in _GROUPS:
+            for analyte in analytes if phrase.search(said) else ():
+                yield from _unusual(chart, analyte, path, name)
+        for value in chart.measured:
+            spoken = value.analyte.name.replace("_", " ")
+            if value.analyte.usual and re.search(rf"\bnormal {spoken}\b|\b{spoken} (?:is |was )?normal\b", said):
+                yield from _unusual(chart, value.analyte.name, path, name)
+        if hot and _NO_FEVER.search(said):
             yield warning("called_normal", path, f"{name}: no fever, but {hot[0]} °C")
+
+
+def _unusual(chart: Chart, analyte: str, path: str, name: str) -> Iterator[Problem]:
+    if chart.sex is None or chart.age is None or chart.age < 18:
+        return
+    for value in chart.values(analyte)[:1]:
+        low, high = value.analyte.usual.get(chart.sex, (float("-inf"), float("inf")))
+        if value.exact and not low <= value.value <= high and "ref" not in value.text:
+            yield warning("called_normal", path, f"{name}: {analyte} is called normal, charted {value.text!r}")
 
 
 def _vital(chart: Chart, name: str) -> list[str]:
@@ -277,7 +315,12 @@ def _by_name(chart: Chart) -> dict[str, list[str]]:
     return found
 
 
-_SHORT = {"c reactive protein": ("crp",), "creatine kinase": ("ck",), "total bilirubin": ("bilirubin",), "wbc": ("wbc",)}
+_SHORT = {
+    "c reactive protein": ("crp",),
+    "creatine kinase": ("ck",),
+    "total bilirubin": ("bilirubin",),
+    "wbc": ("wbc",),
+}
 
 
 def check_leaks(chart: Chart) -> Iterator[Problem]:

@@ -19,8 +19,8 @@ NUMBER_WORDS = {
     )
 } | {"a": 1, "an": 1, "couple of": 2, "thirty": 30, "forty": 40}
 _SPAN = re.compile(
-    rf"\b(?P<number>\d+(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})(?: more)?(?: and a half)?[- ]"
-    r"(?P<unit>minute|hour|day|night|week|month|year)s?\b(?P<after>[- ]?old| of age| a week| times)?",
+    rf"\b(?P<number>\d+(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})(?: more)?(?: and a half)?"
+    r"[- ](?P<unit>minute|hour|day|night|week|month|year)s?\b(?P<after>[- ]?old| of age| a week| times)?",
     re.IGNORECASE,
 )
 _SINCE = {
@@ -30,7 +30,9 @@ _SINCE = {
 # What two people would call the same length: "two days" and 36 hours, "a week" and ten days.
 _SAME = 1.8
 # A length that is not how long ago something began: "an hour after supper", "34 weeks pregnant", "within a minute".
-_NOT_AGO = re.compile(r"\s*(?:after|before|later|earlier|apart|at a time|pregnant|into|of pregnancy|of gestation|early)\b")
+_NOT_AGO = re.compile(
+    r"\s*(?:after|before|later|earlier|apart|at a time|pregnant|into|of pregnancy|of gestation|early)\b"
+)
 _FREQUENCY = re.compile(r"\b(?:per|times|every|once|twice|each|than|within|lasting|lasts?|after|between)$")
 _BEGAN = re.compile(r"\b(?:for|over|since|past|last|about|of|within|nearly|almost|some|that)$")
 

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ class Analyte:
     """Unit to the factor that makes it the first one; "" where the number needs no unit."""
     possible: tuple[float, float] | None
     """In the first unit; None where the units are not comparable (% and cells)."""
+    usual: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By sex: what may be called normal in an adult, in the first unit; laboratories differ, so it is wide."""
 
     def unit_at(self, rest: str) -> str | None:
         """The unit with which the text after a number begins."""
@@ -89,7 +91,7 @@ _FLUIDS = (
         "other",
         re.compile(
             r"\b(?:pleural|ascit\w+|peritoneal|paracentesis|stool|fecal|faecal|sputum|semen|sweat|saliva|salivary|gastric"
-            r"|esophageal|vaginal|wet mount|vitreous|fluid|drain|discharge|aspirate|marrow|electrophoresis|hour urine)\b"
+            r"|esophageal|vaginal|wet mount|vitreous|fluid|drain|discharge|aspirate|marrow|electrophoresis)\b"
         ),
     ),
 )
@@ -145,7 +147,8 @@ def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
     for entry in table("analytes")["analytes"]:
         limits = entry["possible"]
         possible = (limits[0], limits[1]) if limits else None
-        analyte = Analyte(entry["name"], entry["fluid"], entry["units"], possible)
+        usual = {sex: (low, high) for sex, (low, high) in entry.get("usual", {}).items()}
+        analyte = Analyte(entry["name"], entry["fluid"], entry["units"], possible, usual)
         for name in entry["names"]:
             found[analyte.fluid, _key(name)] = analyte
     return found

@@ -1,0 +1,260 @@
+"""Names of diagnoses brought into one form: spelling, abbreviations, synonyms, word forms, word order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.knowledge.base import knowledge, relations, siblings, vocabulary
+from agentclinic.knowledge.text import words
+
+FUNCTION = frozenset("a an and at by for from in is of on the to with due type subtype sided mellitus".split())
+"""Words that carry nothing; diabetes alone is diabetes mellitus."""
+GENERIC = frozenset("disease syndrome disorder condition infection illness process lesion problem".split())
+"""Words that name no disease by themselves."""
+GRADE = frozenset(
+    "severe mild moderate active classic classical typical likely probable probably suspected presumed possible "
+    "possibly new onset newly diagnosed confirmed uncomplicated complicated symptomatic early late advanced "
+    "progressive recurrent persistent refractory untreated uncontrolled exacerbation flare attack episode relapse "
+    "consistent clinical most stage grade massive marked extensive localized diffuse underlying current".split()
+)
+"""Words that grade a disease or the doctor's confidence without making it another disease."""
+ORGANISMS = frozenset(
+    "virus bacteria fungus parasite streptococcus staphylococcus pneumococcus meningococcus gonococcus cryptococcus "
+    "candida tuberculosis legionella klebsiella pseudomona mycoplasma chlamydia escherichia coli salmonella shigella "
+    "campylobacter clostridioides clostridium helicobacter haemophilus listeria neisseria enterococcus herpes "
+    "cytomegaloviru influenza adenoviru rotaviru noroviru enteroviru coxsackieviru parvoviru varicella zoster "
+    "aspergillus histoplasma blastomyce coccidioides pneumocystis toxoplasma plasmodium falciparum vivax ovale "
+    "malariae giardia entamoeba borrelia treponema rickettsia bartonella brucella nocardia actinomyce mycobacterium "
+    "epstein aureus pneumoniae pylori mucor norovirus rotavirus adenovirus cytomegalovirus".split()
+)
+_PREFIXES = frozenset(
+    "post pre anti micro macro multi sub hyper hypo pseudo neo intra inter extra auto meta peri para poly gastro "
+    "cardio osteo broncho musculo cerebro veno vaso retro supra infra ultra hemo neuro".split()
+)
+_ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
+_ORGANISM_NAMES = (
+    ("Clostridioides difficile", "C difficile", "C diff", "Clostridium difficile"),
+    ("Helicobacter pylori", "H pylori"),
+    ("Escherichia coli", "E coli"),
+    ("Staphylococcus aureus", "S aureus"),
+    ("pneumococcus", "Streptococcus pneumoniae", "S pneumoniae"),
+    ("meningococcus", "Neisseria meningitidis", "N meningitidis"),
+    ("gonococcus", "Neisseria gonorrhoeae", "N gonorrhoeae"),
+    ("falciparum", "Plasmodium falciparum", "P falciparum"),
+    ("vivax", "Plasmodium vivax", "P vivax"),
+    ("Mycobacterium tuberculosis", "M tuberculosis"),
+)
+# English words that are abbreviations too: read as such only where they stand alone or nothing else is in capitals.
+_ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN FAS IDA MS AR MAC DRESS COP".split())
+_ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
+# "A" after these is a type; elsewhere a small "a" is an article.
+_ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
+# "Stenosis of the mitral valve" is the mitral valve's stenosis: what follows goes before the head.
+_AFTER_HEAD = re.compile(
+    r"\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from|related to"
+    r"|associated with)\s+(?:the\s+|a\s+|an\s+)?",
+    re.IGNORECASE,
+)
+_WITHOUT = re.compile(r"\bwithout\s+(?=[a-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name in one form; its last word is its head."""
+
+    words: tuple[str, ...]
+
+    @property
+    def key(self) -> frozenset[str]:
+        """The words whatever their order."""
+        return frozenset(self.words)
+
+    @property
+    def specific(self) -> tuple[str, ...]:
+        """The words that say which disease it is."""
+        return tuple(word for word in self.words if word not in GENERIC | GRADE)
+
+
+@lru_cache(maxsize=65536)
+def name(text: str) -> Name:
+    """A text as a name."""
+    return Name(_book().replaced(_plain(text)))
+
+
+def _plain(text: str) -> tuple[str, ...]:
+    """Words in one spelling and form, head last, abbreviations written out."""
+    text = _ARTICLE.sub("", _expanded(_WITHOUT.sub("non-", text)))
+    parts = _AFTER_HEAD.split(text)
+    tokens: list[str] = []
+    for part in reversed(parts):
+        tokens.extend(_joined(words(part)))
+    return tuple(token for token in map(_form, tokens) if token not in FUNCTION)
+
+
+def _expanded(text: str) -> str:
+    known = _abbreviations()
+    alone = text.strip()
+    if alone.upper() in known and " " not in alone:
+        return known[alone.upper()]
+    shouting = alone.isupper() and " " in alone
+
+    def expand(match: re.Match[str]) -> str:
+        short = match[0]
+        if shouting and short in _ALSO_WORDS:
+            return short
+        return known.get(short, short)
+
+    return _ABBREVIATION.sub(expand, text)
+
+
+@lru_cache(maxsize=1)
+def _abbreviations() -> dict[str, str]:
+    own = {
+        synonym: disease.name
+        for disease in knowledge().diseases.values()
+        for synonym in disease.synonyms
+        if _is_abbreviation(synonym)
+    }
+    known = {**vocabulary().abbreviations, **own}
+    return {**{short.upper(): full for short, full in known.items()}, **known}
+
+
+def _is_abbreviation(text: str) -> bool:
+    return " " not in text and sum(char.isupper() for char in text) >= 2
+
+
+def _joined(tokens: tuple[str, ...]) -> list[str]:
+    """Prefixes written apart belong to their word: post traumatic is posttraumatic."""
+    joined: list[str] = []
+    for token in tokens:
+        if joined and joined[-1] in _PREFIXES:
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return joined
+
+
+@lru_cache(maxsize=65536)
+def _form(token: str) -> str:
+    denied = token.startswith("non") and len(token) > 6
+    bare = token[3:] if denied else token
+    if len(bare) > 4:
+        bare = bare.replace("ae", "e").replace("oe", "e").replace("our", "or")
+        bare = re.sub(r"is(?=(?:e|ed|ing|ation)$)", "iz", bare)
+    bare = _word_forms().get(bare, bare)
+    return ("non" if denied else "") + _ROMAN.get(bare, bare)
+
+
+@lru_cache(maxsize=1)
+def _word_forms() -> dict[str, str]:
+    forms = {}
+    for form, word in vocabulary().words.items():
+        for spelled in words(form):
+            forms[spelled] = words(word)[0]
+    return forms
+
+
+class _Book:
+    """Synonyms replaced by the usual name, longest first."""
+
+    def __init__(self) -> None:
+        self._usual: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._by_key: dict[frozenset[str], tuple[str, ...]] = {}
+        for group in _ORGANISM_NAMES:
+            self._add(group)
+        for disease in knowledge().diseases.values():
+            self._add((disease.name, *(s for s in disease.synonyms if not _is_abbreviation(s))))
+        for group in vocabulary().synonyms:
+            self._add(group)
+        self._longest = max(map(len, self._usual))
+
+    def _add(self, group: tuple[str, ...]) -> None:
+        plain = [tokens for tokens in map(_plain, group) if tokens]
+        # A group that shares a name with an earlier one is about the same disease.
+        usual = next((self._usual[tokens] for tokens in plain if tokens in self._usual), plain[0])
+        for tokens in (*plain, usual):
+            self._usual.setdefault(tokens, usual)
+            self._by_key.setdefault(frozenset(tokens), usual)
+
+    def replaced(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        whole = self._by_key.get(frozenset(tokens))
+        if whole is not None:
+            return whole
+        result: list[str] = []
+        index = 0
+        while index < len(tokens):
+            for end in range(min(len(tokens), index + self._longest), index, -1):
+                part = tokens[index:end]
+                usual = self._usual.get(part)
+                denied = usual is None and part[0].startswith("non") and self._usual.get((part[0][3:], *part[1:]))
+                if usual is not None or denied:
+                    result.extend(usual or ("non" + denied[0], *denied[1:]) if denied else usual or ())
+                    index = end
+                    break
+            else:
+                result.append(tokens[index])
+                index += 1
+        # "Peptic ulcer disease disease": a word twice in a row says nothing new.
+        return tuple(word for place, word in enumerate(result) if place == 0 or word != result[place - 1])
+
+    @property
+    def lexicon(self) -> frozenset[str]:
+        return frozenset(word for tokens in self._usual for word in tokens)
+
+
+@lru_cache(maxsize=1)
+def _book() -> _Book:
+    return _Book()
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> frozenset[str]:
+    """Every word we know: one of them is no misspelling of another."""
+    known = set(_book().lexicon) | ORGANISMS | GENERIC | GRADE
+    for table in _TABLES:
+        for entry in relations(table):
+            for text in (entry.name, *entry.of):
+                known.update(name(text).words)
+    for family in siblings():
+        for text in family:
+            known.update(name(text).words)
+    for finding in knowledge().findings.values():
+        for text in (finding.name, *finding.terms):
+            known.update(_form(word) for word in words(text))
+    return frozenset(known)
+
+
+_TABLES = ("broader", "narrower", "manifestations")
+
+
+def mended(said: Name, meant: Name) -> Name:
+    """The name with words that are misspellings of the other's put right."""
+    unknown = [word for word in said.words if word not in meant.key and len(word) >= 6 and word not in lexicon()]
+    if not unknown:
+        return said
+    missing = [word for word in meant.words if word not in said.key]
+    better = {word: next((other for other in missing if _near(word, other)), word) for word in unknown}
+    return Name(_book().replaced(tuple(better.get(word, word) for word in said.words)))
+
+
+def _near(word: str, other: str) -> bool:
+    """One letter wrong, missing, too many or two swapped; in a long word two."""
+    # Too much is not too little, nor an inflammation a tumor, however alike the letters.
+    if word[0] != other[0] or word[-3:] != other[-3:] or word[:5].startswith(("hyper", "hypo")):
+        return False
+    return _distance(word, other) <= (2 if min(len(word), len(other)) >= 10 else 1)
+
+
+def _distance(one: str, other: str) -> int:
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, start=1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
