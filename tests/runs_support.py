@@ -34,6 +34,28 @@ PUBLIC = {
 }
 """The public data sets, which are not part of the repository, and how many rows each has."""
 
+
+def own_rows(count: int) -> list[str]:
+    """Rows of our own cases, one JSON object each, none of them in the lockbox's shadow."""
+    bundled = ROOT / "agentclinic" / "cases" / "bundled"
+    lines = [
+        line for name in ("openosce", "openosce_demo") for line in (bundled / f"{name}.jsonl").open(encoding="utf-8")
+    ]
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row["OSCE_Examination"]["lockbox"] = False
+    assert len(rows) >= count
+    return [json.dumps(row, ensure_ascii=False) for row in rows[:count]]
+
+
+def own_cases(folder: Path, count: int) -> Path:
+    """A file of so many of our own cases."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "own_cases.jsonl"
+    path.write_text("\n".join(own_rows(count)) + "\n", encoding="utf-8")
+    return path
+
+
 CLINIC = [sys.executable, "-m", "agentclinic"]
 ROLES = ("doctor", "patient", "measurement", "moderator")
 AT_ENDPOINT = [word for role in ROLES for word in (f"--{role}_llm", "scripted")]

@@ -119,9 +119,29 @@ def test_several_orders_in_one_line_are_answered_each_for_itself() -> None:
     assert "Cardiac troponin not available." in reply.text
 
 
+EXAMINED = {
+    "Cardiovascular_Examination/Auscultation",
+    "Abdominal_Examination/Palpation",
+    "Eye_Examination/Intraocular_Pressure",
+}
+
+
 @pytest.mark.parametrize(
-    "request_", ["Physical examination", "full physical exam", "Comprehensive physical exam (heart, lungs)"]
+    ("request_", "vitals"),
+    [
+        ("Physical examination", set()),
+        ("physical_exam (heart, lungs, skin)", set()),
+        ("Physical exam with blood pressure", {"Vital_Signs/Blood_Pressure"}),
+        ("Physical exam including temperature and BP", {"Vital_Signs/Temperature", "Vital_Signs/Blood_Pressure"}),
+    ],
 )
+def test_an_examination_is_given_with_the_vital_signs_that_are_named_and_no_tests(
+    request_: str, vitals: set[str]
+) -> None:
+    assert told(request_) == EXAMINED | vitals
+
+
+@pytest.mark.parametrize("request_", ["full physical exam", "Comprehensive physical exam (heart, lungs)"])
 def test_a_whole_examination_gives_examination_and_vital_signs_but_no_tests(request_: str) -> None:
     assert told(request_) == {
         "Vital_Signs/Temperature",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import openai  # noqa: F401 - its import takes a second, which no time limit below should count
 import pytest
-from runs_support import PUBLIC, asked, run_here, settings_for, summary
+from runs_support import asked, own_cases, run_here, settings_for, summary
 from scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.anyio
@@ -108,9 +108,9 @@ async def test_with_a_fifth_of_requests_failing_every_unit_has_a_record_and_none
         rules=[{"match": {"probability": share}, "fault": fault} for fault in faults],
         seed=tries,
     )
-    path, _ = PUBLIC["MedQA"]
+    path = own_cases(tmp_path / "cases", 100)
     settings = settings_for(
-        server, tmp_path, dataset=str(path), num_scenarios=100, workers=16, runtime={"tries": tries}
+        server, tmp_path / "out", dataset=str(path), num_scenarios=100, workers=16, runtime={"tries": tries}
     )
 
     finished, entries = await run_here(settings)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from runs_support import (
     AT_ENDPOINT,
-    PUBLIC,
     asked,
     clinic,
     environment,
     lines,
     only_run,
+    own_cases,
     point_at,
     records,
     start,
@@ -37,7 +37,7 @@ def test_a_run_killed_ten_times_at_random_moments_ends_with_every_unit_exactly_o
     chance = random.Random(seed)
     server.control(latency=0.005, jitter=0.5, keep_log=False)
     point_at(tmp_path, server)
-    path, _ = PUBLIC["MedQA"]
+    path = own_cases(tmp_path / "cases", SCENARIOS)
     recording = tmp_path / "recording.jsonl"
     begin: list[str | Path] = [
         "run",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from runs_support import (
-    PUBLIC,
     ROLES,
     asked,
     clinic,
     only_run,
+    own_rows,
     records,
     run_here,
     settings_for,
@@ -192,7 +192,7 @@ async def test_the_summary_keeps_the_seeds_accuracy_beside_ours(server: Scripted
 
 
 async def test_copies_of_a_case_in_one_data_set_are_units_of_their_own(tmp_path: Path) -> None:
-    row = PUBLIC["MedQA"][0].read_text().splitlines()[0]
+    (row,) = own_rows(1)
     cases = tmp_path / "cases.jsonl"
     cases.write_text(f"{row}\n{row}\n")
 

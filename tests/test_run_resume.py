@@ -9,12 +9,13 @@ from pathlib import Path
 
 import anyio
 import pytest
+from helpers import nejm
 from runs_support import (
     AT_ENDPOINT,
-    PUBLIC,
     asked,
     clinic,
     only_run,
+    own_rows,
     point_at,
     records,
     run_here,
@@ -104,7 +105,7 @@ async def test_the_number_of_workers_may_change(tmp_path: Path) -> None:
 
 async def test_a_changed_case_is_refused_by_name(tmp_path: Path) -> None:
     cases = tmp_path / "cases.jsonl"
-    rows = PUBLIC["MedQA"][0].read_text().splitlines()[:2]
+    rows = own_rows(2)
     cases.write_text("\n".join(rows))
     finished, _ = await run_here(settings_for(None, tmp_path / "out", dataset=str(cases)))
     row = json.loads(rows[1])
@@ -282,7 +283,7 @@ def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_goes_on(server: S
 async def test_an_image_that_is_not_there_stops_the_run_which_goes_on_after_the_mend(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    row = json.loads(PUBLIC["NEJM"][0].read_text().splitlines()[0])
+    row = nejm()
     picture = tmp_path / "picture.png"
     cases = tmp_path / "cases.jsonl"
     cases.write_text(json.dumps({**row, "image_url": str(picture)}))
@@ -346,7 +347,7 @@ def test_a_run_can_be_resumed_from_another_folder(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    (here / "cases.jsonl").write_text("\n".join(PUBLIC["MedQA"][0].read_text().splitlines()[:2]))
+    (here / "cases.jsonl").write_text("\n".join(own_rows(2)))
     clinic("run", "--dataset", "cases.jsonl", "--output_dir", "out", "--record", "kept.jsonl", cwd=here)
     folder = only_run(here / "out")
     cut_to(folder, 1)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from agentclinic.agents.prompts import Prompt, fill, joined
+from pydantic import BaseModel, ConfigDict
+
+from agentclinic.agents.prompts import Prompt, fill, joined, load_prompt
 from agentclinic.agents.protocol import as_results
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.model import JSON, AnswerKey, Case
-from agentclinic.models.base import MalformedError, Message, Model, Purpose, Reply, Request
+from agentclinic.knowledge.compare import STRICT, Relation, compare
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, Reply, Request, Verdict
 from agentclinic.models.payloads import (
     Exchange,
     MeasurementPayload,
@@ -141,25 +144,50 @@ class Judgement:
         return True if self.yes else None
 
 
+class RelationVerdict(BaseModel):
+    """How the doctor's diagnosis stands to the correct one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    relation: Relation
+    reason: str
+
+
 class Moderator:
-    """Judges a diagnosis against the truth."""
+    """Judges a diagnosis against the truth; with `relation`, a language model is asked for that and not for Yes or No."""
 
-    def __init__(self, model: Model, prompt: Prompt) -> None:
+    def __init__(self, model: Model, prompt: Prompt, *, relation: bool = False) -> None:
         self.model = model
-        self._prompt = prompt
-        self.system_prompt = fill(prompt.text("system_base"))
+        self._relation = relation
+        if relation and not prompt.text("relation_user_template"):
+            prompt = load_prompt("moderator")  # a user's file from before there was a relation
+        self.system_prompt = fill(prompt.text("relation_system" if relation else "system_base"))
+        self._template = prompt.text("relation_user_template" if relation else "user_prompt_template")
 
-    async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None) -> Judgement:
-        """Compare; a reply that is neither Yes nor No is malformed, never a No."""
-        user = fill(self._prompt.text("user_prompt_template"), diagnosis=diagnosis, truth=truth)
+    async def judge(
+        self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = ""
+    ) -> Judgement:
+        """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No."""
+        key = answer_key or AnswerKey()
+        user = fill(self._template, diagnosis=diagnosis, truth=truth)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,
                 (Message("system", self.system_prompt), Message("user", user)),
-                payload=ModeratorPayload(diagnosis, truth, answer_key or AnswerKey()),
+                schema=RelationVerdict if self._relation else None,
+                payload=ModeratorPayload(diagnosis, truth, key, chart),
             )
         )
-        return Judgement(read_verdict(reply.text) == "Yes", reply)
+        # The builtin judge gives its relation unasked; a person at the keyboard may say Yes or No to either question.
+        if not isinstance(reply.parsed, RelationVerdict):
+            return Judgement(read_verdict(reply.text) == "Yes", reply)
+        given = reply.parsed
+        right = given.relation in STRICT
+        # Whether the key allows a broader name is for its text to say, not for the model.
+        lenient = right or (
+            given.relation is Relation.BROADER and compare(diagnosis, truth, partial=key.partial).allowed
+        )
+        return Judgement(right, replace(reply, verdict=Verdict(given.relation.value, given.reason, lenient)))
 
 
 _WORD = r"(?P<word>yes|no)\b"

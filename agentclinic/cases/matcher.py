@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -59,7 +59,7 @@ _SAME = _table(
         "injury": "trauma injury injured accident collision fall fell hit struck blow crash",
         "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running climbing "
         "stairs",
-        "meals": "eat eats eating ate eaten meal meals food foods feed feeds feeding fed breastfeeding",
+        "meals": "postprandial postprandially eat eats eating ate eaten meal meals food foods feed feeds feeding fed breastfeeding",
         "posture": "lying lie lies flat bending bend upright supine standing stand sitting sit position posture leaning "
         "recline reclining head-down gaze",
         "emotion": "crying cry cries excitement excited agitation agitated upset calm stress stressed anxiety emotional "
@@ -203,7 +203,7 @@ _SYMPTOMS = {
         "mania": r"elevated (?:or \w+ )?mood|euphori|grandios|racing thoughts|need for sleep|mania|manic|pressured speech",
         "aggression": r"aggress|violen|irritab|yell|hostil|agitat",
         "anxiety": r"anxi|worr(?:y|ies)|panic|nervous",
-        "low mood": r"depress|sad(?:ness)?\b|hopeless|low mood|feeling down|empt(?:y|iness)|tearful|mood",
+        "low mood": r"depress|sad(?:ness)?\b|hopeless|low mood|feeling down|empt(?:y|iness)|tearful|(?:low|depressed|sad) mood|mood (?:change|swing|symptom)\w*",
         "behaviour": r"behaviou?r|personality change|disinhibit|inappropriate",
         "sleep": r"sleep|insomnia|awaken|wakes?\b|waking",
         "memory": r"memor|forget|amnes|recollection|recall (?:them|the|events)",
@@ -217,8 +217,8 @@ _SYMPTOMS = {
         "dysuria": r"dysuria|(?:burn|pain|discomfort|sting)\w*(?: \w+){0,2} (?:urinat|pass\w* urine|void|pee)\w*|painful urinat",
         "urinary frequency": r"(?:urinary|urine|urination) (?:frequency|urgency)|frequen\w+ urinat|urinat\w+ (?:more|frequent|often)"
         r"|polyuria|nocturia|(?:need|urge) to urinate|^frequency$|^urgency$|excessive urinat",
-        "urinary change": r"(?:bladder|urinary) (?:habits?|changes?|symptoms?|problems?|function)|urinary habits|foul[- ]smelling|cloudy"
-        r"|urinary tract infection|\buti",
+        "urinary change": r"(?:bladder|urinary) (?:habits?|changes?|symptoms?|problems?|function)|urinary habits|foul[- ]smelling|cloudy",
+        "urinary infection": r"urinary tract infection|\buti",
         "thirst": r"thirst|polydipsi",
         "melena and blood in stool": r"melena|hematochezia|(?:blood|bloody|black|tarry)(?:[ ,]\w+){0,4} (?:stool|bowel|feces|diarrh)\w*"
         r"|(?:stools?|bowel movements?)[^,.]*(?:blood|black|tarry)|rectal bleed",
@@ -250,7 +250,7 @@ _SYMPTOMS = {
         r"|upper respiratory|\bcold\b(?! weather| intoler| sweat)|\bflu\b|viral (?:illness|infection)",
         "night sweats": r"night sweats|sweat\w* at night",
         "sweating": r"sweat|diaphor",
-        "fever": r"(?<!hay )fevers?\b|febrile|temperature",
+        "fever": r"(?<!hay )fevers?\b|febrile|(?:high|elevated|body|raised) temperature|temperature\b(?! (?:sens|intol))",
         "chills": r"chill|rigor|shiver",
         "fatigue": r"fatigue|tired|exhaust|letharg|low energy|lack of energy|malaise|unwell|sluggish",
         "temperature intolerance": r"(?:heat|cold) (?:or (?:heat|cold) )?intoleran|sensitiv\w* to (?:heat|cold)|feel\w* (?:cold|hot)\b",
@@ -266,7 +266,7 @@ _SYMPTOMS = {
         "involuntary movement": r"involuntary|chore|tics?\b|jerky|writhing|movement",
         "stiffness": r"stiff|rigid",
         "speech": r"speech|slur|articulat|aphasi|dysarthr|speak",
-        "numbness": r"numb|tingl|paresthes|pins and needles|sensory|loss of sensation|sensation (?:loss|change)",
+        "numbness": r"numb|tingl|paresthes|pins and needles|sensory|loss of sensation|sensation (?:loss|change)|(?:reduced|decreased|altered|abnormal|diminished) sensation",
         "weakness": r"weak|(?:reduced|decreased|loss of|lack of) (?:muscle )?(?:strength|tone)|paraly|difficult\w* (?:in )?climbing|drop"
         r"(?:ping|s) things|fatigab",
         "face droop": r"fac\w+ (?:droop|weak|asymm)\w*|droop|ptosis",
@@ -280,7 +280,7 @@ _SYMPTOMS = {
         r"|menst|bleed)\w*|menorrhag",
         "bleeding": r"bleed|hemorrh",
         "vaginal discharge": r"(?:vaginal|penile|urethral|genital) discharge|discharge from the (?:vagina|penis)",
-        "menses": r"menst|menses|menarche|period(?:s|\?|$)|\blmp\b|amenorr|cycles?\b|menopaus|hot flash",
+        "menses": r"menst|menses|menarche|periods?\b(?! of)|\blmp\b|amenorr|cycles?\b|menopaus|hot flash",
         "pregnancy": r"pregnan|gravid|gestation|miscarr|conceiv|obstetric|nullipar|fertil",
         "sex pain": r"dyspareun|(?:pain|discomfort|tension)[^,.]*(?:sex|intercourse|penetration)",
         "sexual function": r"erecti|libido|sex drive|sexual (?:dysfunction|desire)|erectile",
@@ -347,9 +347,27 @@ def _told_symptoms(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in _SYMPTOMS.items() if pattern.search(text))
 
 
+@lru_cache(maxsize=32768)
+def _implied_symptoms(text: str) -> frozenset[str]:
+    """The symptoms a statement speaks of as a whole: "no urinary symptoms", "no change in bowel habits"."""
+    names = [members for system, members in _SYSTEMS.items() if system.search(text)]
+    names += [members for name, members in _IMPLIED.items() if _SYMPTOMS[name].search(text)]
+    return frozenset().union(*names)
+
+
+_IMPLIED = {
+    "bowel habits": frozenset({"diarrhea", "constipation", "melena and blood in stool"}),
+    "urinary change": frozenset({"dysuria", "urinary frequency", "hematuria", "urinary incontinence"}),
+    "infection": frozenset({"nasal"}),
+}
+
+
 @lru_cache(maxsize=8192)
-def _asked_symptoms(text: str) -> frozenset[str]:
-    """The symptoms a part of a question asks for, the special ones alone where a general one is part of their name."""
+def _asked_symptoms(text: str) -> tuple[frozenset[str], str]:
+    """The symptoms a part of a question asks for, and what else it says.
+
+    Where a general symptom is part of a special one's name, the special one alone.
+    """
     found: set[str] = set()
     for system, members in _SYSTEMS.items():
         if system.search(text):
@@ -358,8 +376,13 @@ def _asked_symptoms(text: str) -> frozenset[str]:
     for name, pattern in _SYMPTOMS.items():
         if pattern.search(text):
             found.add(name)
-            text = pattern.sub(" ", text)
-    return frozenset(found)
+            text = _rest_of_word(pattern).sub(" ", text)
+    return frozenset(found), text
+
+
+@lru_cache(maxsize=256)
+def _rest_of_word(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{pattern.pattern})\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -415,7 +438,7 @@ _TIMED = re.compile(_TIME, re.IGNORECASE)
 _CHANGED = re.compile(
     r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+|\bexacerbat\w+"
     r"|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b|\bfluctuat\w+"
-    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bintermittent\w*|\bresolv\w+|\bintensif\w+|\bespecially\b|\bdecreases?\b"
+    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+|\bintensif\w+|\bespecially\b|\bdecreases?\b"
     r"|\bhelps?\b|\bprogress(?:ed|es|ing|ive|ively)\b|\bincreas(?:ed|ing|es)\b (?:in )?(?:frequency|severity|over)",
     re.IGNORECASE,
 )
@@ -453,7 +476,7 @@ _ASPECTS = (
         "course",
         r"\bfluctuat|\bcome[s]? and go|\bconstant or\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse|better)\b(?!\s+"
         r"(?:with|when|after|during|while|at|on|in)\b)|\bhow (?:has|have|did) .{0,40}\b(?:chang|progress|evolv|develop)"
-        r"|\bprogress|\bchanged over\b|\bbetter,? or worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
+        r"|\bprogress|\bchanged over\b|\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
         r"\w+) (?:any )?(?:better|worse)|\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves)"
         r"|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat|reliev"
         r"|exacerbat)\w+ (?:or \w+ )?factors|\bany triggers\b|\bworsened or improved\b|\bimproved or worsened\b",
@@ -527,9 +550,10 @@ _DRUGS_TOLD = re.compile(
 )
 _WELL = re.compile(
     r"\b(?:no|denies|without)\b(?: (?:any|known|significant|relevant|prior|previous|chronic|serious|major|other|past"
-    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or))* "
-    r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history|issues|problems|surgical)\b"
-    r"|\b(?:previously|generally|otherwise|usually|always) (?:been )?healthy\b|\bunremarkable\b|\bnoncontributory\b"
+    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or|reported|\w+ical))* "
+    r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history(?! of)|issues|problems|surgical"
+    r"|diagnos[ei]s)\b"
+    r"|\b(?:previously|generally|otherwise|usually|always) (?:been )?healthy\b|\bunremarkable\b|\binsignificant\b|\bnoncontributory\b"
     r"|\bsignificant past illness",
     re.IGNORECASE,
 )
@@ -542,10 +566,13 @@ _PAST_TOLD = re.compile(
     r"|\bchronic (?:disease|condition|illness)",
     re.IGNORECASE,
 )
+_ALSO_YOU = re.compile(
+    r"\byou(?:r|rself)? (?:or|and)\b|\bpersonal\b|\bdo you\b|\bor (?:in )?(?:your )?family\b", re.IGNORECASE
+)
 _SICKNESS = re.compile(
     r"\b(?:diseases?|disorders?|conditions?|syndrome|cancers?|tumou?rs?|asthma|eczema|atopy|atopic|diabetes"
-    r"|hypertension|high blood pressure|hay fever|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
-    r"|\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|tuberculosis|tb"
+    r"|hypertension|hyperlipidemia|thrombosis|sexually-transmitted|infarction|high blood pressure|hay fever|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
+    r"|\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|depression|bipolar|psychosis|schizophrenia|dementia|anxiety disorder|tuberculosis|tb"
     r"|surger\w*|operations?|hospitali\w+|(?:kidney|heart|liver|lung|thyroid|bleeding|skin|stomach|mental health"
     r"|medical|clotting|autoimmune|blood|psychiatric|neurologic\w*) (?:issues?|problems?|trouble)|cirrhosis|clots?)\b",
     re.IGNORECASE,
@@ -583,7 +610,7 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             Asked.BACKGROUND,
             r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
             r"|street drugs|drug use|use (?:any )?drugs|\binject|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
-            r"|\byour work\b|\bdo you work\b|for a living|\bwho do you live|\blive (?:with|alone)|\bliving situation"
+            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwho do you live|\blive (?:with|alone)|\bliving situation"
             r"|\btravel(?:ed|led|ing|ling)?\b(?! (?:down|anywhere|to your))|sexually active|sexual (?:history|partners?"
             r"|activity)|\bpartners?\b|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
             r"|\bsubstance|\bmarried\b|\boccupational",
@@ -613,17 +640,19 @@ _SOCIAL_ASKED = {**_SOCIAL, "work": re.compile(_SOCIAL_TOPICS["work"].replace(r"
 # What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
 _ASIDE = re.compile(
     r"\b(?:besides|other than|apart from|aside from|along with|in addition to|that (?:could|might|may|would)|which (?:could"
-    r"|may|might)|suggest(?:ing|ive)|to suggest|before the|prior to the)\b[^,;?()]*",
+    r"|may|might)|with (?:the|these|this)|suggest(?:ing|ive)|to suggest|before the|prior to the)\b[^,;?()]*",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"[?;]+\s*|—|\s[-–]\s|(?:,\s*|\s+)(?:and|or)\s+(?=(?:do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether"
+    r"[?;]+\s*|—|\s[-–]\s|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether"
     r"|can|could|any|who|which)\b)|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
     re.IGNORECASE,
 )
 _ITEM = re.compile(
     r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor)\b", re.IGNORECASE
 )
+# "Neurological symptoms such as weakness" asks for weakness.
+_HEADING = re.compile(r"\b(?:\w+ ){0,2}symptoms?\s*(?=\(|:|\blike\b|\bsuch as\b|\bincluding\b)", re.IGNORECASE)
 _TRIGGERED = re.compile(
     r"\b(?:when|whenever|with|after|during|while|on|by|at|from|upon|following|toward|towards)\b", re.I
 )
@@ -633,13 +662,13 @@ _BROAD = re.compile(
 )
 _BODY_QUESTION = re.compile(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b", re.IGNORECASE)
 _NOTHING_ELSE = re.compile(
-    r"\b(?:no|denies|without)\b(?: any)? (?:other|additional|further|associated)\b(?! systemic)[^.;]*\b(?:symptoms?|complaints?"
-    r"|concerns?)\b|\ball other systems\b",
+    r"\b(?:no|denies|without)\b(?: any)? (?:other|additional|further|associated)(?: significant| associated| specific"
+    r"| notable| new| relevant| major)* (?:symptoms?|complaints?|concerns?|issues)\b|\ball other systems\b",
     re.IGNORECASE,
 )
 _ANYTHING_ELSE = re.compile(
-    r"\b(?:any(?:thing)?|other|additional|associated|else)\b[^?]{0,20}\b(?:other|else|additional|associated|symptoms?)\b"
-    r"[^?,(:]{0,25}$|\bwhat other symptoms|\banything else\b",
+    r"\b(?:any|other|additional|associated|new|what) (?:other |additional |associated |new )*symptoms?\b[^,(:]{0,25}$"
+    r"|\banything else\b",
     re.IGNORECASE,
 )
 
@@ -651,18 +680,17 @@ class _Item:
     text: str
     read: Reading
     named: frozenset[str]
-    """Words of the findings' names in it: what else it says qualifies them."""
+    """Words of the findings' names in it."""
+    symptoms: frozenset[str]
+    """The symptoms it asks for."""
+    places: frozenset[str]
+    """Where, beyond the names of findings and symptoms."""
 
     @property
     def triggers(self) -> frozenset[str]:
         """What it says brings something on, beyond a finding's own name: "burning with urination" is one name."""
         own = {_SAME.get(_stem(word), "") for word in self.named}
         return self.read.things & _TRIGGERS - own
-
-    @property
-    def symptoms(self) -> frozenset[str]:
-        """The symptoms it asks for."""
-        return _asked_symptoms(self.text)
 
     @property
     def modified(self) -> bool:
@@ -677,17 +705,21 @@ def _in_order(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _items(clause: str) -> tuple[_Item, ...]:
-    parts = [part.strip(" .") for part in _ITEM.split(_ASIDE.sub("", clause)) if part.strip(" .")]
-    items = [_item(part) for part in parts]
+    plain = _HEADING.sub(" ", _ASIDE.sub("", clause))
+    items = [_item(part.strip(" .")) for part in _ITEM.split(plain) if part.strip(" .")]
     seen = {key for item in items for key in item.read.findings}
     # A name with "and" in it, or one whose words the list shares, is found in the whole only.
-    rest = [mention for mention in knowledge().finding_terms.find(clause) if mention.key not in seen]
-    return tuple(items + [_item(" ".join(mention.words)) for mention in rest if not _ASIDE.search(clause)])
+    rest = [mention for mention in knowledge().finding_terms.find(plain) if mention.key not in seen]
+    items += [_item(" ".join(mention.words)) for mention in rest]
+    places = frozenset(place for item in items for place in item.places)
+    return tuple(replace(item, places=places) if not item.places and item.symptoms & _LOCAL else item for item in items)
 
 
 def _item(part: str) -> _Item:
     named = frozenset(word for mention in knowledge().finding_terms.find(part) for word in mention.words)
-    return _Item(part, reading(part), named)
+    symptoms, left = _asked_symptoms(part)
+    rest = reading(" ".join(word for word in words(left) if word not in named))
+    return _Item(part, reading(part), named, symptoms, rest.places)
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
@@ -740,6 +772,8 @@ def _background_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
         if pattern.search(clause)
     ]
     sick = _PAST_CUE.search(clause) and _SICKNESS.search(clause)
+    if any(topic.kind is Asked.FAMILY for topic in topics) and not _ALSO_YOU.search(clause):
+        sick = None
     past = Section.PAST.value.replace("_", " ")
     if sick and not any(topic.name == past for topic in topics):
         topics.append(Topic(past, Asked.BACKGROUND, tuple(_this_sickness(clause, facts))))
@@ -781,17 +815,36 @@ def _past(clause: str, facts: Sequence[Fact]) -> list[Fact]:
     ]
 
 
+# One illness under several names.
+_ALIASES = (
+    (re.compile(r"\bhigh blood pressure\b|\bhtn\b|\belevated blood pressure\b", re.I), "hypertension"),
+    (re.compile(r"\bheart attacks?\b|\bmi\b", re.I), "myocardial infarction"),
+    (re.compile(r"\bhigh cholesterol\b|\bdyslipid\w+|\bhypercholesterol\w+", re.I), "hyperlipidemia"),
+    (re.compile(r"\bblood clots?\b|\bdvt\b", re.I), "thrombosis"),
+    (re.compile(r"\bhay fever\b", re.I), "rhinitis"),
+    (re.compile(r"\bst[id]s?\b|\bsexually transmitted (?:infections?|diseases?)", re.I), "sexually-transmitted"),
+)
+
+
+@lru_cache(maxsize=16384)
+def _by_one_name(text: str) -> str:
+    for pattern, name in _ALIASES:
+        text = pattern.sub(name, text)
+    return text
+
+
 def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
     """What the chart says of the illnesses named, and what it says of all illness."""
+    clause = _by_one_name(clause)
     items = [item for item in _items(clause) if _SICKNESS.search(item.text)]
     wanted = [item.read.things | {place for place in item.read.places if place != "skin"} for item in items]
-    named = [
-        f
-        for f in facts
-        if f.section in _ABOUT_SYMPTOMS
-        and any(w and w <= reading(f.text).things | reading(f.text).places for w in wanted)
-    ]
-    return [f for f in facts if f in named or _is_well(f)] if items else [f for f in facts if _is_well(f)]
+    told = [f for f in facts if f.section in _ABOUT_SYMPTOMS and any(_tells_all(f, named) for named in wanted)]
+    return [f for f in facts if f in told or _is_well(f)]
+
+
+def _tells_all(fact: Fact, named: frozenset[str]) -> bool:
+    read = reading(_by_one_name(fact.text))
+    return bool(named) and named <= read.things | read.places
 
 
 def _is_well(fact: Fact) -> bool:
@@ -885,6 +938,9 @@ def _speaks_of(item: _Item, fact: Fact) -> bool:
 
 
 def _refers_back(fact: Fact) -> bool:
+    read = reading(fact.text)
+    if not read.findings and not read.pain and not _told_symptoms(fact.text) and not fact.denied:
+        return True
     return bool(
         re.search(
             r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^(?:it|they)\b",
@@ -909,7 +965,7 @@ def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> 
     if _ANYTHING_ELSE.search(clause) and not background and not any(i.read.findings for i in _items(clause)):
         return [Topic("other symptoms", Asked.SYMPTOM, _other_symptoms(facts))]
     topics: list[Topic] = []
-    silent = modified = False
+    silent = open_ = False
     nameless: list[str] = []
     for item in _items(clause):
         if background and _said_as_background(item):
@@ -927,11 +983,11 @@ def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> 
             _add(topics, Topic(_label(item), Asked.SYMPTOM, about))
         elif item.read.things or item.symptoms or item.read.pain:
             nameless.append(_label(item))
-            modified |= item.modified
+            open_ |= not item.modified
     asks = bool(_BODY_QUESTION.search(clause)) and not background
     if nameless and not topics and asks:
         topics.append(Topic(" ".join(nameless), Asked.SYMPTOM, ()))
-    if asks and (silent or (not modified and not any(topic.facts for topic in topics))):
+    if asks and (silent or (open_ and not any(topic.facts for topic in topics))):
         nothing = tuple(f for f in facts if f.section is Section.REVIEW and _NOTHING_ELSE.search(f.text))
         if nothing:
             topics.append(Topic("other symptoms", Asked.SYMPTOM, nothing))
@@ -955,9 +1011,7 @@ def _other_symptoms(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _said_as_background(item: _Item) -> bool:
     """Whether an item is part of a background question: "medications", "smoke", "in your family"."""
-    return any(pattern.search(item.text) for _, _, pattern in _BACKGROUND) or (
-        bool(_SICKNESS.search(item.text)) and not item.read.findings
-    )
+    return any(pattern.search(item.text) for _, _, pattern in _BACKGROUND) or bool(_SICKNESS.search(item.text))
 
 
 def _answering(item: _Item, here: Sequence[Fact], facts: Sequence[Fact]) -> list[Fact]:
@@ -970,7 +1024,8 @@ def _answering(item: _Item, here: Sequence[Fact], facts: Sequence[Fact]) -> list
         found = [f for f in here if _CHANGED.search(f.text) and _speaks_of(item, f)]
     elif read.findings or item.symptoms:
         found = [f for f in here if read.findings & reading(f.text).findings or item.symptoms & _told_symptoms(f.text)]
-        found = [f for f in found if _fits_place(item, f)] if found else _by_things(item, _wider(facts))
+        found = _closest(item, [f for f in found if _fits(item, f)]) if found else _by_things(item, _wider(facts))
+        found = found or [f for f in here if f.denied and item.symptoms & _implied_symptoms(f.text)]
     elif read.things:
         found = _by_things(item, _wider(facts))
     elif read.pain:
@@ -995,16 +1050,29 @@ def _brought_on(item: _Item, fact: Fact) -> bool:
     read = reading(fact.text)
     if not item.triggers & read.things:
         return False
-    if item.read.findings & read.findings or item.symptoms & _told_symptoms(fact.text):
-        return True
-    return bool(_CHANGED.search(fact.text)) or (item.read.pain and read.pain)
+    return bool(
+        item.read.findings & read.findings
+        or item.symptoms & _told_symptoms(fact.text)
+        or _CHANGED.search(fact.text)
+        or (read.pain and _TRIGGERED.search(fact.text))
+    )
 
 
-def _fits_place(item: _Item, fact: Fact) -> bool:
-    """Whether a statement about a finding is about the place asked for; a general denial is about all places."""
-    asked = frozenset(_PLACE_OF[word] for word in words(item.text) if word in _PLACE_OF and word not in item.named)
+def _fits(item: _Item, fact: Fact) -> bool:
+    """Whether a statement is about the place asked for; a general denial is about all places."""
     charted = reading(fact.text).places
-    return not asked or _same_place(asked, charted) or (fact.denied and not charted)
+    return not item.places or _same_place(item.places, charted) or (fact.denied and not charted)
+
+
+def _closest(item: _Item, found: list[Fact]) -> list[Fact]:
+    """Of the statements found, those that share the most of the symptoms asked for."""
+    shared = [len(item.symptoms & _told_symptoms(f.text)) for f in found]
+    most = max(shared, default=0) if len(item.symptoms) < _A_SYSTEM else 0
+    return [f for f, count in zip(found, shared, strict=True) if count >= most or f.denied]
+
+
+_A_SYSTEM = 4
+"""So many symptoms in one item are a system asked for by its name, not one symptom closely described."""
 
 
 # Three of five words, two of three, both of two: less is another thing.
@@ -1032,6 +1100,9 @@ def _by_things(item: _Item, here: Sequence[Fact]) -> list[Fact]:
 
 
 # Things that happen anywhere on the body: said of one place, they say nothing of another.
+_LOCAL = frozenset(
+    {"redness", "swelling", "numbness", "weakness", "stiffness", "skin lesion", "lump", "itch", "scale", "warmth"}
+)
 _COMMON = frozenset(
     {"redness", "scale", "rash", "swelling", "numb", "weak", "stiff", "lesion", "lump", "itch", "injury"}
 )
@@ -1056,15 +1127,90 @@ class Ordered:
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\+|\band\b|&|\bwith\b|\bplus\b)\s*", re.IGNORECASE)
 _WHOLE_EXAMINATION = re.compile(
-    r"^(?:a |full |complete |comprehensive |thorough |general |focused |detailed )*physical exam(?:ination)?\b"
-    r"|^physical$|^full exam",
+    r"^(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat )*(?:physical exam(?:ination)?\b"
+    r"(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$)|^full exam",
     re.IGNORECASE,
+)
+# "Physical examination" alone is the hands' and eyes' part; who wants all says so.
+_WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b", re.IGNORECASE)
+_REASON = re.compile(r"\b(?:for|to|if|due|because|in order|regarding|given|by|per)\b.*$")
+# Abbreviations and other words for one procedure, so that an order and a heading meet.
+_SPELLED = {
+    "fna": "fine needle aspiration",
+    "fnac": "fine needle aspiration cytology",
+    "ekg": "ecg",
+    "electrocardiogram": "ecg",
+    "electrocardiography": "ecg",
+    "xray": "x ray",
+    "radiograph": "x ray",
+    "radiography": "x ray",
+    "us": "ultrasound",
+    "ultrasonography": "ultrasound",
+    "sonography": "ultrasound",
+    "sonogram": "ultrasound",
+    "tte": "transthoracic echocardiogram",
+    "tee": "transesophageal echocardiogram",
+    "echo": "echocardiogram",
+    "echocardiography": "echocardiogram",
+    "tomography": "ct",
+    "fundus": "fundoscopy",
+    "funduscopic": "fundoscopy",
+    "fundoscopic": "fundoscopy",
+    "funduscopy": "fundoscopy",
+    "ophthalmoscopy": "fundoscopy",
+    "retinal": "fundoscopy",
+    "rom": "range of motion",
+    "strength": "motor strength",
+    "dtr": "reflex",
+    "gram": "gram",
+    "genetics": "genetic",
+    "dna": "genetic dna",
+    "mammogram": "mammography",
+    "histology": "histopathology",
+    "pathology": "histopathology",
+    "ca": "calcium",
+    "na": "sodium",
+    "k": "potassium",
+    "mg": "magnesium",
+    "wbc": "wbc",
+    "leukocyte": "wbc",
+    "hb": "hemoglobin",
+    "hgb": "hemoglobin",
+    "hct": "hematocrit",
+    "plt": "platelet",
+    "thrombocyte": "platelet",
+    "bp": "blood pressure",
+    "hr": "heart rate",
+    "rr": "respiratory rate",
+    "temp": "temperature",
+    "spo2": "oxygen saturation",
+    "ldh": "lactate dehydrogenase",
+    "bun": "urea nitrogen",
+    "ptt": "partial thromboplastin time",
+    "aptt": "partial thromboplastin time",
+    "pt": "prothrombin time",
+    "spep": "serum protein electrophoresis",
+    "upep": "urine protein electrophoresis",
+    "ck": "creatine kinase",
+    "cpk": "creatine kinase",
+}
+# A heading of one of these alone, with no site, answers any order of the kind.
+_KINDS = frozenset(
+    "biopsy genetic mri ct x ray ultrasound endoscopy histopathology angiography cytology aspiration needle fine culture "
+    "excisional incisional punch core".split()
+)
+_ORGANS = frozenset(
+    "brain thyroid muscle bone marrow node lymph prostate uterus endometrial cervix ovary ovarian colon esophagus gastric "
+    "duodenal bowel artery vein aorta sinus orbit mass lesion nodule tumor wound mucosa gland parotid pancreas gallbladder "
+    "bladder nerve tissue".split()
 )
 # Words that say how a test is to be done rather than which test it is.
 _MANNER = frozenset(
     "test testing level serum plasma blood study panel result finding urgent stat repeat complete full total "
     "routine examination exam scan imaging contrast without please order request check measurement value "
-    "screening screen analysis bilateral left right bedside detailed focused w wo".split()
+    "screening screen analysis bilateral left right bedside detailed focused w wo clinical assessment evaluation "
+    "of the for to with and by per on in or a an including quantitative qualitative formal standard initial baseline follow "
+    "followup labs lab laboratory profile workup finding findings report physical specialist view imaging".split()
 )
 # A value under one of these is not the blood's: the glucose of a spinal tap is no blood glucose.
 _SPECIMENS = frozenset(
@@ -1075,26 +1221,60 @@ _SPECIMENS = frozenset(
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """What an order names, each with the charted facts that answer exactly that."""
-    order = re.sub(r"[()\[\]]", ",", fold(order)).strip(" .:,")
+    order = re.sub(r"[()\[\]:]", ",", fold(order)).strip(" .:,")
     if _WHOLE_EXAMINATION.search(order):
-        here = tuple(f for f in facts if f.section in (Section.EXAMINATION, Section.VITALS))
-        return [Ordered("Physical examination", here)]
+        return [Ordered("Physical examination", _examined(order, facts))]
     known = knowledge()
     answers: list[Ordered] = []
     covered: set[str] = set()
-    for mention in known.test_names.find(order):
+    for mention in known.test_names.find(_without_reasons(order)):
         test = known.tests[mention.key]
         if any(answer.name == test.name for answer in answers):
             continue
         covered.update(mention.words)
         answers.append(_answer(test, facts, _part_about(mention.words, order)))
     for part in _SEPARATORS.split(order):
-        left = [word for word in words(part) if word not in covered]
+        left = [word for word in words(_without_reasons(part)) if word not in covered]
         if set(left) - _MANNER:
             found = _by_words(part, facts)
             if found or not answers:
                 answers.append(Ordered(part, found))
     return _once(answers) or [Ordered(order, ())]
+
+
+def _examined(order: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The examination, with the vital signs that are named, or with all where everything is wanted."""
+    whole = bool(_WITH_VITALS.search(order))
+    named = set(_spelled(order)) | ({"heart", "rate"} if "pulse" in words(order) else set())
+    return tuple(
+        f
+        for f in facts
+        if f.section is Section.EXAMINATION
+        or (f.section is Section.VITALS and (whole or set(_spelled(f.heads[-1])) <= named))
+    )
+
+
+def _without_reasons(order: str) -> str:
+    """An order without what it is for: "mixing study for PTT prolongation" orders no PTT.
+
+    Where nothing but the kind of test stands before "for", what follows is what is ordered: "testing for HIV".
+    """
+    parts = []
+    for part in re.split(r"[,;]", order):
+        named = _REASON.sub("", part)
+        parts.append(named if set(words(named)) - _MANNER - _ANY_TEST else part)
+    return ", ".join(parts)
+
+
+_ANY_TEST = frozenset(
+    "serology culture pcr swab antibody antigen stain smear titer assay sample specimen cytology".split()
+)
+
+
+@lru_cache(maxsize=16384)
+def _spelled(text: str) -> tuple[str, ...]:
+    """The words of an order or a heading, abbreviations written out."""
+    return tuple(full for word in words(text) for full in words(_SPELLED.get(word, word)))
 
 
 def _part_about(named: tuple[str, ...], order: str) -> str:
@@ -1105,12 +1285,21 @@ def _part_about(named: tuple[str, ...], order: str) -> str:
 def _answer(test: Test, facts: Sequence[Fact], part: str) -> Ordered:
     own = _charted(test, facts)
     if own:
-        return Ordered(test.name, own)
+        return Ordered(test.name, _narrowed(test, own, part))
     for other in test.equivalents:
         stand_in = _standing_in(test, knowledge().tests[other], facts)
         if stand_in:
             return Ordered(test.name, stand_in, knowledge().tests[other].name)
     return Ordered(test.name, _by_words(part, facts))
+
+
+def _narrowed(test: Test, own: tuple[Fact, ...], part: str) -> tuple[Fact, ...]:
+    """Of an examination, the findings an order names by their own heading: "cranial nerves" of a neurological one."""
+    if test.category != "examination":
+        return own
+    wanted = frozenset(_spelled(part)) - _MANNER
+    named = tuple(f for f in own if len(f.heads) > 1 and wanted <= set(_spelled(" ".join(f.heads[1:]))) - _MANNER)
+    return named if wanted and named else own
 
 
 def _standing_in(test: Test, other: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -1149,6 +1338,7 @@ def _open(heads: tuple[str, ...]) -> bool:
 
 def _by_words(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Facts whose heading and the order's words name the same thing, word for word."""
+    part = _without_reasons(part)
     exact = tuple(fact for fact in facts if fact.heads and words(fact.heads[-1]) == words(part) and _open(fact.heads))
     wanted = _without_manner(part)
     if exact or not wanted:
@@ -1165,17 +1355,44 @@ def _of_blood(part: str) -> bool:
 
 def _names(fact: Fact, wanted: frozenset[str]) -> bool:
     if not fact.heads:
-        return wanted <= set(words(fact.text))
+        return wanted <= set(_spelled(fact.text))
+    heads = _head_words(fact)
     last = _without_manner(fact.heads[-1])
-    return wanted <= _head_words(fact) or bool(last and last <= wanted)
+    # "Right leg" under "Range of motion" is no answer to every order that concerns the right leg.
+    own = last and last <= wanted and not all(word in _PLACE_OF for word in last)
+    return wanted <= heads or bool(own) or _same_kind(fact, wanted)
+
+
+def _same_kind(fact: Fact, wanted: frozenset[str]) -> bool:
+    """Whether a result whose heading names no site is of the kind ordered for one: "Biopsy" answers a skin biopsy."""
+    kind = frozenset(word for word in wanted if not _is_site(word))
+    heads = _head_words(fact)
+    return (
+        fact.section is Section.TESTS
+        and kind != wanted
+        and bool(kind & _KINDS)
+        and kind <= heads | _KINDS
+        and bool(kind & heads & _KINDS)
+        and not any(_is_site(word) for word in heads)
+    )
+
+
+def _is_site(word: str) -> bool:
+    return word in _PLACE_OF or word in _ORGANS
+
+
+@lru_cache(maxsize=16384)
+def _all_spelled(heads: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for head in heads for word in (*_spelled(head), *words(head)))
 
 
 def _head_words(fact: Fact) -> frozenset[str]:
-    return frozenset(word for head in fact.heads for word in words(head))
+    return _all_spelled(fact.heads)
 
 
+@lru_cache(maxsize=16384)
 def _without_manner(text: str) -> frozenset[str]:
-    named = words(text)
+    named = _spelled(text)
     # Every pressure but this one can do without the word before it.
     return frozenset(named) - (_MANNER - {"blood"} if "pressure" in named else _MANNER)
 

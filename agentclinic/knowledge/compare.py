@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import clauses, words
+from agentclinic.knowledge.kinship import kinship
+from agentclinic.knowledge.names import GENERIC, ORGANISMS, Name, mended, name
+from agentclinic.knowledge.said import Said, read
+from agentclinic.knowledge.support import causes, unshown, unsupported
+from agentclinic.knowledge.text import words
 
 
 class Relation(StrEnum):
@@ -35,46 +39,36 @@ class Compared:
     reason: str
     allowed: bool = False
     """The case's answer key accepts it in part: right by the lenient rule."""
+    details: frozenset[str] = frozenset()
+    """What the diagnosis says beyond the truth."""
+    by_table: bool = False
 
 
-# Words that place or grade a disease without making it another one.
-_QUALIFIERS = frozenset(
-    "acute chronic subacute active severe mild moderate left right bilateral unilateral upper lower anterior "
-    "posterior recurrent uncomplicated complicated classic typical likely probable suspected presumed new onset "
-    "idiopathic primary stage grade confirmed consistent with most due to secondary of the a an in and mellitus "
-    "by from".split()
-)
 # One of these in place of another makes a sibling: either may be left out, none may be swapped.
 _ALTERNATIVES = tuple(
     frozenset(line.split())
     for line in (
-        "acute chronic subacute", "primary secondary", "left right", "upper lower", "anterior posterior",
-        "proximal distal", "benign malignant", "obstructive restrictive", "ischemic hemorrhagic",
-        "systolic diastolic", "stable unstable", "active latent", "viral bacterial fungal", "central nephrogenic",
-        "a b c d e", "1 2 3 4", "i ii iii iv", "hodgkin nonhodgkin", "small nonsmall",
-        "complicated uncomplicated", "open closed", "internal external", "mellitus insipidus",
+        "acute chronic subacute", "primary secondary tertiary", "left right", "upper lower", "anterior posterior",
+        "proximal distal", "benign malignant", "obstructive restrictive", "ischemia hemorrhage hemorrhagic",
+        "systolic diastolic", "stable unstable", "active latent", "virus bacteria fungus", "central nephrogenic",
+        "a b c d e", "1 2 3 4", "hodgkin nonhodgkin", "small nonsmall", "complicated uncomplicated", "open closed",
+        "internal external", "mellitus insipidus", "preserved reduced", "medial lateral", "cell squamous",
+        "lymphocytic lymphoblastic myeloid", "conductive sensorineural", "stress urge overflow", "direct indirect",
+        "unipolar bipolar", "iga igg igm", "squamous basal", "stenosis regurgitation", "major minor",
     )
 )  # fmt: skip
-_GENERIC = frozenset("disease syndrome disorder condition infection illness".split())
 # With one of these a text speaks of the disease without saying that the patient has it now.
-_NOT_IT = frozenset("history risk screening prophylaxis vaccination mimic exposure post status".split())
-_HEDGE = re.compile(
-    r"^[^,;.\n]*?(?:,?\s+(?:or|versus|vs\.?)\s|\beither\b|\bdifferential\b|(?<=[a-z])\s*/\s*(?=[a-z]))",
-    re.IGNORECASE,
+_NOT_IT = frozenset(
+    "history risk screening prophylaxis vaccination vaccine mimic exposure post status prevention "
+    "carrier predisposition".split()
 )
-_TAIL = re.compile(
-    r"\s*(?:,|;|\.\s|\n|\s[-–—]\s|:\s|\bwith\b|\bwithout\b|\bdue to\b|\bsecondary to\b|\bcaused by\b"
-    r"|\bcomplicated by\b|\bassociated with\b|\bin the setting of\b|\bbecause\b|\bpresenting\b|\bbased on\b"
-    r"|\bgiven\b).*$",
-    re.IGNORECASE | re.DOTALL,
+# Where an acute and a chronic form are common, leaving it open says less; elsewhere acute goes without saying.
+_ALSO_CHRONIC = frozenset(
+    "leukemia pancreatitis hepatitis failure bronchitis sinusitis gastritis cholecystitis urticaria osteomyelitis "
+    "prostatitis glomerulonephritis hematoma ischemia injury disease coronary rhinosinusitis".split()
 )
-_LEAD = re.compile(
-    r"^(?:diagnosis ready\W+)?(?:\d{1,2}[.)]\s+)?"
-    r"(?:the |my |a |an |final |principal |most likely |likely |probable |suspected |presumed |working "
-    r"|primary (?=diagnosis))*(?:diagnosis(?: is| of)?[:\s]+)?(?:\d{1,2}[.)]\s+)?",
-    re.IGNORECASE,
-)
-_MARKUP = re.compile(r"[*`#]+|(?<!\w)_+|_+(?!\w)")
+_KIND = re.compile(r"\b(?:subtype|variant|type|form)\b|^(?:bilateral|left|right)\b", re.IGNORECASE)
+_CLOSEST = list(Relation)
 
 
 def compare(
@@ -83,116 +77,192 @@ def compare(
     accept: tuple[str, ...] = (),
     partial: tuple[str, ...] = (),
     reject: tuple[tuple[str, str], ...] = (),
+    chart: str = "",
 ) -> Compared:
-    """The relation of a diagnosis to the truth; a case's answer key decides where it speaks."""
-    said = _LEAD.sub("", _MARKUP.sub("", diagnosis).strip(" \n\"'."))
-    principal = principal_diagnosis(diagnosis)
-    if not words(principal):
+    """The relation of a diagnosis to the truth; a case's answer key decides where it speaks.
+
+    With a chart, details it does not bear out make a narrower diagnosis an unsupported one.
+    """
+    said = read(diagnosis)
+    if not words(said.principal):
         return Compared(Relation.DIFFERENT, "no diagnosis was named")
-    for name, reason in reject:
-        if _same(said, name) or _same(principal, name):
+    for other, reason in reject:
+        if _same(said.text, other) or _same(said.principal, other):
             return Compared(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
-    if any(_same(said, name) for name in (truth, *accept)):
+    names = tuple(form for text in (truth, *accept) for form in _forms(text))
+    if any(_same(said.text, form) for form in names):
         return Compared(Relation.SAME, "the same name")
-    if _HEDGE.search(_outside(said)):
+    if said.hedged:
         return Compared(Relation.HEDGED, "names alternatives instead of one diagnosis")
-    if _denied(principal):
+    if said.denied:
         return Compared(Relation.DIFFERENT, "denies rather than names")
-    for name in partial:
-        if _same(principal, name):
-            return Compared(Relation.BROADER, f"partly right by the answer key: {name!r}", allowed=True)
-    return min((_related(said, principal, name) for name in (truth, *accept)), key=lambda c: _CLOSEST.index(c.relation))
-
-
-_CLOSEST = list(Relation)
+    for other in partial:
+        if _same(said.principal, other):
+            return Compared(Relation.BROADER, f"partly right by the answer key: {other!r}", allowed=True)
+    closest = min((_related(said, form) for form in names), key=lambda c: _CLOSEST.index(c.relation))
+    return _by_chart(closest, said, truth, chart)
 
 
 def principal_diagnosis(text: str) -> str:
     """The first-named diagnosis, without lead-in and without what is said about it."""
-    text = _LEAD.sub("", _MARKUP.sub("", text).strip(" \n\"'."))
-    return (_TAIL.sub("", text) or text).strip(" .")
-
-
-def _outside(name: str) -> str:
-    return re.sub(r"\s*\([^)]*\)", " ", name).strip()
-
-
-def _denied(text: str) -> bool:
-    return any(
-        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
-        for clause in clauses(text)
-    )
-
-
-def _forms(name: str) -> set[tuple[str, ...]]:
-    """A name's sorted words: as it stands, without brackets, and what the brackets hold."""
-    variants = [name, _outside(name), *re.findall(r"\(([^)]{2,})\)", name)]
-    return {tuple(sorted(_spelled(variant))) for variant in variants if words(variant)}
-
-
-def _spelled(text: str) -> tuple[str, ...]:
-    """Words in one spelling: British and American are the same disease."""
-    return tuple(word.replace("ae", "e").replace("oe", "e").replace("our", "or") for word in words(text))
+    return read(text).principal
 
 
 def _same(left: str, right: str) -> bool:
-    if _forms(left) & _forms(right):
-        return True
-    one, other = knowledge().disease_named(_outside(left)), knowledge().disease_named(_outside(right))
-    return one is not None and one is other
+    one, other = name(left), name(right)
+    return bool(one.words) and one.key == other.key
 
 
-def _canonical(text: str) -> tuple[str, ...]:
-    """The words of a name in order, a known disease's synonym replaced by its name ("severe DKA")."""
-    spelled = " ".join(_spelled(_outside(text)))
-    for mention in knowledge().disease_names.find(_outside(text)):
-        synonym = " ".join(_spelled(" ".join(mention.words)))
-        name = " ".join(_spelled(knowledge().diseases[mention.key].name))
-        spelled = re.sub(rf"\b{re.escape(synonym)}\b", name, spelled, count=1)
-    return tuple(spelled.split())
+def _forms(text: str) -> Iterator[str]:
+    """A true diagnosis without its brackets, and what they hold where that is a name by itself."""
+    held = read(text)
+    if not held.brackets:
+        yield text
+        return
+    yield text.split("(")[0].strip() or text
+    # Only an abbreviation: "Gout (acute)" is not "acute".
+    yield from (inside for inside in held.brackets if " " not in inside and inside.isupper())
 
 
-def _related(said: str, principal: str, truth: str) -> Compared:
-    """By the principal diagnosis; by all that was said only where that makes it the very same."""
-    whole = _by_words(_canonical(said), _canonical(truth))
-    return whole if whole.relation is Relation.SAME else _by_words(_canonical(principal), _canonical(truth))
+def _related(said: Said, truth: str) -> Compared:
+    """By the first-named diagnosis; what it comes with or from is heard where that makes it fit better."""
+    meant = name(truth)
+    alone = _by_name(mended(name(said.principal), meant), meant)
+    found = alone
+    if said.full != said.principal:
+        found = _with_tail(alone, _by_name(mended(name(said.full), meant), meant))
+    if found.relation not in STRICT and any(_same(inside, truth) for inside in said.brackets):
+        return Compared(Relation.SAME, "the same by the name in brackets")
+    if found.relation not in (Relation.SAME, Relation.BROADER) and _follows_from(said, meant):
+        return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
+    if found.relation is Relation.SAME and any(_KIND.search(inside) for inside in said.brackets):
+        return Compared(Relation.NARROWER_CONSISTENT, "the disease, with its kind or site in brackets")
+    first = said.principal.split(" and ")[0]
+    if found.relation not in STRICT and first != said.principal and _by_name(name(first), meant).relation in STRICT:
+        return _by_name(name(first), meant)
+    return found
 
 
-def _by_words(diagnosis: tuple[str, ...], truth: tuple[str, ...]) -> Compared:
-    said, meant = set(diagnosis), set(truth)
+def _follows_from(said: Said, meant: Name) -> bool:
+    """Another disease is named, and the truth as what it comes from: anemia of chronic kidney disease."""
+    head = name(said.principal.split(" of ")[0])
+    return (
+        bool(said.cause and head.specific)
+        and not head.key & meant.key
+        and not name(said.full).key & _NOT_IT
+        and _by_name(name(said.cause), meant).relation in STRICT
+    )
+
+
+def _with_tail(alone: Compared, whole: Compared) -> Compared:
+    if whole.relation is Relation.SAME or (alone.relation is Relation.SAME and whole.by_table):
+        return whole
+    if alone.relation is Relation.BROADER and whole.relation in (*STRICT, Relation.SIBLING):
+        return whole
+    return whole if alone.relation is Relation.DIFFERENT and whole.relation is Relation.SIBLING else alone
+
+
+def _by_name(said: Name, meant: Name) -> Compared:
+    if said.key == meant.key:
+        return Compared(Relation.SAME, "the same name")
+    if (said.key - meant.key) & _NOT_IT:
+        return Compared(Relation.DIFFERENT, "does not say that the patient has it now")
+    if not said.specific or not meant.specific:
+        return Compared(Relation.DIFFERENT, "names no disease in particular")
+    return _denying(said, meant) or _by_table(said, meant) or _by_words(said, meant)
+
+
+def _denying(said: Name, meant: Name) -> Compared | None:
+    for one in sorted(said.key - meant.key):
+        for other in sorted(meant.key - said.key):
+            if "non" + one == other or "non" + other == one:
+                known = any({one, other} <= group for group in _ALTERNATIVES)
+                return Compared(Relation.SIBLING if known else Relation.DIFFERENT, f"{one} is not {other}")
+    return None
+
+
+def _by_table(said: Name, meant: Name) -> Compared | None:
+    kin = kinship()
+    mine, theirs = list(kin.found(said)), list(kin.found(meant))
+    for key in mine:
+        for other in theirs:
+            if key == other:
+                continue
+            plain, other_plain = _only(said, key | meant.key), _only(meant, other | said.key)
+            if kin.shows_as(other, key):
+                return Compared(Relation.MANIFESTATION, "a manifestation or complication of the disease")
+            if kin.is_kind_of(key, other):
+                if other_plain:
+                    more = said.key - meant.key
+                    return Compared(Relation.NARROWER_CONSISTENT, "a kind of the disease", details=more, by_table=True)
+                return Compared(Relation.SIBLING, "another kind of the same disease")
+            if kin.is_kind_of(other, key):
+                if plain:
+                    return Compared(Relation.BROADER, "a class that includes the disease")
+                return Compared(Relation.SIBLING, "another kind of the same class")
+            if kin.one_family(key, other):
+                return Compared(Relation.SIBLING, "another member of the same family")
+    return None
+
+
+def _only(named: Name, key: frozenset[str]) -> bool:
+    """Whether the name says no more than this entry of the tables."""
+    return set(named.specific) - GENERIC - {"acute"} <= key
+
+
+def _by_words(said: Name, meant: Name) -> Compared:
     swapped = _swapped(said, meant)
     if swapped:
         return Compared(Relation.SIBLING, swapped)
-    if (said - meant) & _NOT_IT:
-        return Compared(Relation.DIFFERENT, "does not say that the patient has it now")
-    specific_said = [word for word in diagnosis if word not in _QUALIFIERS | _GENERIC]
-    specific = meant - _QUALIFIERS - _GENERIC
-    if not specific or not specific_said:
+    mine, theirs = frozenset(said.specific), frozenset(meant.specific)
+    more, less = mine - theirs - {"acute"}, theirs - mine
+    if less == {"acute"} and not theirs & _ALSO_CHRONIC:
+        less = frozenset()
+    if not (mine & theirs) - {"acute", "chronic"}:
         return Compared(Relation.DIFFERENT, "names another disease")
-    if set(specific_said) == specific:
-        missing = (meant - said) & {"acute", "chronic"}
-        if missing:
-            return Compared(Relation.BROADER, f"leaves open whether it is {' '.join(sorted(missing))}")
+    if not more and not less:
         return Compared(Relation.SAME, "the same but for qualifiers")
-    # One word alone names the disease only as the last: viral pneumonia is pneumonia, diabetes insipidus no diabetes.
-    if specific < set(specific_said) and (len(specific) > 1 or specific_said[-1] in specific):
-        return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely")
-    if set(specific_said) < specific:
-        return Compared(Relation.BROADER, "leaves out what makes the diagnosis specific")
+    if not less:
+        # The head must be the disease's: viral pneumonia is pneumonia, diabetes insipidus no diabetes.
+        if said.specific[-1] in theirs or _ends_in_kind(said, meant):
+            return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely", details=more)
+        return Compared(Relation.DIFFERENT, "names something else about the disease or another disease")
+    if not more:
+        return Compared(Relation.BROADER, f"leaves out {' '.join(sorted(less))}")
+    if more & ORGANISMS and less & ORGANISMS:
+        return Compared(Relation.SIBLING, "the same with another organism")
     return Compared(Relation.DIFFERENT, "names another disease")
 
 
-def _swapped(said: set[str], meant: set[str]) -> str:
+def _ends_in_kind(said: Name, meant: Name) -> bool:
+    """A name of several words followed by its kind: chronic kidney disease stage 3, molluscum contagiosum giganteum."""
+    tail = said.specific[-1]
+    return len(meant.specific) > 1 and (len(tail) <= 2 or said.specific[: len(meant.specific)] == meant.specific)
+
+
+def _swapped(said: Name, meant: Name) -> str:
     """Which word stands in place of its alternative where the names otherwise speak of one thing."""
-    shared = (said & meant) - _GENERIC - _QUALIFIERS
-    for one in sorted(said - meant):
-        for other in sorted(meant - said):
-            if (shared and any({one, other} <= group for group in _ALTERNATIVES)) or _too_much_or_too_little(
-                one, other
-            ):
+    shared = (said.key & meant.key) - GENERIC - {"acute", "chronic", "left", "right"}
+    for one in sorted(said.key - meant.key):
+        for other in sorted(meant.key - said.key):
+            if shared and any({one, other} <= group for group in _ALTERNATIVES):
+                return f"{one} is not {other}"
+            if _too_much_or_too_little(one, other):
                 return f"{one} is not {other}"
     return ""
 
 
 def _too_much_or_too_little(one: str, other: str) -> bool:
     return one.replace("hyper", "hypo") == other.replace("hyper", "hypo")
+
+
+def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
+    """A narrower diagnosis whose details the chart does not bear out is unsupported."""
+    if not chart or found.relation not in STRICT:
+        return found
+    meant = name(truth)
+    details = found.details | causes(said.brackets, said.cause) - meant.key
+    bad = unsupported(details, meant.key, chart) | unshown(said.guesses, meant.key, chart)
+    if not bad:
+        return found
+    return Compared(Relation.NARROWER_UNSUPPORTED, f"the chart does not show {' '.join(sorted(bad))}")

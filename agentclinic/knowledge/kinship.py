@@ -21,16 +21,16 @@ class Kinship:
         self._families: dict[Key, set[int]] = defaultdict(set)
         for entry in relations("broader"):
             for child in entry.of:
-                self._parents[name(child).key].add(name(entry.name).key)
+                self._parents[_key(child)].add(_key(entry.name))
         for entry in relations("narrower"):
             for parent in entry.of:
-                self._parents[name(entry.name).key].add(name(parent).key)
+                self._parents[_key(entry.name)].add(_key(parent))
         for entry in relations("manifestations"):
             for disease in entry.of:
-                self._shows_as[name(disease).key].add(name(entry.name).key)
+                self._shows_as[_key(disease)].add(_key(entry.name))
         for number, family in enumerate(siblings()):
             for member in family:
-                self._families[name(member).key].add(number)
+                self._families[_key(member)].add(number)
         self._known = (
             set(self._parents)
             | {parent for parents in self._parents.values() for parent in parents}
@@ -76,6 +76,10 @@ class Kinship:
     def one_family(self, one: Key, other: Key) -> bool:
         """Members of one family."""
         return one != other and bool(self._families.get(one, set()) & self._families.get(other, set()))
+
+
+def _key(text: str) -> Key:
+    return name(text).key - GRADE
 
 
 @lru_cache(maxsize=1)

@@ -9,15 +9,15 @@ from functools import lru_cache
 from agentclinic.knowledge.base import knowledge, relations, siblings, vocabulary
 from agentclinic.knowledge.text import words
 
-FUNCTION = frozenset("a an and at by for from in is of on the to with due type subtype sided mellitus".split())
-"""Words that carry nothing; diabetes alone is diabetes mellitus."""
+FUNCTION = frozenset("an and at by for from in is of on the to with due type subtype sided".split())
+"""Words that carry nothing. Not "a": hepatitis A."""
 GENERIC = frozenset("disease syndrome disorder condition infection illness process lesion problem".split())
 """Words that name no disease by themselves."""
 GRADE = frozenset(
     "severe mild moderate active classic classical typical likely probable probably suspected presumed possible "
     "possibly new onset newly diagnosed confirmed uncomplicated complicated symptomatic early late advanced "
     "progressive recurrent persistent refractory untreated uncontrolled exacerbation flare attack episode relapse "
-    "consistent clinical most stage grade massive marked extensive localized diffuse underlying current".split()
+    "consistent clinical most stage grade marked underlying current".split()
 )
 """Words that grade a disease or the doctor's confidence without making it another disease."""
 ORGANISMS = frozenset(
@@ -46,6 +46,12 @@ _ORGANISM_NAMES = (
     ("vivax", "Plasmodium vivax", "P vivax"),
     ("Mycobacterium tuberculosis", "M tuberculosis"),
 )
+# Words one letter from another that the tables do not hold.
+_LOOK_ALIKE = frozenset(
+    "dysphagia dysphasia dysphonia aphasia aphagia dyspnea dyspepsia nephritic nephrotic myositis myelitis mastitis "
+    "mastoiditis keratosis ketosis ileitis iritis colitis cholangitis cystitis cervicitis vaginitis vulvitis "
+    "perineal peritoneal peroneal facial fascial malleolus palpation palpitation".split()
+)
 # English words that are abbreviations too: read as such only where they stand alone or nothing else is in capitals.
 _ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN FAS IDA MS AR MAC DRESS COP".split())
 _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
@@ -57,6 +63,7 @@ _AFTER_HEAD = re.compile(
     r"|associated with)\s+(?:the\s+|a\s+|an\s+)?",
     re.IGNORECASE,
 )
+_POSSESSIVE = re.compile(r"['’]s\b")
 _WITHOUT = re.compile(r"\bwithout\s+(?=[a-z])", re.IGNORECASE)
 
 
@@ -85,7 +92,7 @@ def name(text: str) -> Name:
 
 def _plain(text: str) -> tuple[str, ...]:
     """Words in one spelling and form, head last, abbreviations written out."""
-    text = _ARTICLE.sub("", _expanded(_WITHOUT.sub("non-", text)))
+    text = _ARTICLE.sub("", _expanded(_WITHOUT.sub("non-", _POSSESSIVE.sub("", text))))
     parts = _AFTER_HEAD.split(text)
     tokens: list[str] = []
     for part in reversed(parts):
@@ -179,6 +186,11 @@ class _Book:
             self._by_key.setdefault(frozenset(tokens), usual)
 
     def replaced(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        """The words with every synonym replaced, and once more for names that only now are one."""
+        once = self._once(tokens)
+        return once if once == tokens else self._once(once)
+
+    def _once(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         whole = self._by_key.get(frozenset(tokens))
         if whole is not None:
             return whole
@@ -188,9 +200,11 @@ class _Book:
             for end in range(min(len(tokens), index + self._longest), index, -1):
                 part = tokens[index:end]
                 usual = self._usual.get(part)
-                denied = usual is None and part[0].startswith("non") and self._usual.get((part[0][3:], *part[1:]))
-                if usual is not None or denied:
-                    result.extend(usual or ("non" + denied[0], *denied[1:]) if denied else usual or ())
+                if usual is None and part[0].startswith("non"):
+                    denied = self._usual.get((part[0][3:], *part[1:]))
+                    usual = ("non" + denied[0], *denied[1:]) if denied else None
+                if usual is not None:
+                    result.extend(usual)
                     index = end
                     break
             else:
@@ -212,7 +226,7 @@ def _book() -> _Book:
 @lru_cache(maxsize=1)
 def lexicon() -> frozenset[str]:
     """Every word we know: one of them is no misspelling of another."""
-    known = set(_book().lexicon) | ORGANISMS | GENERIC | GRADE
+    known = set(_book().lexicon) | ORGANISMS | GENERIC | GRADE | _LOOK_ALIKE
     for table in _TABLES:
         for entry in relations(table):
             for text in (entry.name, *entry.of):
@@ -242,7 +256,7 @@ def mended(said: Name, meant: Name) -> Name:
 def _near(word: str, other: str) -> bool:
     """One letter wrong, missing, too many or two swapped; in a long word two."""
     # Too much is not too little, nor an inflammation a tumor, however alike the letters.
-    if word[0] != other[0] or word[-3:] != other[-3:] or word[:5].startswith(("hyper", "hypo")):
+    if word[0] != other[0] or word[-2:] != other[-2:] or word[:5].startswith(("hyper", "hypo")):
         return False
     return _distance(word, other) <= (2 if min(len(word), len(other)) >= 10 else 1)
 

@@ -67,6 +67,8 @@ class ModeratorPayload:
     diagnosis: str
     truth: str
     answer_key: AnswerKey
+    chart: str = ""
+    """Where given, details of a diagnosis that it does not bear out are unsupported."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from agentclinic.cases.model import Case
 from agentclinic.cases.quality import person, physiology, promises, ranges, timeline
 from agentclinic.cases.quality.chart import Chart
-from agentclinic.cases.quality.files import Located, check_identities, check_twins, differences
+from agentclinic.cases.quality.files import Located, check_identities, check_specialties, check_twins, differences
 from agentclinic.cases.quality.problem import Problem, Severity
 
 __all__ = ["CHECKS", "Located", "Problem", "Severity", "check_file_quality", "check_quality", "differences"]
 
 CHECKS: tuple[Callable[[Chart], Iterator[Problem]], ...] = (
     promises.check_annotations,
+    promises.check_enough,
     promises.check_answer_key,
     promises.check_key_findings,
     promises.check_refutations,
@@ -35,6 +36,7 @@ CHECKS: tuple[Callable[[Chart], Iterator[Problem]], ...] = (
     physiology.check_white_cells,
     physiology.check_blood_gas,
     physiology.check_heart_rates,
+    physiology.check_rhythm_name,
     physiology.check_sums,
     physiology.check_clotting,
     physiology.check_osmolality,
@@ -63,5 +65,5 @@ def check_file_quality(cases: Sequence[Case]) -> list[Located]:
         for case in cases
         for problem in check_quality(case)
     ]
-    together = [*check_identities(cases), *check_twins(cases)]
+    together = [*check_identities(cases), *check_specialties(cases), *check_twins(cases)]
     return sorted([*single, *together], key=lambda located: located.scenario_id)

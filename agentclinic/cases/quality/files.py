@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Case, Section
 from agentclinic.cases.quality.problem import Problem, error, warning
-from agentclinic.knowledge.text import fold
+from agentclinic.knowledge.text import fold, words
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,18 @@ def check_identities(cases: Sequence[Case]) -> Iterator[Located]:
             first = seen.setdefault(str(value), case.scenario_id)
             if first != case.scenario_id:
                 yield _at(case, error(f"duplicate_{key}", key, f"{value} is also row {first}'s"))
+
+
+def check_specialties(cases: Sequence[Case]) -> Iterator[Located]:
+    """A specialty is spelled in one way, or reports would count it as two."""
+    seen: dict[tuple[str, ...], str] = {}
+    for case in cases:
+        name = case.annotations.get("Specialty")
+        if not isinstance(name, str) or "case_id" not in case.annotations:
+            continue
+        first = seen.setdefault(words(name), name)
+        if first != name:
+            yield _at(case, warning("specialty_spelling", "Specialty", f"{name!r}, elsewhere {first!r}"))
 
 
 def check_twins(cases: Sequence[Case]) -> Iterator[Located]:

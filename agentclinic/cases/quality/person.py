@@ -34,12 +34,17 @@ def check_sex(chart: Chart) -> Iterator[Problem]:
             continue
         if _HCG.search(found[0]) and _GERM_CELL.search(chart.about):
             continue  # a tumour marker
-        if chart.age is not None and chart.age < 16 and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower()):
+        if (
+            chart.age is not None
+            and chart.age < 16
+            and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower())
+        ):
             continue  # the mother's
         yield error("wrong_sex", fact.path, f"{found[0]!r} in a {chart.sex} patient")
 
 
-_HE, _SHE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE), re.compile(r"\b(?:she|her|herself)\b", re.I)
+_HE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
+_SHE = re.compile(r"\b(?:she|her|herself)\b", re.IGNORECASE)
 
 
 def check_pronouns(chart: Chart) -> Iterator[Problem]:
@@ -47,12 +52,13 @@ def check_pronouns(chart: Chart) -> Iterator[Problem]:
     if chart.sex is None:
         return
     right, wrong = (_HE, _SHE) if chart.sex == "male" else (_SHE, _HE)
-    # After a relative is named, later sentences may go on about that relative: only the examination is safe.
-    facts = [f for f in chart.own_facts if f.section in (Section.EXAMINATION, Section.HISTORY, Section.SOCIAL)]
-    if not any(right.search(f.text) for f in facts) or chart.age is None or chart.age >= 18:
-        for fact in facts:
-            if wrong.search(fact.text) and not right.search(fact.text) and fact.section is not Section.HISTORY:
-                yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
+    told = [f for f in chart.own_facts if f.section in (Section.HISTORY, Section.SOCIAL)]
+    spoken_of = any(right.search(fact.text) for fact in told)
+    for fact in (*told, *chart.facts_of(Section.EXAMINATION)):
+        # In a history a later "she" may still be the mother named before; where no "he" is found, it is not.
+        doubtful = fact.section is not Section.EXAMINATION and (spoken_of or (chart.age or 0) < 18)
+        if wrong.search(fact.text) and not right.search(fact.text) and not doubtful:
+            yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
 
 
 _PREGNANT = re.compile(

@@ -170,6 +170,20 @@ def check_heart_rates(chart: Chart) -> Iterator[Problem]:
             yield warning("heart_rates_disagree", fact.path, f"{fact.text[:60]!r} with a heart rate of {counted[0]:g}")
 
 
+_SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]*?\b(\d{2,3})\b", re.IGNORECASE)
+
+
+def check_rhythm_name(chart: Chart) -> Iterator[Problem]:
+    """In adults a sinus rhythm beats 50-100 times a minute, a tachycardia more and a bradycardia less than 60."""
+    if chart.age is None or chart.age < 18:
+        return
+    limits = {"rhythm": (50, 100), "tachycardia": (100, 250), "bradycardia": (15, 60)}
+    for fact in chart.facts_of(Section.TESTS):
+        found = _SINUS.search(fact.text) if fact.heads and _ECG.search(fold(fact.heads[0])) else None
+        if found and not limits[found[1].lower()][0] <= float(found[2]) <= limits[found[1].lower()][1]:
+            yield warning("rhythm_name", fact.path, f"{found[0]!r} is not called so")
+
+
 def check_sums(chart: Chart) -> Iterator[Problem]:
     """Parts are not more than the whole, and calculated values are what their formula gives."""
     total, direct, indirect = (chart.first(f"{n}_bilirubin") for n in ("total", "direct", "indirect"))

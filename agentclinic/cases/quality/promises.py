@@ -85,14 +85,29 @@ def check_annotations(chart: Chart) -> Iterator[Problem]:
         yield error("annotation_malformed", "twin_of", "must be the twin's case_id or null")
 
 
+_AT_LEAST = {"Differential": 3, "Key_Findings": 4, "Must_Not_Miss": 1}
+
+
+def check_enough(chart: Chart) -> Iterator[Problem]:
+    """There are enough alternatives, key findings and near misses to score with, and something is denied."""
+    if not chart.annotated:
+        return
+    counts = {key: len(_list(chart, key)) for key in _AT_LEAST if key in chart.case.annotations}
+    for key, count in counts.items():
+        if count < _AT_LEAST[key]:
+            yield warning("too_few", key, f"{count}; give at least {_AT_LEAST[key]}")
+    if len(chart.case.answer_key.reject) < 2:
+        yield warning("too_few", "Answer_Key/reject", "reject at least 2 near misses")
+    if not any(fact.denied for fact in chart.facts_of(Section.SYMPTOMS, Section.HISTORY, Section.REVIEW)):
+        yield warning("too_few", "Patient_Actor", "the patient denies nothing; silence would tell what matters")
+
+
 def check_answer_key(chart: Chart) -> Iterator[Problem]:
-    """The answer key rejects near misses, and no name is accepted and rejected alike."""
+    """No name is accepted and rejected alike, and no alternative is the diagnosis."""
     if not chart.annotated:
         return
     key = chart.case.answer_key
     right = {words(name): name for name in (chart.case.diagnosis, *key.accept)}
-    if not key.reject:
-        yield warning("answer_key", "Answer_Key/reject", "no near misses are rejected")
     for place, names in (("partial", key.partial), ("reject", [text for text, _ in key.reject])):
         for name in names:
             if words(name) in right:
@@ -285,7 +300,10 @@ def check_called_normal(chart: Chart) -> Iterator[Problem]:
                 yield from _unusual(chart, analyte, path, name)
         for value in chart.measured:
             spoken = value.analyte.name.replace("_", " ")
-            if value.analyte.usual and re.search(rf"\bnormal {spoken}\b|\b{spoken} (?:is |was )?normal\b", said):
+            called = re.search(
+                rf"\bnormal {spoken}\b|(?<!fluid )(?<!csf )(?<!urine )\b{spoken} (?:is |was )?normal\b", said
+            )
+            if value.analyte.usual and value.analyte.fluid == "blood" and called:
                 yield from _unusual(chart, value.analyte.name, path, name)
         if hot and _NO_FEVER.search(said):
             yield warning("called_normal", path, f"{name}: no fever, but {hot[0]} °C")

@@ -11,7 +11,7 @@ from agentclinic.models.payloads import ModeratorPayload
 def judge(payload: ModeratorPayload) -> Reply:
     """Yes or No by the strict rule, with the relation and its reason."""
     key = payload.answer_key
-    compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject)
+    compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject, payload.chart)
     right = compared.relation in STRICT
     return Reply(
         "Yes" if right else "No",

@@ -1,0 +1,96 @@
+"""Whether a chart bears out what a diagnosis says beyond the truth."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name
+from agentclinic.knowledge.text import clauses, words
+
+# What shows a cause or a type without naming it.
+_CUES = {
+    "alcohol": "alcohol drink vodka whiskey whisky beer wine liquor ethanol",
+    "gallstone": "gallstone cholelithiasis stone calculi biliary",
+    "cholelithiasis": "gallstone cholelithiasis stone calculi",
+    "nonsteroidal": "nsaid ibuprofen naproxen diclofenac indomethacin ketorolac meloxicam aspirin",
+    "aspirin": "aspirin asa salicylate",
+    "smoking": "smoke smoker cigarette tobacco pack",
+    "diabetes": "diabetes diabetic hba1c insulin metformin glucose",
+    "autoimmune": "autoimmune antibody antibodies ana",
+    "occupational": "work worker job occupation factory exposure",
+    "streptococcus": "streptococcus streptococcal strep aso pneumoniae pyogenes",
+    "staphylococcus": "staphylococcus staphylococcal aureus mrsa",
+    "meningococcus": "meningococcus meningococcal meningitidis",
+    "pneumococcus": "pneumococcus pneumococcal pneumoniae",
+    "escherichia": "escherichia coli",
+    "tuberculosis": "tuberculosis tuberculous tb afb acid",
+    "virus": "virus viral",
+    "leg": "leg calf thigh popliteal femoral ankle foot",
+    "cardioembolic": "fibrillation thrombus endocarditis embolic embolus",
+    "newborn": "newborn neonate neonatal premature preterm day week",
+}
+# A type that has a laboratory name of its own.
+_TYPE_CUES = {
+    frozenset({"hepatitis", "a"}): "hav anti-hav",
+    frozenset({"hepatitis", "b"}): "hbv hbsag hbc",
+    frozenset({"hepatitis", "c"}): "hcv",
+    frozenset({"hemophilia", "a"}): "viii fviii",
+    frozenset({"hemophilia", "b"}): "ix fix",
+}
+_SIDES = frozenset({"left", "right"})
+_LETTERS = frozenset("a b c d e 1 2 3 4".split())
+_WAYS = frozenset("acute induced related associated positive bilateral exacerbated".split())
+# Long enough to tell words apart, short enough for hypertrophy to meet hypertrophic.
+_STEM = 6
+
+
+def unsupported(details: frozenset[str], truth: frozenset[str], chart: str) -> frozenset[str]:
+    """The details a chart does not bear out; none where one may not ask.
+
+    Only a side, an organism, a cause or a type with a laboratory name of its own can be missed in a chart: it would
+    be there by that name. Other details (a histology, a course, a site in other words) get the benefit of the doubt.
+    """
+    details = details - FUNCTION - GENERIC - GRADE - _WAYS
+    if not details:
+        return frozenset()
+    affirmed = _affirmed(chart)
+    asked = details & (_SIDES | ORGANISMS | _CUES.keys() | _LETTERS)
+    return frozenset(word for word in asked if not _shown(word, truth, affirmed))
+
+
+def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> frozenset[str]:
+    """The words of guesses of which the chart shows nothing at all."""
+    affirmed = _affirmed(chart)
+    bad: set[str] = set()
+    for guess in guesses:
+        said = name(guess).key - truth - FUNCTION - GENERIC - GRADE - _WAYS
+        if said and not any(_shown(word, truth, affirmed) for word in said):
+            bad |= said
+    return frozenset(bad)
+
+
+def causes(brackets: tuple[str, ...], cause: str) -> frozenset[str]:
+    """Causes named beside the disease: "(likely NSAID-related)", "due to Legionella"."""
+    beside = frozenset(word for text in brackets for word in _affirmed(text)) & (_CUES.keys() - ORGANISMS)
+    return beside | (name(cause).key & (_CUES.keys() | ORGANISMS) if cause else frozenset())
+
+
+def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
+    if word in _LETTERS:
+        for kind, cues in _TYPE_CUES.items():
+            if word in kind and kind - {word} <= truth:
+                return any(cue in affirmed for cue in words(cues))
+        return True  # which letter the chart would show we cannot tell
+    cues = (*_CUES.get(word, "").split(), word)
+    return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
+
+
+@lru_cache(maxsize=256)
+def _affirmed(chart: str) -> frozenset[str]:
+    """The words of a chart that are not denied, as they stand, in their usual form and by their stems."""
+    found: set[str] = set()
+    for clause in clauses(chart.replace('"', " ").replace("{", "\n").replace("}", "\n").replace("], ", "\n")):
+        for place, word in enumerate(clause.words):
+            if not clause.negated[place] and not clause.denied_after(place + 1):
+                found.update((word, word[:_STEM], *name(word.upper() if len(word) < _STEM else word).words))
+    return frozenset(found)

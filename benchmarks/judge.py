@@ -1,0 +1,257 @@
+"""How far the builtin judge agrees with two readers, with a language-model judge, and with our adversarial pairs.
+
+`python benchmarks/judge.py` prints; the readers' part needs the public data in `../shared/data` and is skipped
+without it. Disputes are listed by row number, never with the data's text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from agentclinic.knowledge.compare import STRICT, Relation, compare  # noqa: E402
+from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case  # noqa: E402
+from agentclinic.scoring.outcome import proportion  # noqa: E402
+from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p  # noqa: E402
+
+PAIRS = ROOT / "benchmarks" / "judge_pairs.jsonl"
+LABELS = ROOT / "benchmarks" / "labels"
+DATA = ROOT.parent / "shared" / "data"
+RELATIONS = [str(relation) for relation in Relation]
+RIGHT = frozenset(str(relation) for relation in STRICT)
+# 70: the threshold of the naive baseline that the judge must beat.
+NAIVE = 70
+SEED = 0
+
+
+def main() -> None:
+    """Print everything there is data for."""
+    rows = read_rows()
+    if rows is None:
+        print(f"{DATA}/judge/verdicts.jsonl is not there: readers and recorded verdicts are skipped, pairs still run\n")
+    else:
+        print_readers(rows)
+    print_pairs()
+
+
+# --- the naive baseline ---------------------------------------------------------------------------------------------
+
+
+def token_set_ratio(one: str, other: str) -> float:
+    """The best likeness, 0 to 100, of shared words and shared words with the rest of either side."""
+    left, right = set(one.lower().split()), set(other.lower().split())
+    shared = " ".join(sorted(left & right))
+    first = f"{shared} {' '.join(sorted(left - right))}".strip()
+    second = f"{shared} {' '.join(sorted(right - left))}".strip()
+    if shared and (shared in (first, second)):
+        return 100.0
+    return max(_likeness(shared, first), _likeness(shared, second), _likeness(first, second))
+
+
+def _likeness(one: str, other: str) -> float:
+    """2 · longest common subsequence ÷ both lengths, in per cent."""
+    row = [0] * (len(other) + 1)
+    for a in one:
+        before = row[:]
+        for j, b in enumerate(other, start=1):
+            row[j] = before[j - 1] + 1 if a == b else max(before[j], row[j - 1])
+    return 200 * row[-1] / max(1, len(one) + len(other))
+
+
+def naive(diagnosis: str, truth: str) -> bool:
+    """Whether the baseline says yes."""
+    said = diagnosis.split("DIAGNOSIS READY:")[-1]
+    return token_set_ratio(_bare(said), _bare(truth)) >= NAIVE
+
+
+def _bare(text: str) -> str:
+    return "".join(char if char.isalnum() else " " for char in text)
+
+
+# --- the readers ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A recorded verdict with what everybody says about it."""
+
+    number: int
+    case: str
+    a: str
+    b: str
+    recorded: bool
+    ours: str
+    with_chart: str
+    """Ours when it may look into the case's chart for what a diagnosis says beyond the truth."""
+    naive: bool
+
+
+def read_rows() -> list[Row] | None:
+    """All rows, judged now; None where the data is absent."""
+    source, cases = DATA / "judge" / "verdicts.jsonl", DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
+    if not source.exists() or not cases.exists():
+        return None
+    verdicts, charts = _lines(source), [_chart(case) for case in _lines(cases)]
+    readers = [
+        {label["row"]: label["relation"] for label in _lines(LABELS / f"verdicts_reader_{r}.jsonl")} for r in "ab"
+    ]
+    return [
+        Row(
+            number,
+            str(entry["scenario_id"]),
+            readers[0][number],
+            readers[1][number],
+            entry["verdict"] == "Yes",
+            compare(entry["doctor_says"], entry["correct_diagnosis"]).relation.value,
+            compare(
+                entry["doctor_says"], entry["correct_diagnosis"], chart=charts[entry["scenario_id"]]
+            ).relation.value,
+            naive(entry["doctor_says"], entry["correct_diagnosis"]),
+        )
+        for number, entry in enumerate(verdicts)
+    ]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _chart(case: dict[str, Any]) -> str:
+    return json.dumps({key: value for key, value in case["OSCE_Examination"].items() if key != "Correct_Diagnosis"})
+
+
+Verdict = Callable[[Row], bool]
+JUDGES: dict[str, Verdict] = {
+    "reader A": lambda row: row.a in RIGHT,
+    "reader B": lambda row: row.b in RIGHT,
+    "recorded": lambda row: row.recorded,
+    "ours": lambda row: row.ours in RIGHT,
+    "ours+chart": lambda row: row.with_chart in RIGHT,
+    "naive": lambda row: row.naive,
+}
+
+
+def print_readers(rows: list[Row]) -> None:
+    """Agreement among readers and judges, and every dispute by row."""
+    halves = {"development": rows[::2], "test": rows[1::2], "all": rows}
+    print("Strict yes/no, Cohen's kappa with 95 % interval (cases redrawn)")
+    print(f"  {'':26}" + "".join(f"{f'{half} ({len(part)})':>26}" for half, part in halves.items()))
+    for first, second in (
+        ("reader A", "reader B"),
+        *(
+            (judge, other)
+            for other in ("reader A", "reader B", "recorded")
+            for judge in ("ours", "ours+chart", "naive")
+        ),
+        ("recorded", "reader A"),
+        ("recorded", "reader B"),
+    ):
+        shown = "".join(f"{_kappa(part, JUDGES[first], JUDGES[second]):>26}" for part in halves.values())
+        print(f"  {f'{first} / {second}':26}" + shown)
+    print("\nThe eight relations, kappa with 95 % interval, all rows")
+    for label, one, other in (
+        ("reader A / reader B", "a", "b"),
+        ("ours / reader A", "ours", "a"),
+        ("ours / reader B", "ours", "b"),
+        ("ours+chart / reader A", "with_chart", "a"),
+        ("ours+chart / reader B", "with_chart", "b"),
+    ):
+        print(f"  {label:26}{relation_kappa(rows, one, other):>26}")
+    print("\nPaired: difference of agreement with the standard, 95 % interval, McNemar's p")
+    for better, worse, standard in (
+        *(
+            (judge, "naive", other)
+            for other in ("reader A", "reader B", "recorded")
+            for judge in ("ours", "ours+chart")
+        ),
+        *((judge, "reader B", "reader A") for judge in ("ours", "ours+chart")),
+        *((judge, "reader A", "reader B") for judge in ("ours", "ours+chart")),
+    ):
+        for half in ("test", "all"):
+            difference = _paired(halves[half], JUDGES[better], JUDGES[worse], JUDGES[standard])
+            print(f"  {f'{better} - {worse}, by {standard}, {half}':46}{difference}")
+    print("\nDisputes: rows where ours and a reader, or the readers, differ in yes or no (dev = development half)")
+    for row in rows:
+        if len({row.ours in RIGHT, row.with_chart in RIGHT, row.a in RIGHT, row.b in RIGHT}) > 1:
+            half = "test" if row.number % 2 else "dev"
+            chart = f" (with chart {row.with_chart})" if row.with_chart != row.ours else ""
+            recorded = "Yes" if row.recorded else "No"
+            print(f"  row {row.number:2} {half:4} ours {row.ours}{chart}; A {row.a}; B {row.b}; recorded {recorded}")
+    print()
+
+
+def _kappa(rows: Sequence[Row], one: Verdict, other: Verdict) -> str:
+    kinds = ((True, True), (True, False), (False, True), (False, False))
+    cells = [[float((one(row), other(row)) == kind) for kind in kinds] for row in rows]
+    found = kappa_estimate(cells, [row.case for row in rows], SEED)
+    return found.note or "" if found.value is None else f"{found.value:.2f} ({found.low:.2f} - {found.high:.2f})"
+
+
+def relation_kappa(rows: Sequence[Row], one: str, other: str) -> str:
+    """Cohen's kappa over the eight relations, cases redrawn."""
+    size = len(RELATIONS)
+    cells = np.zeros((len(rows), size * size))
+    for place, row in enumerate(rows):
+        cells[place, RELATIONS.index(getattr(row, one)) * size + RELATIONS.index(getattr(row, other))] = 1
+    totals = totals_by_case(cells, [row.case for row in rows])
+
+    def kappa(tables: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        square = tables.reshape(-1, size, size)
+        total = square.sum(axis=(1, 2))
+        agreed = np.trace(square, axis1=1, axis2=2) / total
+        expected = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1) / total**2
+        return np.asarray((agreed - expected) / (1 - expected))
+
+    draws = kappa(case_draws(totals, np.full(size * size, 2 / size**2), np.random.default_rng(SEED)))
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return f"{float(kappa(totals.sum(axis=0))[0]):.2f} ({low:.2f} - {high:.2f})"
+
+
+def _paired(rows: Sequence[Row], better: Verdict, worse: Verdict, standard: Verdict) -> str:
+    one = [better(row) == standard(row) for row in rows]
+    other = [worse(row) == standard(row) for row in rows]
+    differences = Clusters.of([float(x) - float(y) for x, y in zip(one, other, strict=True)], [r.case for r in rows])
+    found = bootstrap_interval(differences, np.random.default_rng(SEED))
+    gained = sum(x and not y for x, y in zip(one, other, strict=True))
+    lost = sum(y and not x for x, y in zip(one, other, strict=True))
+    p = mcnemar_p(gained, lost)
+    return f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f}), {gained} gained, {lost} lost, p = {p:.3g}"
+
+
+# --- our pairs ------------------------------------------------------------------------------------------------------
+
+
+def print_pairs() -> None:
+    """Accuracy on the adversarial pairs: the part rules were tuned on, and the part they were not."""
+    pairs = _lines(PAIRS)
+    print(f"Adversarial pairs of our own ({len(pairs)}): agreement with their label, 95 % interval")
+    for part, held in (("tuned", False), ("holdout", True)):
+        chosen = [pair for pair in pairs if bool(pair.get("holdout")) is held]
+        judged = [
+            compare(pair["diagnosis"], pair["truth"], chart=pair.get("chart", "")).relation.value for pair in chosen
+        ]
+        strict = sum((mine in RIGHT) == (pair["relation"] in RIGHT) for mine, pair in zip(judged, chosen, strict=True))
+        base = sum(naive(pair["diagnosis"], pair["truth"]) == (pair["relation"] in RIGHT) for pair in chosen)
+        same = sum(mine == pair["relation"] for mine, pair in zip(judged, chosen, strict=True))
+        print(f"  {part} ({len(chosen)})")
+        for label, count in (("yes/no", strict), ("yes/no, naive", base), ("relation", same)):
+            share = proportion(count, len(chosen))
+            print(f"    {label:32}{count:4} {share.value:.3f} ({share.low:.3f} - {share.high:.3f})")
+        total = Counter(pair["relation"] for pair in chosen)
+        hits = Counter(p["relation"] for mine, p in zip(judged, chosen, strict=True) if mine == p["relation"])
+        for relation in RELATIONS:
+            print(f"      {relation:30}{hits[relation]:4} of {total[relation]}")
+
+
+if __name__ == "__main__":
+    main()
