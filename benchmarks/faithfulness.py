@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.cases.demographics import speaks_for_self  # noqa: E402
-from agentclinic.cases.model import Case, Fact  # noqa: E402
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
 from agentclinic.knowledge.text import STOP_WORDS, content_words, fold, sentences, words  # noqa: E402
 from agentclinic.models.base import Provenance, Reply  # noqa: E402
@@ -139,18 +139,20 @@ _NUMBER_WORDS = {
     word: str(number)
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
-_SHARE = 0.6
+_SHARE = 0.5
 """Replies paraphrase; below this share of a fact's words they talk of something else (read off development rows)."""
+_FRAME = frozenset(word[:5] for word in "deny denies denied recent significant history additional note mention".split())
+"""Words with which a chart says a thing, and a patient does not."""
 _NEGATION = re.compile(r"\b(?:no|not|never|none|without|denie[sd]|deny|neither|nor|normal|negative|\w+n['’]t)\b", re.I)
 
 
 def told_by_recorded(item: Item) -> Told:
     """Which facts a language model's reply discloses, by the overlap of words and numbers.
 
-    A fact is disclosed where one sentence, or the whole reply, holds at least 60 % of its content words (by their
-    first five letters; numbers as digits, their words included) and, if it has numbers, at least half of those. A
-    fact of one word needs a word of its heading as well, unless the heading has none. A denial needs a negation in
-    the sentence that holds its words.
+    A fact is disclosed where one sentence, or the whole reply, holds at least half of its content words (by their
+    first five letters, without "denies", "recent" and the like) and at least half of its numbers ("three" is 3). An
+    examination or test result of one word needs a word of its heading as well. A denial needs a negation in the
+    sentence that holds its words. What a reply invents matches no fact and is not counted.
     """
     parts = [*sentences(item.recorded), item.recorded]
     said = [(_stems(part), _numbers(part), bool(_NEGATION.search(part))) for part in parts]
@@ -158,9 +160,9 @@ def told_by_recorded(item: Item) -> Told:
 
 
 def _disclosed(fact: Fact, said: list[tuple[Paths, Paths, bool]]) -> bool:
-    wanted, numbers = _stems(fact.text), _numbers(fact.text)
+    wanted, numbers = _stems(fact.text) - _FRAME, _numbers(fact.text)
     head = _stems(" ".join(fact.heads[-2:]))
-    single = len(wanted) + len(numbers) < 2
+    single = len(wanted) + len(numbers) < 2 and fact.section not in PATIENT_SECTIONS
     for stems, digits, negated in said:
         if fact.denied and not negated:
             continue

@@ -235,8 +235,12 @@ def print_pairs() -> None:
     """Accuracy on the adversarial pairs: the part rules were tuned on, and the part they were not."""
     pairs = _lines(PAIRS)
     print(f"Adversarial pairs of our own ({len(pairs)}): agreement with their label, 95 % interval")
-    for part, held in (("tuned", False), ("holdout", True)):
-        chosen = [pair for pair in pairs if bool(pair.get("holdout")) is held]
+    for part, held, fresh in (
+        ("tuned", False, False),
+        ("holdout", True, False),
+        ("holdout, written after the rules", True, True),
+    ):
+        chosen = [p for p in pairs if bool(p.get("holdout")) is held and bool(p.get("fresh")) is fresh]
         judged = [
             compare(pair["diagnosis"], pair["truth"], chart=pair.get("chart", "")).relation.value for pair in chosen
         ]

@@ -154,7 +154,7 @@ class RelationVerdict(BaseModel):
 
 
 class Moderator:
-    """Judges a diagnosis against the truth; with `relation`, a language model is asked for that and not for Yes or No."""
+    """Judges a diagnosis against the truth; with `relation` a language model is asked for that, not for Yes or No."""
 
     def __init__(self, model: Model, prompt: Prompt, *, relation: bool = False) -> None:
         self.model = model

@@ -12,8 +12,9 @@ _CANNOT_SPEAK = re.compile(
 )
 _AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNORECASE)
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
-_FEMALE = re.compile(r"\b(?:female|woman|girl|mother|lady|gravida)\b", re.IGNORECASE)
-_MALE = re.compile(r"\b(?:male|man|boy|gentleman)\b", re.IGNORECASE)
+_FEMALE = re.compile(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
+_MALE = re.compile(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
+_ASIDE = re.compile(r"\([^)]*\)")
 
 
 def age_in_years(demographics: str) -> float | None:
@@ -25,10 +26,11 @@ def age_in_years(demographics: str) -> float | None:
 
 
 def sex(demographics: str) -> str | None:
-    """`female`, `male`, or None when nothing is said."""
-    if _FEMALE.search(demographics):
+    """`female`, `male`, or None when nothing is said. Who else came along, in brackets, does not count."""
+    patient = _ASIDE.sub("", demographics)
+    if _FEMALE.search(patient):
         return "female"
-    return "male" if _MALE.search(demographics) else None
+    return "male" if _MALE.search(patient) else None
 
 
 def speaks_for_self(demographics: str) -> bool:

@@ -57,17 +57,22 @@ def _table(groups: Mapping[str, str]) -> dict[str, str]:
 _SAME = _table(
     {
         "injury": "trauma injury injured accident collision fall fell hit struck blow crash",
-        "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running climbing "
+        "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running "
+        "climbing "
         "stairs",
-        "meals": "postprandial postprandially eat eats eating ate eaten meal meals food foods feed feeds feeding fed breastfeeding",
-        "posture": "lying lie lies flat bending bend upright supine standing stand sitting sit position posture leaning "
+        "meals": "postprandial postprandially eat eats eating ate eaten meal meals food foods feed feeds feeding "
+        "fed breastfeeding",
+        "posture": "lying lie lies flat bending bend upright supine standing stand sitting sit position posture "
+        "leaning "
         "recline reclining head-down gaze",
-        "emotion": "crying cry cries excitement excited agitation agitated upset calm stress stressed anxiety emotional "
+        "emotion": "crying cry cries excitement excited agitation agitated upset calm stress stressed anxiety "
+        "emotional "
         "stressful",
         "rest": "rest rests resting",
         "daytime": "night nights nighttime evening evenings morning mornings nocturnal",
         "weather": "cold heat weather winter summer humidity sun sunlight temperature",
-        "motion": "motion move moves movement movements rotate rotating rotation flexion extension reaching lifting twisting",
+        "motion": "motion move moves movement movements rotate rotating rotation flexion extension reaching lifting "
+        "twisting",
         "sex": "sex sexual sexually intercourse penetration",
         "breathing": "breathe breathing breath inspiration inhale",
         "light": "light lights bright photophobia",
@@ -75,7 +80,8 @@ _SAME = _table(
         "urinating": "urinate urinating urination voiding",
         "menses": "menses menstrual menstruation period periods menarche lmp",
         "pregnancy": "pregnant pregnancy pregnancies gravida primigravida nulliparous para gravidity obstetric",
-        "birth": "born birth delivery delivered preterm premature prematurity neonatal perinatal term prenatal antenatal "
+        "birth": "born birth delivery delivered preterm premature prematurity neonatal perinatal term prenatal "
+        "antenatal "
         "gestation gestational",
         "vaccines": "vaccine vaccines vaccination vaccinations vaccinated immunization immunizations immunized shots "
         "immunised immunisation",
@@ -120,7 +126,7 @@ _PLACES = {
     "mouth": "mouth oral lip lips tongue gum gums tooth teeth",
     "throat": "throat pharynx",
     "neck": "neck cervical",
-    "chest": "chest thorax thoracic sternal substernal",
+    "chest": "breastbone retrosternal chest thorax thoracic sternal substernal",
     "breast": "breast breasts nipple nipples",
     "back": "back spine lumbar spinal",
     "flank": "flank flanks side",
@@ -139,7 +145,8 @@ _PLACES = {
     "groin": "groin inguinal",
     "abdomen": "abdomen abdominal belly stomach tummy epigastric umbilicus umbilical",
     "pelvis": "pelvis pelvic",
-    "genitals": "genital genitals penis penile vagina vaginal vulva vulvar scrotum scrotal testicle testicles testicular "
+    "genitals": "genital genitals penis penile vagina vaginal vulva vulvar scrotum scrotal testicle testicles "
+    "testicular "
     "vestibule",
     "rectum": "rectum rectal anus anal perianal",
     "skin": "skin",
@@ -178,7 +185,8 @@ _VAGUE = frozenset(
     "diagnosed disease disorder illness treatment treated presence absent present help need needed want wanted seem "
     "let know understand experience improve improves relieve relief trigger triggered provoke being done got had doing "
     "each every day age old everyday known done day-to-day along daily weekly weight degree extreme given another "
-    "evaluation wide base based rapid per few several many number brought symptom associated complaint visit doctor clear".split()
+    "evaluation wide base based rapid per few several many number brought symptom associated complaint visit doctor "
+    "clear".split()
 )
 _VAGUE_STEMS = frozenset(_stem(singular(word)) for word in _VAGUE)
 _TRIGGERS = frozenset(
@@ -186,54 +194,68 @@ _TRIGGERS = frozenset(
 )
 
 
-# What patients are asked for, in the words of doctors, charts and patients. Special before general: what one pattern has
-# read in a question the later ones do not read again, so that "blood in the urine" is not any bleeding.
+# What patients are asked for, in the words of doctors, charts and patients. Special before general: what one pattern
+# has read in a question the later ones do not read again, so that "blood in the urine" is not any bleeding.
 _SYMPTOMS = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in {
-        "nocturnal breathlessness": r"orthopn|nocturnal dyspn|(?:trouble|short\w* of breath|difficulty)[^,.]* (?:lying|flat)",
-        "exposure to sickness": r"sick contacts?|(?:around|exposed to|contact with) (?:any(?:one|body) )?(?:sick|ill)\b|exposure to"
+        "nocturnal breathlessness": r"orthopn|nocturnal dyspn|(?:trouble|short\w* of breath|difficulty)[^,.]* "
+        r"(?:lying|flat)",
+        "exposure to sickness": r"sick contacts?|(?:around|exposed to|contact with) (?:any(?:one|body) )?(?:sick"
+        r"|ill)\b|exposure to"
         r" (?:sick|ill)",
-        "suicide": r"suicid|self[- ]harm|harm(?:ing)? (?:yourself|himself|herself)|wish to die|death wish|kill (?:your|him|her)self",
+        "suicide": r"suicid|self[- ]harm|harm(?:ing)? (?:yourself|himself|herself)|wish to die|death wish|kill "
+        r"(?:your|him|her)self",
         "hallucination": r"hallucinat|hear(?:s|ing)? voices|see(?:s|ing)? things|voices telling|perceptual disturb",
         "delusion": r"delusion|paranoi|suspicious|being (?:watched|followed)|plotting|persecut",
         "guilt": r"guilt|worthless",
         "concentration": r"concentrat|distractib|focus(?:ing)?\b",
         "interest": r"anhedoni|loss of interest|disinterest|lost interest|apath|no longer enjoy",
-        "mania": r"elevated (?:or \w+ )?mood|euphori|grandios|racing thoughts|need for sleep|mania|manic|pressured speech",
+        "mania": r"elevated (?:or \w+ )?mood|euphori|grandios|racing thoughts|need for sleep|mania|manic|pressured "
+        r"speech",
         "aggression": r"aggress|violen|irritab|yell|hostil|agitat",
         "anxiety": r"anxi|worr(?:y|ies)|panic|nervous",
-        "low mood": r"depress|sad(?:ness)?\b|hopeless|low mood|feeling down|empt(?:y|iness)|tearful|(?:low|depressed|sad) mood|mood (?:change|swing|symptom)\w*",
+        "low mood": r"depress|sad(?:ness)?\b|hopeless|low mood|feeling down|empt(?:y|iness)|tearful|(?:low|depressed"
+        r"|sad) mood|mood (?:change|swing|symptom)\w*",
         "behaviour": r"behaviou?r|personality change|disinhibit|inappropriate",
         "sleep": r"sleep|insomnia|awaken|wakes?\b|waking",
         "memory": r"memor|forget|amnes|recollection|recall (?:them|the|events)",
         "confusion": r"confus|disorient|delirium|mental status|alert|oriented|lethargic and confused",
-        "consciousness": r"(?:loss of|lost|losing) conscious|unconscious|black(?:ed|ing)? ?out|faint|syncop|pass(?:ed|ing)? out"
+        "consciousness": r"(?:loss of|lost|losing) conscious|unconscious|black(?:ed|ing)? ?out|faint|syncop"
+        r"|pass(?:ed|ing)? out"
         r"|unresponsive|nonresponsive|collaps",
         "seizure": r"seizure|convuls|epilep|twitch|jerking|staring spell|grimac",
-        "urinary incontinence": r"incontinen|leak(?:ing|age)? (?:of )?urine|wet(?:ting)? (?:him|her|your|my)self|bladder control",
-        "hematuria": r"hematuria|ha?ematuri|blood(?:y)?(?: in)?(?: the| his| her| your)? urine|(?:red|dark|brown|cola|tea)[- ]"
+        "urinary incontinence": r"incontinen|leak(?:ing|age)? (?:of )?urine|wet(?:ting)? (?:him|her|your|my)self"
+        r"|bladder control",
+        "hematuria": r"hematuria|ha?ematuri|blood(?:y)?(?: in)?(?: the| his| her| your)? urine|(?:red|dark|brown"
+        r"|cola|tea)[- ]"
         r"?(?:colou?red)? urine|urine (?:that is )?(?:red|dark)",
-        "dysuria": r"dysuria|(?:burn|pain|discomfort|sting)\w*(?: \w+){0,2} (?:urinat|pass\w* urine|void|pee)\w*|painful urinat",
-        "urinary frequency": r"(?:urinary|urine|urination) (?:frequency|urgency)|frequen\w+ urinat|urinat\w+ (?:more|frequent|often)"
+        "dysuria": r"dysuria|(?:burn|pain|discomfort|sting)\w*(?: \w+){0,2} (?:urinat|pass\w* urine|void|pee)\w*"
+        r"|painful urinat",
+        "urinary frequency": r"(?:urinary|urine|urination) (?:frequency|urgency)|frequen\w+ urinat|urinat\w+ (?:more"
+        r"|frequent|often)"
         r"|polyuria|nocturia|(?:need|urge) to urinate|^frequency$|^urgency$|excessive urinat",
-        "urinary change": r"(?:bladder|urinary) (?:habits?|changes?|symptoms?|problems?|function)|urinary habits|foul[- ]smelling|cloudy",
+        "urinary change": r"(?:bladder|urinary) (?:habits?|changes?|symptoms?|problems?|function)|urinary habits"
+        r"|foul[- ]smelling|cloudy",
         "urinary infection": r"urinary tract infection|\buti",
         "thirst": r"thirst|polydipsi",
-        "melena and blood in stool": r"melena|hematochezia|(?:blood|bloody|black|tarry)(?:[ ,]\w+){0,4} (?:stool|bowel|feces|diarrh)\w*"
+        "melena and blood in stool": r"melena|hematochezia|(?:blood|bloody|black|tarry)(?:[ ,]\w+){0,4} (?:stool"
+        r"|bowel|feces|diarrh)\w*"
         r"|(?:stools?|bowel movements?)[^,.]*(?:blood|black|tarry)|rectal bleed",
         "hematemesis": r"hematemesis|vomit\w*[^,.]{0,12}blood|blood[^,.]{0,10}vomit|coffee[- ]ground|bilious|bile",
         "diarrhea": r"diarrh|loose (?:stool|bowel)|watery stool",
         "constipation": r"constipat|hard stool|infrequent stool|pass(?:ing)? (?:gas|stool)|meconium",
         "bowel habits": r"bowel|stool|defecat",
         "nausea": r"nause|queasy",
-        "vomiting": r"vomit|threw up|throwing up|emesis|spit(?:ting)? up|regurgit|reflux|heartburn",
+        "vomiting": r"vomit|threw up|throw(?:ing|n|s)? up|emesis|spit(?:ting)? up|regurgit|reflux|heartburn",
         "swallowing": r"swallow|dysphag|odynophag|chok|drool",
-        "appetite": r"appetite|anorexi|(?:poor|trouble|difficulty|diminished|decreased|problems?)(?: with)? (?:feed|eat)\w*|feeding (?:"
-        r"difficult|problem)\w*|not (?:eating|feeding)|refus\w+ (?:to )?(?:eat|feed)|hunger|craving",
+        "appetite": r"appetite|anorexi|(?:poor|trouble|difficulty|diminished|decreased|problems?)(?: with)? (?:feed"
+        r"|eat)\w*|feeding (?:"
+        r"difficult|problem)\w*|not (?:eating|feeding)|eat(?:s|ing) less|refus\w+ (?:to )?(?:eat|feed)|hunger|craving",
         "weight": r"weight|gained? \d+|lost \d+|failure to thrive",
         "growth": r"milestone|development(?:al)?\b|growth",
-        "abdominal swelling": r"(?:abdom\w+|belly) (?:size|girth|swell\w*|disten\w*|bloat\w*)|bloat|disten(?:ded|sion)|increase in abdominal"
+        "abdominal swelling": r"(?:abdom\w+|belly) (?:size|girth|swell\w*|disten\w*|bloat\w*)|bloat|disten(?:ded"
+        r"|sion)|increase in abdominal"
         r"|ascites",
         "jaundice": r"jaundice|yellow(?:ing)? (?:of )?(?:the |your )?(?:skin|eyes?|sclera)|icter",
         "hemoptysis": r"hemoptysis|cough\w* (?:up )?blood|blood[^,.]* sputum",
@@ -241,20 +263,27 @@ _SYMPTOMS = {
         "cough": r"cough",
         "wheeze": r"wheez|stridor|noisy breath",
         "apnea": r"apnea|apneic|stop(?:s|ped)? breathing|not breathing|pauses in breathing",
-        "breathlessness": r"dyspn|short(?:ness)? of breath|breathless|(?:trouble|difficult\w*|rapid|labou?red|problems?) (?:in |with )?"
+        "breathlessness": r"dyspn|short(?:ness)? of breath|breathless|(?:trouble|difficult\w*|rapid|labou?red"
+        r"|problems?) (?:in |with )?"
         r"breath\w*|breath\w+ (?:rapid\w*|fast|difficult\w*|problem\w*)|tachypn|winded|out of breath",
-        "palpitations": r"palpitat|(?:racing|pounding|irregular|fast|skipp\w*) heart|heart (?:rac|pound|flutter|skip)\w*",
-        "chest pain": r"chest (?:pain|discomfort|pressure|tight\w*|heav\w*)|(?:pain|pressure|tight\w*)[^,.]{0,15} chest|angina",
+        "palpitations": r"palpitat|(?:racing|pounding|irregular|fast|skipp\w*) heart|heart (?:rac|pound|flutter"
+        r"|skip)\w*",
+        "chest pain": r"chest (?:pain|discomfort|pressure|tight\w*|heav\w*)|(?:pain|pressure|tight\w*)[^,.]{0,15} "
+        r"chest|angina",
         "sore throat": r"(?:sore|pain\w*|scratchy) throat|throat (?:pain|sore\w*)|pharyngit|hoarse|voice change",
-        "nasal": r"(?:runny|stuffy|blocked|congested) nose|nasal (?:congest|discharge)\w*|rhinorr|congestion|sneez|cold symptoms"
+        "nasal": r"(?:runny|stuffy|blocked|congested) nose|nasal (?:congest|discharge)\w*|rhinorr|congestion|sneez"
+        r"|cold symptoms"
         r"|upper respiratory|\bcold\b(?! weather| intoler| sweat)|\bflu\b|viral (?:illness|infection)",
         "night sweats": r"night sweats|sweat\w* at night",
         "sweating": r"sweat|diaphor",
-        "fever": r"(?<!hay )fevers?\b|febrile|(?:high|elevated|body|raised) temperature|temperature\b(?! (?:sens|intol))",
+        "fever": r"(?<!hay )fevers?\b|febrile|(?:high|elevated|body|raised) temperature|temperature\b(?! (?:sens"
+        r"|intol))",
         "chills": r"chill|rigor|shiver",
         "fatigue": r"fatigue|tired|exhaust|letharg|low energy|lack of energy|malaise|unwell|sluggish",
-        "temperature intolerance": r"(?:heat|cold) (?:or (?:heat|cold) )?intoleran|sensitiv\w* to (?:heat|cold)|feel\w* (?:cold|hot)\b",
-        "light and sound": r"photophob|phonophob|sensitiv\w* to (?:light|noise|sound)|light sensitiv|bright light|noise/light",
+        "temperature intolerance": r"(?:heat|cold) (?:or (?:heat|cold) )?intoleran|sensitiv\w* to (?:heat|cold)"
+        r"|feel\w* (?:cold|hot)\b",
+        "light and sound": r"photophob|phonophob|sensitiv\w* to (?:light|noise|sound)|light sensitiv|bright light"
+        r"|noise/light",
         "neck stiffness": r"neck (?:stiff|rigid)\w*|stiff\w* (?:in (?:the|your) )?neck|meningism",
         "headache": r"headache|migraine|head pain",
         "vision": r"vision|visual|diplop|sight|double|blurr?|blind",
@@ -266,8 +295,10 @@ _SYMPTOMS = {
         "involuntary movement": r"involuntary|chore|tics?\b|jerky|writhing|movement",
         "stiffness": r"stiff|rigid",
         "speech": r"speech|slur|articulat|aphasi|dysarthr|speak",
-        "numbness": r"numb|tingl|paresthes|pins and needles|sensory|loss of sensation|sensation (?:loss|change)|(?:reduced|decreased|altered|abnormal|diminished) sensation",
-        "weakness": r"weak|(?:reduced|decreased|loss of|lack of) (?:muscle )?(?:strength|tone)|paraly|difficult\w* (?:in )?climbing|drop"
+        "numbness": r"numb|tingl|paresthes|pins and needles|sensory|loss of sensation|sensation (?:loss|change)"
+        r"|(?:reduced|decreased|altered|abnormal|diminished) sensation",
+        "weakness": r"weak|(?:reduced|decreased|loss of|lack of) (?:muscle )?(?:strength|tone)|paraly|difficult\w* "
+        r"(?:in )?climbing|drop"
         r"(?:ping|s) things|fatigab",
         "face droop": r"fac\w+ (?:droop|weak|asymm)\w*|droop|ptosis",
         "muscle pain": r"myalg|muscle (?:pain|ache|tender|cramp|sore)\w*|body aches|cramp",
@@ -275,8 +306,10 @@ _SYMPTOMS = {
         "back pain": r"back (?:pain|ache)|backache|flank pain|pain in (?:the|your|his|her) (?:lower )?back",
         "swelling": r"swell|swollen|edema|puff",
         "bruising": r"bruis|petechi|purpur|ecchym",
-        "nosebleed": r"nosebleed|nose bleed|epistax|gum bleed|bleed\w*(?: \w+){0,3} gums|mucous membrane bleed|mucosal bleed",
-        "vaginal bleeding": r"(?:vaginal|postcoital|intermenstrual|uterine) (?:bleed|spot)\w*|spotting|bleed\w* between periods|heavy (?:period"
+        "nosebleed": r"nosebleed|nose bleed|epistax|gum bleed|bleed\w*(?: \w+){0,3} gums|mucous membrane bleed"
+        r"|mucosal bleed",
+        "vaginal bleeding": r"(?:vaginal|postcoital|intermenstrual|uterine) (?:bleed|spot)\w*|spotting|bleed\w* "
+        r"between periods|heavy (?:period"
         r"|menst|bleed)\w*|menorrhag",
         "bleeding": r"bleed|hemorrh",
         "vaginal discharge": r"(?:vaginal|penile|urethral|genital) discharge|discharge from the (?:vagina|penis)",
@@ -288,13 +321,15 @@ _SYMPTOMS = {
         "breast": r"breast|nipple|galactorr|lactat",
         "hair": r"hair|alopeci|bald|hirsut|eyelash|eyebrow loss|thinning of the eyebrow",
         "itch": r"itch|prurit",
-        "skin lesion": r"rash|lesion|skin (?:change|lesion|eruption)\w*|macule|papul|vesicl|blister|plaque|patch|hives|urticar|mole|ulcer",
+        "skin lesion": r"rash|lesion|skin (?:change|lesion|eruption)\w*|macule|papul|vesicl|blister|plaque|patch"
+        r"|hives|urticar|mole|ulcer",
         "scale": r"scal(?:e|y|ing)|flak|crust|dandruff|peel",
         "redness": r"\bred(?:ness|dish)?\b|erythem",
         "warmth": r"\bwarm(?:th)?\b",
         "cyanosis": r"cyano|blu(?:e|ish) (?:lips|skin|disc|finger|nail)|turn\w* blue",
         "pallor": r"pallor|\bpale\b",
-        "lump": r"\blumps?\b|\bmass(?:es)?\b|nodul|enlarged (?:lymph )?(?:node|gland)|swollen (?:lymph )?(?:node|gland)|lymph",
+        "lump": r"\blumps?\b|\bmass(?:es)?\b|nodul|enlarged (?:lymph )?(?:node|gland)|swollen (?:lymph )?(?:node"
+        r"|gland)|lymph",
         "eye": r"eye (?:pain|red|discharge|irritat|itch)\w*|(?:red|painful|itchy|watery|dry) eyes?|cloudy lens|tearing",
         "mouth": r"mouth (?:sore|ulcer)\w*|oral (?:ulcer|lesion|sore)\w*|dry mouth|taste",
         "injury": r"trauma|injur|accident|collision|\bfall(?:s|en)?\b|\bfell\b|fractur|\bhit\b|wound",
@@ -302,11 +337,14 @@ _SYMPTOMS = {
         "exposure": r"expos|toxin|chemical|asbestos|carbon monoxide|pesticide|mold",
         "infection": r"infect|illness(?:es)?|\bsick\b|pneumonia",
         "vaccination": r"vaccin|immuniz|immunis|\bshots\b",
-        "birth": r"\bborn\b|\bbirth|deliver(?:y|ed)|preterm|prematur|full[- ]term|prenatal|perinatal|\bnicu\b|neonat|gestation",
+        "birth": r"\bborn\b|\bbirth|deliver(?:y|ed)|preterm|prematur|full[- ]term|prenatal|perinatal|\bnicu\b|neonat"
+        r"|gestation",
         "stress": r"stress|life event|bereave|divorce|loss of (?:a|job)|terminated|exams",
-        "previous episode": r"(?:similar|previous|prior|past) (?:similar )?(?:episode|attack|problem|symptom|event|lesion)\w*|happened before"
+        "previous episode": r"(?:similar|previous|prior|past) (?:similar )?(?:episode|attack|problem|symptom|event"
+        r"|lesion)\w*|happened before"
         r"|had this before|anything like this|like this before|first time",
-        "function": r"daily (?:living|activit\w+)|activities of daily|function|perform\w+|brush|dress(?:ing)?\b|job performance",
+        "function": r"daily (?:living|activit\w+)|activities of daily|function|perform\w+|brush|dress(?:ing)?\b|job "
+        r"performance",
     }.items()
 }
 # "Any neurological symptoms?" asks for all of these.
@@ -315,7 +353,8 @@ _SYSTEMS = {
     for pattern, members in (
         (
             r"neuro(?:logic\w*)? (?:symptom|sign|change|deficit|problem|complaint|issue)\w*",
-            "weakness|numbness|vision|speech|gait|headache|seizure|confusion|memory|tremor|consciousness|vertigo|face droop",
+            "weakness|numbness|vision|speech|gait|headache|seizure|confusion|memory|tremor|consciousness|vertigo"
+            "|face droop",
         ),
         (r"respiratory symptom\w*|breathing (?:symptom|problem)\w*", "cough|breathlessness|wheeze|sputum|hemoptysis"),
         (
@@ -420,7 +459,8 @@ def _same_place(asked: frozenset[str], charted: frozenset[str]) -> bool:
 # ---- questions to the patient
 
 _OPENING = re.compile(
-    r"what (?:brings|brought|seems|can i|made you|is going on|has been going|are your (?:main )?(?:symptoms|concerns))"
+    r"what (?:(?:brings|brought)(?! (?:it|this|them|the \w+) on)|seems|can i|made you|is going on|has been going"
+    r"|are your (?:main )?(?:symptoms|concerns))"
     r"|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))|main (?:concern|complaint|problem)"
     r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)"
     r"|(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)"
@@ -438,7 +478,8 @@ _TIMED = re.compile(_TIME, re.IGNORECASE)
 _CHANGED = re.compile(
     r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+|\bexacerbat\w+"
     r"|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b|\bfluctuat\w+"
-    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+|\bintensif\w+|\bespecially\b|\bdecreases?\b"
+    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+|\bintensif\w+"
+    r"|\bespecially\b|\bdecreases?\b"
     r"|\bhelps?\b|\bprogress(?:ed|es|ing|ive|ively)\b|\bincreas(?:ed|ing|es)\b (?:in )?(?:frequency|severity|over)",
     re.IGNORECASE,
 )
@@ -469,31 +510,39 @@ _ASPECTS = (
     _aspect(
         "frequency",
         r"\bhow (?:often|frequent\w*|many (?:times|episodes))\b|\bfrequency of\b",
-        r"\btimes\b|\bepisodes?\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional|\bper (?:day|week)"
+        r"\btimes\b|\bepisodes?\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional|\bper "
+        r"(?:day|week)"
         r"|\bconstant|\bintermittent",
     ),
     _aspect(
         "course",
-        r"\bfluctuat|\bcome[s]? and go|\bconstant or\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse|better)\b(?!\s+"
+        r"\bfluctuat|\bcome[s]? and go|\bconstant or\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse"
+        r"|better)\b(?!\s+"
         r"(?:with|when|after|during|while|at|on|in)\b)|\bhow (?:has|have|did) .{0,40}\b(?:chang|progress|evolv|develop)"
-        r"|\bprogress|\bchanged over\b|\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
+        r"|\bprogress|\bchanged over\b|\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or "
+        r"worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
         r"\w+) (?:any )?(?:better|worse)|\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves)"
-        r"|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat|reliev"
+        r"|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat"
+        r"|reliev"
         r"|exacerbat)\w+ (?:or \w+ )?factors|\bany triggers\b|\bworsened or improved\b|\bimproved or worsened\b",
         _CHANGED.pattern,
     ),
     _aspect(
         "severity",
-        r"\bhow (?:severe|bad|intense|strong)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point|\brate (?:the|your)\b"
+        r"\bhow (?:severe|bad|intense|strong)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point|\brate (?:the"
+        r"|your)\b"
         r"|\bseverity\b",
-        r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b|\blow grade\b",
+        r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b|\blow "
+        r"grade\b",
     ),
     _aspect(
         "character",
         r"\bsharp\b.{0,20}\bor\b|\bdull\b|\bwhat (?:does|is) (?:it|the \w+|this|your \w+) (?:feel )?like\b|\bdescribe "
-        r"(?:the|your|this) (?:pain|discomfort|headache|sensation|cough|rash)|\bcharacter\b|\bquality of\b|\bkind of pain\b"
+        r"(?:the|your|this) (?:pain|discomfort|headache|sensation|cough|rash)|\bcharacter\b|\bquality of\b|\bkind "
+        r"of pain\b"
         r"|\btype of pain\b",
-        r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing|\bsevere"
+        r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing"
+        r"|\bsevere"
         r"|\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat",
     ),
     _aspect(
@@ -512,12 +561,14 @@ _ASPECTS = (
 _ASPECTS_WITH_PLACE = ("where", re.compile(r"\bwhere (?:is|are|does|do|did|exactly|else)\b|\blocat|\bpoint to\b", re.I))
 # "Any fever or sudden pain?" lists symptoms; it does not ask when they began.
 _LISTED = re.compile(
-    r"(?:and |or |also )?(?:any|have you (?:had|noticed|ever|been|experienced)|are there|is there|do you have|has (?:he|she))\b",
+    r"(?:and |or |also )?(?:any|have you (?:had|noticed|ever|been|experienced)|are there|is there|do you have|has "
+    r"(?:he|she))\b",
     re.IGNORECASE,
 )
 _HOW = re.compile(
-    r"\b(?:when did|how|what makes|where|better or worse|worse or better|anything (?:that )?(?:make|help|relieve|trigger)"
-    r"|tried|triggers|come and go|fluctuat|getting (?:worse|better))\b",
+    r"\b(?:when did|how|what makes|where|better or worse|worse or better|anything (?:that )?(?:make|help|relieve"
+    r"|trigger)"
+    r"|tried|triggers|factors|come and go|fluctuat|getting (?:worse|better))",
     re.IGNORECASE,
 )
 _EXAMINED = re.compile(
@@ -536,8 +587,10 @@ _KIN = (
 )
 _FAMILY_TOLD = re.compile(
     rf"\bfamily history\b|\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b"
-    rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?|denie[sd]"
-    rf"|deny|gave|think|believe|is worried|are worried))[^.;,]{{0,25}}\b(?:has|had|have|with|died|history|suffer\w*|diagnosed"
+    rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
+    rf"|denie[sd]"
+    rf"|deny|gave|think|believe|is worried|are worried))[^.;,]{{0,25}}\b(?:has|had|have|with|died|history|suffer\w*"
+    rf"|diagnosed"
     rf"|committ\w+|similar|healthy|immune)\b",
     re.IGNORECASE,
 )
@@ -550,10 +603,12 @@ _DRUGS_TOLD = re.compile(
 )
 _WELL = re.compile(
     r"\b(?:no|denies|without)\b(?: (?:any|known|significant|relevant|prior|previous|chronic|serious|major|other|past"
-    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or|reported|\w+ical))* "
+    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or|reported"
+    r"|\w+ical))* "
     r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history(?! of)|issues|problems|surgical"
     r"|diagnos[ei]s)\b"
-    r"|\b(?:previously|generally|otherwise|usually|always) (?:been )?healthy\b|\bunremarkable\b|\binsignificant\b|\bnoncontributory\b"
+    r"|\b(?:previously|generally|otherwise|usually|always) (?:been )?healthy\b|\bunremarkable\b|\binsignificant\b"
+    r"|\bnoncontributory\b"
     r"|\bsignificant past illness",
     re.IGNORECASE,
 )
@@ -561,24 +616,28 @@ _NOT_WELL = re.compile(
     r"\brecent (?:illness|infection)|\bbirth\b|^(?:no |negative )?family history\b|\bsocial history\b", re.IGNORECASE
 )
 _PAST_TOLD = re.compile(
-    r"\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension|asthma)"
+    r"\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension"
+    r"|asthma)"
     r"|\bpast medical history\b|\bsignificant (?:past )?(?:medical )?history\b|\bprevious surger|\bpreviously healthy"
     r"|\bchronic (?:disease|condition|illness)",
     re.IGNORECASE,
 )
 _ALSO_YOU = re.compile(
-    r"\byou(?:r|rself)? (?:or|and)\b|\bpersonal\b|\bdo you\b|\bor (?:in )?(?:your )?family\b", re.IGNORECASE
+    r"\byou(?:r|rself)? (?:or|and)\b|\bpersonal\b|\bdo you (?:have|or)\b|\bor (?:in )?(?:your )?family\b", re.IGNORECASE
 )
 _SICKNESS = re.compile(
     r"\b(?:diseases?|disorders?|conditions?|syndrome|cancers?|tumou?rs?|asthma|eczema|atopy|atopic|diabetes"
-    r"|hypertension|hyperlipidemia|thrombosis|sexually-transmitted|infarction|high blood pressure|hay fever|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
-    r"|\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|depression|bipolar|psychosis|schizophrenia|dementia|anxiety disorder|tuberculosis|tb"
+    r"|hypertension|hyperlipidemia|thrombosis|sexually-transmitted|infarction|high blood pressure|hay fever"
+    r"|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
+    r"|\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|depression"
+    r"|bipolar|psychosis|schizophrenia|dementia|anxiety disorder|tuberculosis|tb"
     r"|surger\w*|operations?|hospitali\w+|(?:kidney|heart|liver|lung|thyroid|bleeding|skin|stomach|mental health"
     r"|medical|clotting|autoimmune|blood|psychiatric|neurologic\w*) (?:issues?|problems?|trouble)|cirrhosis|clots?)\b",
     re.IGNORECASE,
 )
 _PAST_CUE = re.compile(
-    r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b|\bhave you had"
+    r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b|\bhave "
+    r"you had"
     r"|\bpersonal history\b|\bdo you have\b|\bany known\b|\bunderlying\b|\bany other\b",
     re.IGNORECASE,
 )
@@ -588,7 +647,8 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
         (
             Section.FAMILY,
             Asked.FAMILY,
-            r"\bfamily\b|\bparents?\b(?! notice)|\bmother|\bfather|sibling|\brelatives?\b|\bruns? in\b|heredit|\bgenetic",
+            r"\bfamily\b|\bparents?\b(?! notice)|\bmother|\bfather|sibling|\brelatives?\b|\bruns? in\b|heredit"
+            r"|\bgenetic",
         ),
         (Section.ALLERGIES, Asked.BACKGROUND, r"\ballerg(?:y|ies|ic to)\b|\ballergic\b(?! rhinitis)"),
         (
@@ -601,7 +661,8 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
         (
             Section.PAST,
             Asked.BACKGROUND,
-            r"(?:past |previous |medical |prior |health |surgical )(?:medical |health )?(?:history|conditions?|problems?"
+            r"(?:past |previous |medical |prior |health |surgical )(?:medical |health )?(?:history|conditions?"
+            r"|problems?"
             r"|illness(?:es)?|issues)|chronic (?:conditions?|illness(?:es)?|diseases?|medical)|surger|operations?\b"
             r"|hospitali|\bother (?:health|medical)|underlying|\bserious illness|\bmajor illness|\bbeen healthy\b",
         ),
@@ -610,15 +671,18 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             Asked.BACKGROUND,
             r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
             r"|street drugs|drug use|use (?:any )?drugs|\binject|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
-            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwho do you live|\blive (?:with|alone)|\bliving situation"
-            r"|\btravel(?:ed|led|ing|ling)?\b(?! (?:down|anywhere|to your))|sexually active|sexual (?:history|partners?"
+            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwho "
+            r"do you live|\blive (?:with|alone)|\bliving situation"
+            r"|(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|sexual "
+            r"(?:history|partners?"
             r"|activity)|\bpartners?\b|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
             r"|\bsubstance|\bmarried\b|\boccupational",
         ),
         (
             Section.DEMOGRAPHICS,
             Asked.BACKGROUND,
-            r"how old|\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s) (?:exact )?age\b|what age"
+            r"how old|\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s) (?:exact )?age\b"
+            r"|what age"
             r"|\bage and (?:sex|gender)|\byour (?:sex|gender)\b",
         ),
     )
@@ -627,7 +691,8 @@ _SOCIAL_TOPICS = {
     "smoking": r"smok|tobacco|cigarette|\bvap|\bpacks?\b",
     "alcohol": r"alcohol|\bdrink|\bwine|\bbeer|\bliquor",
     "drugs": r"recreational|illicit|\bdrugs?\b|marijuana|cocaine|cannabis|substance|heroin|\binject",
-    "work": r"occupation|\bwork(?:s|ed|ing)?\b|\bjob|employ|retired|for a living|student|profession|\bschool|\bgrade\b|teacher"
+    "work": r"occupation|\bwork(?:s|ed|ing)?\b|\bjob|employ|retired|for a living|student|profession|\bschool"
+    r"|\bgrade\b|teacher"
     r"|engineer|nurse|farmer|worker|clerk|driver",
     "travel": r"travel|\btrip|abroad|immigra",
     "sex": r"sexual|partner|condom|\bmarried|\bhusband|\bwife",
@@ -639,12 +704,14 @@ _SOCIAL = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _SOCIAL
 _SOCIAL_ASKED = {**_SOCIAL, "work": re.compile(_SOCIAL_TOPICS["work"].replace(r"|\bgrade\b", ""), re.IGNORECASE)}
 # What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
 _ASIDE = re.compile(
-    r"\b(?:besides|other than|apart from|aside from|along with|in addition to|that (?:could|might|may|would)|which (?:could"
+    r"\b(?:besides|other than|apart from|aside from|along with|in addition to|that (?:could|might|may|would)|which "
+    r"(?:could"
     r"|may|might)|with (?:the|these|this)|suggest(?:ing|ive)|to suggest|before the|prior to the)\b[^,;?()]*",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"[?;]+\s*|—|\s[-–]\s|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether"
+    r"[?;]+\s*|—|\s[-–]\s|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:do|does|did|is|are|was|were|have|has|had"
+    r"|when|how|what|where|whether"
     r"|can|could|any|who|which)\b)|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
     re.IGNORECASE,
 )
@@ -773,7 +840,7 @@ def _background_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
     ]
     sick = _PAST_CUE.search(clause) and _SICKNESS.search(clause)
     if any(topic.kind is Asked.FAMILY for topic in topics) and not _ALSO_YOU.search(clause):
-        sick = None
+        return [topic for topic in topics if topic.name != Section.PAST.value.replace("_", " ")]
     past = Section.PAST.value.replace("_", " ")
     if sick and not any(topic.name == past for topic in topics):
         topics.append(Topic(past, Asked.BACKGROUND, tuple(_this_sickness(clause, facts))))
@@ -919,7 +986,7 @@ def _about_the_same(clause: str, told: list[Fact], story: list[Fact]) -> list[Fa
     if not known:
         return [f for f in told if f.section is not Section.PAST] if _names_symptom(items) else told
     if not any(f.section is Section.HISTORY for f in known):
-        known += [f for f in told if f.section is Section.HISTORY]
+        known += [f for f in told if f.section is Section.HISTORY][:1]
     # "These symptoms", "it": a statement that names no other symptom goes with the one before.
     return [f for f in told if f in known or _refers_back(f)]
 
@@ -955,6 +1022,35 @@ def _refers_back(fact: Fact) -> bool:
     )
 
 
+_DEFINITE = re.compile(
+    r"^(?:and |or |so )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those|his"
+    r"|her|its"
+    r"|their|my)\s+",
+    re.IGNORECASE,
+)
+_SUBJECT_REACH = 3
+"""Words a subject may have: "the double vision", "your right knee pain"."""
+
+
+@lru_cache(maxsize=8192)
+def _beyond_the_known(clause: str) -> str:
+    """A clause without the symptom it takes as known: "Is the rash itchy?" asks for the itch.
+
+    Where nothing is left that could be asked for, the symptom itself is: "Has your appetite changed?"
+    """
+    begins = _DEFINITE.match(clause)
+    if not begins:
+        return clause
+    subject = clause[begins.end() :].split()
+    for reach in range(min(_SUBJECT_REACH, len(subject) - 1), 0, -1):
+        known, left = _item(" ".join(subject[:reach])), " ".join(subject[reach:])
+        if known.symptoms or known.read.findings or known.read.pain:
+            rest = _item(left)
+            asks = rest.symptoms or rest.read.findings or rest.read.things or rest.read.pain
+            return f"Is it {left}" if asks else clause
+    return clause
+
+
 @lru_cache(maxsize=1)
 def _symptom_names() -> frozenset[str]:
     return frozenset(finding.name for finding in knowledge().findings.values() if finding.kind == "symptom")
@@ -964,6 +1060,7 @@ def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> 
     here = [fact for fact in facts if fact.section in _ABOUT_SYMPTOMS]
     if _ANYTHING_ELSE.search(clause) and not background and not any(i.read.findings for i in _items(clause)):
         return [Topic("other symptoms", Asked.SYMPTOM, _other_symptoms(facts))]
+    clause = _beyond_the_known(clause)
     topics: list[Topic] = []
     silent = open_ = False
     nameless: list[str] = []
@@ -1080,7 +1177,7 @@ _ENOUGH = 0.6
 
 
 def _by_things(item: _Item, here: Sequence[Fact]) -> list[Fact]:
-    """Statements that share the most of an item's words, if that is enough of them, and the place where both name one."""
+    """Statements that share the most of an item's words, if that is enough, and the place where both name one."""
     asked = item.read.things
     if not asked:
         return []
@@ -1127,7 +1224,8 @@ class Ordered:
 
 _SEPARATORS = re.compile(r"\s*(?:,|;|\+|\band\b|&|\bwith\b|\bplus\b)\s*", re.IGNORECASE)
 _WHOLE_EXAMINATION = re.compile(
-    r"^(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat )*(?:physical exam(?:ination)?\b"
+    r"^(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat )*(?:physical "
+    r"exam(?:ination)?\b"
     r"(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$)|^full exam",
     re.IGNORECASE,
 )
@@ -1196,12 +1294,15 @@ _SPELLED = {
 }
 # A heading of one of these alone, with no site, answers any order of the kind.
 _KINDS = frozenset(
-    "biopsy genetic mri ct x ray ultrasound endoscopy histopathology angiography cytology aspiration needle fine culture "
+    "biopsy genetic mri ct x ray ultrasound endoscopy histopathology angiography cytology aspiration needle fine "
+    "culture "
     "excisional incisional punch core".split()
 )
 _ORGANS = frozenset(
-    "brain thyroid muscle bone marrow node lymph prostate uterus endometrial cervix ovary ovarian colon esophagus gastric "
-    "duodenal bowel artery vein aorta sinus orbit mass lesion nodule tumor wound mucosa gland parotid pancreas gallbladder "
+    "brain thyroid muscle bone marrow node lymph prostate uterus endometrial cervix ovary ovarian colon esophagus "
+    "gastric "
+    "duodenal bowel artery vein aorta sinus orbit mass lesion nodule tumor wound mucosa gland parotid pancreas "
+    "gallbladder "
     "bladder nerve tissue".split()
 )
 # Words that say how a test is to be done rather than which test it is.
@@ -1209,7 +1310,8 @@ _MANNER = frozenset(
     "test testing level serum plasma blood study panel result finding urgent stat repeat complete full total "
     "routine examination exam scan imaging contrast without please order request check measurement value "
     "screening screen analysis bilateral left right bedside detailed focused w wo clinical assessment evaluation "
-    "of the for to with and by per on in or a an including quantitative qualitative formal standard initial baseline follow "
+    "of the for to with and by per on in or a an including quantitative qualitative formal standard initial "
+    "baseline follow "
     "followup labs lab laboratory profile workup finding findings report physical specialist view imaging".split()
 )
 # A value under one of these is not the blood's: the glucose of a spinal tap is no blood glucose.
@@ -1243,15 +1345,32 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
 
 
 def _examined(order: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The examination, with the vital signs that are named, or with all where everything is wanted."""
+    """The examination, with the vital signs that are named, or with all where everything is wanted.
+
+    "Physical exam abdomen" and a focused examination are of what they name.
+    """
     whole = bool(_WITH_VITALS.search(order))
     named = set(_spelled(order)) | ({"heart", "rate"} if "pulse" in words(order) else set())
-    return tuple(
-        f
-        for f in facts
-        if f.section is Section.EXAMINATION
-        or (f.section is Section.VITALS and (whole or set(_spelled(f.heads[-1])) <= named))
-    )
+    vitals = [f for f in facts if f.section is Section.VITALS and (whole or set(_spelled(f.heads[-1])) <= named)]
+    found = [f for f in facts if f.section is Section.EXAMINATION]
+    if not whole and (
+        order.startswith("focused")
+        or re.search(
+            r"\bexam(?:ination)? (?!with\b|including\b"
+            r"|and\b)\w",
+            order,
+        )
+    ):
+        found = [f for f in found if _of_system(f, order)] or found
+    chosen = {f.path for f in (*vitals, *found)}
+    return tuple(f for f in facts if f.path in chosen)
+
+
+def _of_system(fact: Fact, order: str) -> bool:
+    """Whether an examination's finding stands under one of the systems an order names, by whatever name."""
+    named = set(_spelled(order)) - _MANNER
+    asked = frozenset().union(*(_tests_named(f"{word} examination") for word in named))
+    return bool(fact.heads) and bool(asked & _tests_named(fact.heads[0]) or named & _head_words(fact))
 
 
 def _without_reasons(order: str) -> str:
@@ -1324,7 +1443,12 @@ def _charted(test: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _headed(test: Test, heads: tuple[str, ...]) -> bool:
-    return any(mention.key == test.id for mention in knowledge().test_names.find(". ".join(heads)))
+    return test.id in _tests_named(". ".join(heads))
+
+
+@lru_cache(maxsize=16384)
+def _tests_named(heading: str) -> frozenset[str]:
+    return frozenset(mention.key for mention in knowledge().test_names.find(heading))
 
 
 def _open(heads: tuple[str, ...]) -> bool:
@@ -1333,7 +1457,7 @@ def _open(heads: tuple[str, ...]) -> bool:
     The white cells of a joint fluid are not those of a blood count.
     """
     above = ". ".join(heads[:-1])
-    return not knowledge().test_names.find(above) and not _SPECIMENS & set(words(above))
+    return not _tests_named(above) and not _SPECIMENS & set(words(above))
 
 
 def _by_words(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:

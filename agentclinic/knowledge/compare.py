@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import GENERIC, ORGANISMS, Name, mended, name
+from agentclinic.knowledge.names import GENERIC, ORGANISMS, Name, mended, name, stands_for
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -60,12 +60,30 @@ _ALTERNATIVES = tuple(
 # With one of these a text speaks of the disease without saying that the patient has it now.
 _NOT_IT = frozenset(
     "history risk screening prophylaxis vaccination vaccine mimic exposure post status prevention "
-    "carrier predisposition".split()
+    "carrier predisposition like resembling simulating unlikely resolved prior previous remote".split()
 )
 # Where an acute and a chronic form are common, leaving it open says less; elsewhere acute goes without saying.
 _ALSO_CHRONIC = frozenset(
     "leukemia pancreatitis hepatitis failure bronchitis sinusitis gastritis cholecystitis urticaria osteomyelitis "
     "prostatitis glomerulonephritis hematoma ischemia injury disease coronary rhinosinusitis".split()
+)
+# Names that end in another disease's name without being a kind of it.
+_NO_KIND = tuple(
+    name(text).key
+    for text in (
+        "heat stroke", "portal hypertension", "pulmonary hypertension", "pulmonary arterial hypertension",
+        "ocular hypertension", "idiopathic intracranial hypertension", "intracranial hypertension", "Ludwig angina",
+        "abdominal angina", "cardiac asthma", "lupus pernio", "lupus vulgaris", "spinal shock", "insulin shock",
+        "toxic shock syndrome", "false labor", "cystic fibrosis", "multiple sclerosis", "tuberous sclerosis",
+        "amyotrophic lateral sclerosis", "hay fever", "sickle cell trait", "pseudotumor cerebri", "latent tuberculosis",
+        "German measles", "white coat hypertension",
+    )
+)  # fmt: skip
+# Words that make of a disease's name that of something it leads to: lupus nephritis is not lupus.
+_LEADS_TO = ("itis", "pathy", "osis", "oma", "emia", "penia", "uria", "algia", "plegia", "edema", "cardia")
+_LEADS_TO_WORDS = frozenset(
+    "failure ulcer cancer stroke hemorrhage seizure embolism fracture effusion perforation rupture obstruction abscess "
+    "shock pneumonia psychosis depression dementia rash pain fever arthropathy thrombosis hypertension anemia".split()
 )
 _KIND = re.compile(r"\b(?:subtype|variant|type|form)\b|^(?:bilateral|left|right)\b", re.IGNORECASE)
 _CLOSEST = list(Relation)
@@ -109,6 +127,8 @@ def principal_diagnosis(text: str) -> str:
 
 
 def _same(left: str, right: str) -> bool:
+    if words(left) and sorted(words(left)) == sorted(words(right)):
+        return True
     one, other = name(left), name(right)
     return bool(one.words) and one.key == other.key
 
@@ -127,6 +147,8 @@ def _forms(text: str) -> Iterator[str]:
 def _related(said: Said, truth: str) -> Compared:
     """By the first-named diagnosis; what it comes with or from is heard where that makes it fit better."""
     meant = name(truth)
+    if stands_for(said.principal, truth):
+        return Compared(Relation.SAME, "an abbreviation of the name")
     alone = _by_name(mended(name(said.principal), meant), meant)
     found = alone
     if said.full != said.principal:
@@ -224,7 +246,12 @@ def _by_words(said: Name, meant: Name) -> Compared:
         return Compared(Relation.SAME, "the same but for qualifiers")
     if not less:
         # The head must be the disease's: viral pneumonia is pneumonia, diabetes insipidus no diabetes.
-        if said.specific[-1] in theirs or _ends_in_kind(said, meant):
+        tail = said.specific[-1]
+        if any(kind <= said.key and not kind <= meant.key for kind in _NO_KIND):
+            return Compared(Relation.DIFFERENT, "another disease whose name ends alike")
+        if tail not in theirs and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
+            return Compared(Relation.MANIFESTATION, f"names {tail}, which the disease leads to")
+        if tail in theirs or _ends_in_kind(said, meant):
             return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely", details=more)
         return Compared(Relation.DIFFERENT, "names something else about the disease or another disease")
     if not more:

@@ -34,7 +34,9 @@ _PREFIXES = frozenset(
     "cardio osteo broncho musculo cerebro veno vaso retro supra infra ultra hemo neuro".split()
 )
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
-_ORGANISM_NAMES = (
+# Adjectives made of a disease: neutropenic fever is fever in neutropenia.
+_ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
+_ORGANISM_NAMES: tuple[tuple[str, ...], ...] = (
     ("Clostridioides difficile", "C difficile", "C diff", "Clostridium difficile"),
     ("Helicobacter pylori", "H pylori"),
     ("Escherichia coli", "E coli"),
@@ -53,7 +55,7 @@ _LOOK_ALIKE = frozenset(
     "perineal peritoneal peroneal facial fascial malleolus palpation palpitation".split()
 )
 # English words that are abbreviations too: read as such only where they stand alone or nothing else is in capitals.
-_ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN FAS IDA MS AR MAC DRESS COP".split())
+_ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN PAD FAS IDA MS AR MAC DRESS COP MALT GIST PET RAS".split())
 _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
 # "A" after these is a type; elsewhere a small "a" is an article.
 _ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
@@ -111,7 +113,9 @@ def _expanded(text: str) -> str:
         short = match[0]
         if shouting and short in _ALSO_WORDS:
             return short
-        return known.get(short, short)
+        # Two letters, and what is an English word too, count in capitals only.
+        loose = len(short) > 2 and short.upper() not in _ALSO_WORDS
+        return known.get(short.upper() if loose else short, short)
 
     return _ABBREVIATION.sub(expand, text)
 
@@ -151,6 +155,9 @@ def _form(token: str) -> str:
         bare = bare.replace("ae", "e").replace("oe", "e").replace("our", "or")
         bare = re.sub(r"is(?=(?:e|ed|ing|ation)$)", "iz", bare)
     bare = _word_forms().get(bare, bare)
+    for ending, noun in _ADJECTIVES:
+        if len(bare) > len(ending) + 2 and bare.endswith(ending):
+            bare = bare.removesuffix(ending) + noun
     return ("non" if denied else "") + _ROMAN.get(bare, bare)
 
 
@@ -227,10 +234,9 @@ def _book() -> _Book:
 def lexicon() -> frozenset[str]:
     """Every word we know: one of them is no misspelling of another."""
     known = set(_book().lexicon) | ORGANISMS | GENERIC | GRADE | _LOOK_ALIKE
-    for table in _TABLES:
-        for entry in relations(table):
-            for text in (entry.name, *entry.of):
-                known.update(name(text).words)
+    for entry in (*relations("broader"), *relations("narrower"), *relations("manifestations")):
+        for text in (entry.name, *entry.of):
+            known.update(name(text).words)
     for family in siblings():
         for text in family:
             known.update(name(text).words)
@@ -240,7 +246,25 @@ def lexicon() -> frozenset[str]:
     return frozenset(known)
 
 
-_TABLES = ("broader", "narrower", "manifestations")
+def stands_for(short: str, full: str) -> bool:
+    """Whether an abbreviation we do not know is plainly one of this name: HAE of hereditary angioedema.
+
+    It begins with the first letter, holds the initials of all words in order, and all its letters are in the name.
+    """
+    letters = short.strip().replace("-", "")
+    if not (2 <= len(letters) <= 6 and letters.isalpha() and letters.isupper()) or letters in _abbreviations():
+        return False
+    parts = [word for word in words(full) if word not in FUNCTION]
+    initials = "".join(word[0] for word in parts)
+    lower = letters.lower()
+    return (
+        len(parts) > 1 and lower[0] == initials[0] and _in_order(initials, lower) and _in_order(lower, "".join(parts))
+    )
+
+
+def _in_order(few: str, many: str) -> bool:
+    rest = iter(many)
+    return all(letter in rest for letter in few)
 
 
 def mended(said: Name, meant: Name) -> Name:

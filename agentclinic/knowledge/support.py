@@ -77,9 +77,9 @@ def causes(brackets: tuple[str, ...], cause: str) -> frozenset[str]:
 
 def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
     if word in _LETTERS:
-        for kind, cues in _TYPE_CUES.items():
+        for kind, shown_by in _TYPE_CUES.items():
             if word in kind and kind - {word} <= truth:
-                return any(cue in affirmed for cue in words(cues))
+                return any(cue in affirmed for cue in words(shown_by))
         return True  # which letter the chart would show we cannot tell
     cues = (*_CUES.get(word, "").split(), word)
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)

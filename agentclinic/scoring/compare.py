@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,10 +52,10 @@ class CaseOutcomes:
     cluster: str
     """Truth, age and sex: near copies of a case share them."""
     repeats: int = 0
-    known: dict[str, int] = field(default_factory=dict)
-    """By rule, how many repeats have an outcome."""
-    right: dict[str, int] = field(default_factory=dict)
-    """By rule, how many repeats are right."""
+    known: tuple[int, ...] = (0, 0)
+    """In the order of `RULES`: how many repeats have an outcome."""
+    right: tuple[int, ...] = (0, 0)
+    """In the order of `RULES`: how many repeats are right."""
     dialogue: int = 0
     """Hash of the first repeat's dialogue."""
     same: bool = True
@@ -66,16 +67,14 @@ class CaseOutcomes:
         self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
         self.dialogue = dialogue
         self.repeats += 1
-        for name, rule in RULES.items():
-            value = rule(record)
-            if value is not None:
-                self.known[name] = self.known.get(name, 0) + 1
-                self.right[name] = self.right.get(name, 0) + value
+        values = [rule(record) for rule in RULES.values()]
+        self.known = tuple(n + (value is not None) for n, value in zip(self.known, values, strict=True))
+        self.right = tuple(n + (value is True) for n, value in zip(self.right, values, strict=True))
 
     def mean(self, rule: str) -> float | None:
         """Share of right repeats; None when every repeat is missing."""
-        known = self.known.get(rule, 0)
-        return self.right[rule] / known if known else None
+        place = list(RULES).index(rule)
+        return self.right[place] / self.known[place] if self.known[place] else None
 
 
 @dataclass
@@ -113,7 +112,7 @@ def load_arm(run: RunData, name: str | None = None) -> Arm:
         arm.records += 1
         case = arm.cases.get(case_key(record))
         if case is None:
-            case = arm.cases[case_key(record)] = CaseOutcomes(record.scenario_id, cluster_of(record))
+            case = arm.cases[case_key(record)] = CaseOutcomes(record.scenario_id, sys.intern(cluster_of(record)))
         case.add(record)
         if strict(record) is not None and lenient(record) is None:
             arm.lenient_known = False
@@ -347,7 +346,7 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None
 
 
 def _missing_share(arm: Arm) -> float:
-    return 1 - sum(case.known.get("strict", 0) for case in arm.cases.values()) / arm.records
+    return 1 - sum(case.known[0] for case in arm.cases.values()) / arm.records
 
 
 def _listed(values: set[str]) -> str:

@@ -41,8 +41,8 @@ class Chart:
 
     @cached_property
     def annotated(self) -> bool:
-        """Whether the case promises OpenOSCE's annotations; public data sets do not."""
-        return "case_id" in self.case.annotations
+        """Whether the case promises OpenOSCE's annotations; the demonstration and public data sets do not."""
+        return bool({"canary", "acuity"} & set(self.case.annotations))
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:

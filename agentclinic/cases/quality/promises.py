@@ -173,7 +173,7 @@ _ALSO = {
     "hypoglycemia": "glucose", "hyperglycemia": "glucose", "ketosis": "ketone", "eosinophilia": "eosinophil",
     "thrombocytopenia": "platelet", "neutropenia": "neutrophil", "proteinuria": "protein", "weight": "weight",
     "hba1c": "a1c", "areflexia": "reflexes", "power": "motor", "strength": "motor", "bowel": "stool",
-    "bleeding": "blood", "opacity": "chest", "eeg": "electroencephalogram", "facial": "face", "lesion": "rash",
+    "eeg": "electroencephalogram", "facial": "face", "lesion": "rash",
     "oxygen": "saturation", "radiograph": "ray", "film": "ray", "x": "ray",
 }  # fmt: skip
 
