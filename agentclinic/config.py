@@ -68,6 +68,8 @@ class RunSettings(_Section):
     """Measurement agent's model."""
     moderator_llm: str = "builtin"
     """Judge's model."""
+    judge_relation: bool = False
+    """Ask a language-model judge for the relation and its reason instead of Yes or No."""
     doctor_endpoint: str | None = None
     """Name in `endpoints` of the doctor's endpoint; the default endpoint when not given."""
     patient_endpoint: str | None = None

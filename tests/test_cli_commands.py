@@ -43,7 +43,7 @@ def test_the_seeds_command_line_runs_from_the_root(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     folder = only_run(tmp_path / "out")
     used = json.loads((folder / "config.used.json").read_text())
-    assert (used["run"]["workers"], used["run"]["dataset"]) == (4, "OpenOSCE_Demo")
+    assert (used["run"]["workers"], used["run"]["dataset"]) == (4, "OpenOSCE")
     assert len(records(folder)) == summary(folder)["presented"] == used["agentclinic"]["units"]
     assert "accuracy (strict)" in done.stdout
     assert "95 % interval" in done.stdout

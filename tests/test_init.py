@@ -48,7 +48,7 @@ def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: 
 
 def test_what_is_written_can_be_read_and_changes_nothing(folder: Path) -> None:
     settings = load_settings(folder / "agentclinic.config.json", folder / "llm.config.json")
-    assert settings.run == RunSettings()
+    assert settings.run == RunSettings(dataset="OpenOSCE")
     assert settings.openai.api_key is None
     assert load_prompts(folder / "prompts").digests == load_prompts().digests
     assert settings.datasets["MedQA"] == str(folder / "processed_data/agentclinic_medqa.jsonl")

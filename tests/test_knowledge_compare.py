@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.cases.check import diagnosis_names
+from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.compare import STRICT, Relation, compare, principal_diagnosis
 
 SAME = [
@@ -161,6 +162,78 @@ def test_only_the_first_named_diagnosis_counts(text: str, principal: str) -> Non
 
 def test_a_second_diagnosis_does_not_save_a_wrong_first() -> None:
     assert compare("Gout, septic arthritis", "Septic arthritis").relation not in STRICT
+
+
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("Heat stroke", "Stroke"),
+        ("Portal hypertension", "Hypertension"),
+        ("Cardiac asthma", "Asthma"),
+        ("Lupus-like syndrome", "Systemic lupus erythematosus"),
+        ("Lupus arthritis", "Systemic lupus erythematosus"),
+        ("Interstitial cystitis", "Acute cystitis"),
+        ("Resolved pulmonary embolism", "Pulmonary embolism"),
+        ("Non-C. difficile colitis", "C. difficile colitis"),
+        ("Migraine without aura", "Migraine with aura"),
+        ("Dysphasia", "Dysphagia"),
+        ("All findings are normal", "Acute lymphoblastic leukemia"),
+    ],
+)
+def test_a_name_that_only_sounds_like_it_is_wrong(said: str, truth: str) -> None:
+    compared = compare(said, truth)
+    assert compared.relation not in STRICT, compared
+
+
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("hiv infection", "HIV infection"),
+        ("copd", "Chronic obstructive pulmonary disease"),
+        ("ALL", "Acute lymphoblastic leukemia"),
+        ("XYD", "Xanthic yellow degeneration"),  # not in the vocabulary, but plainly its initials
+        ("Myastenia gravis", "Myasthenia gravis"),
+        ("Post traumatic stress disorder", "Posttraumatic stress disorder"),
+        ("Stenosis of the mitral valve", "Mitral valve stenosis"),
+        ("I believe the patient has gout.", "Gout"),
+        ("Gout and hypertension", "Gout"),
+    ],
+)
+def test_another_spelling_of_it_is_right(said: str, truth: str) -> None:
+    compared = compare(said, truth)
+    assert compared.relation is Relation.SAME, compared
+
+
+CHART = "Never drank alcohol. Pain in the left knee. Legionella antigen negative. Ultrasound: gallstones."
+
+
+@pytest.mark.parametrize(
+    ("said", "truth", "relation"),
+    [
+        ("Gallstone pancreatitis", "Pancreatitis", Relation.NARROWER_CONSISTENT),
+        ("Alcoholic pancreatitis", "Pancreatitis", Relation.NARROWER_UNSUPPORTED),
+        ("Pancreatitis (alcohol-related)", "Pancreatitis", Relation.NARROWER_UNSUPPORTED),
+        ("Pancreatitis, likely autoimmune", "Pancreatitis", Relation.NARROWER_UNSUPPORTED),
+        ("Legionella pneumonia", "Pneumonia", Relation.NARROWER_UNSUPPORTED),
+        ("Left knee osteoarthritis", "Osteoarthritis", Relation.NARROWER_CONSISTENT),
+        ("Right knee osteoarthritis", "Osteoarthritis", Relation.NARROWER_UNSUPPORTED),
+        ("Severe gout", "Gout", Relation.SAME),
+    ],
+)
+def test_what_a_diagnosis_adds_must_be_in_the_chart_where_there_is_one(
+    said: str, truth: str, relation: Relation
+) -> None:
+    compared = compare(said, truth, chart=CHART)
+    assert compared.relation is relation, compared
+
+
+def test_none_of_our_diseases_is_taken_for_another() -> None:
+    names = [disease.name for disease in knowledge().diseases.values()]
+    assert [(one, other) for one in names for other in names if one != other and _accepted(one, other)] == []
+
+
+def _accepted(said: str, truth: str) -> bool:
+    return compare(said, truth).relation in STRICT
 
 
 def test_the_names_of_a_diagnosis_are_the_whole_the_abbreviation_and_the_synonyms() -> None:

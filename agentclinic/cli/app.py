@@ -104,7 +104,9 @@ def resume(
 
 
 @app.command()
-@with_fields_of(RunSettings, only=frozenset({"moderator_llm", "moderator_endpoint", "workers", "prompts_dir"}))
+@with_fields_of(
+    RunSettings, only=frozenset({"moderator_llm", "moderator_endpoint", "judge_relation", "workers", "prompts_dir"})
+)
 def regrade(
     folder: RunArgument,
     *,

@@ -71,7 +71,7 @@ def clinic_config() -> dict[str, object]:
     """The `agentclinic.config.json` of a new folder, which is also the one at the repository's root."""
     defaults = RunSettings().model_dump(mode="json")
     return {
-        "run": {key: defaults[key] for key in _KEYS},
+        "run": {key: defaults[key] for key in _KEYS} | {"dataset": "OpenOSCE"},
         "datasets": {d.name: d.path.as_posix() for d in DATASETS.values() if not d.bundled},
     }
 

@@ -238,7 +238,8 @@ def _by_words(said: Name, meant: Name) -> Compared:
         return Compared(Relation.SIBLING, swapped)
     mine, theirs = frozenset(said.specific), frozenset(meant.specific)
     more, less = mine - theirs - {"acute"}, theirs - mine
-    if less == {"acute"} and not theirs & _ALSO_CHRONIC:
+    # With more said it may be another form: interstitial cystitis is no acute cystitis.
+    if less == {"acute"} and not more and not theirs & _ALSO_CHRONIC:
         less = frozenset()
     if not (mine & theirs) - {"acute", "chronic"}:
         return Compared(Relation.DIFFERENT, "names another disease")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name
-from agentclinic.knowledge.text import clauses, words
+from agentclinic.knowledge.text import Clause, clauses, words
 
 # What shows a cause or a type without naming it.
 _CUES = {
@@ -85,12 +85,22 @@ def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
 
 
+def _denied(clause: Clause, place: int) -> bool:
+    """Denied by what follows in the same part: "Legionella urinary antigen negative"."""
+    for end in range(place + 1, min(place + 4, len(clause.words) + 1)):
+        if clause.denied_after(end):
+            return True
+        if end in clause.breaks:
+            return False
+    return False
+
+
 @lru_cache(maxsize=256)
 def _affirmed(chart: str) -> frozenset[str]:
     """The words of a chart that are not denied, as they stand, in their usual form and by their stems."""
     found: set[str] = set()
     for clause in clauses(chart.replace('"', " ").replace("{", "\n").replace("}", "\n").replace("], ", "\n")):
         for place, word in enumerate(clause.words):
-            if not clause.negated[place] and not clause.denied_after(place + 1):
+            if not clause.negated[place] and not _denied(clause, place):
                 found.update((word, word[:_STEM], *name(word.upper() if len(word) < _STEM else word).words))
     return frozenset(found)

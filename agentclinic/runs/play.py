@@ -102,7 +102,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
     )
     if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(doctor, PlainDoctor):
         transcript.turns.append(await _asked_how_sure(plan, unit, doctor, transcript))
-    judgement = await judged(transcript, unit, Moderator(models.for_role("moderator"), prompts["moderator"]))
+    moderator = Moderator(models.for_role("moderator"), prompts["moderator"], relation=run.judge_relation)
+    judgement = await judged(transcript, unit, moderator)
     if plan.own_doctor:
         models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
     record = make_record(plan, unit, transcript, judgement)

@@ -118,7 +118,8 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
     failures: list[str] = []
     stop = False
     async with Models(_unrecorded(settings)) as models:
-        moderator = Moderator(models.for_role("moderator"), load_prompt("moderator", prompts))
+        prompt = load_prompt("moderator", prompts)
+        moderator = Moderator(models.for_role("moderator"), prompt, relation=settings.run.judge_relation)
         with folders.Lock(path.parent):
             verdicts = _kept(path, records, moderator.model.name)
             queue = iter([record for record in records if record.unit not in verdicts])
