@@ -101,9 +101,16 @@ def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]
         "lenient": share(summary.accuracy_lenient),
         "turns": mean(facts.turns, 1),
         "tests": mean(facts.tests, 1),
-        "price_usd": mean(bill.price_usd, 0) if bill.unpriced == 0 else f">= {bill.priced_usd or 0:,.0f} in all",
+        "price_usd": price(bill, len(records)),
         "brier": mean(source.brier, 2) if source else "-",
     }
+
+
+def price(bill: orders.Orders, encounters: int) -> str:
+    """Mean price per encounter; where tests have no price, that of the others and how many those are."""
+    if bill.unpriced == 0:
+        return mean(bill.price_usd, 0)
+    return f"{(bill.priced_usd or 0) / encounters:,.0f} and {bill.unpriced} of {bill.unpriced + bill.priced} unpriced"
 
 
 def share(value: Proportion | None) -> str:
@@ -162,7 +169,7 @@ def fit() -> None:
     plan = plan_for("OpenOSCE")
     units = [unit for unit in plan.units if not locked(unit.case)]
     results = []
-    for temperature in (0.8, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0):
+    for temperature in (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0):
         beliefs.TEMPERATURE = temperature
         records = anyio.run(played, plan, units)
         loss = sum(-math.log(max(1e-6, truth_probability(record))) for record in records) / len(records)
@@ -184,7 +191,9 @@ def truth_probability(record: Record) -> float:
     known = knowledge().disease_named(record.ground_truth or "") or any(
         knowledge().disease_named(name) for name in answer_key(record).accept
     )
-    return 0.0 if known else differential.other or 0.0
+    rest = differential.other or 0.0
+    # Not listed: its share of the rest is not recorded; an even share of it is the least informed guess.
+    return rest / (len(knowledge().diseases) - len(differential.hypotheses) + 1) if known else rest
 
 
 def speed(count: int) -> None:

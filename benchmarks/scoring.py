@@ -107,9 +107,8 @@ def main() -> None:
     print(f"{'job':8} {few:>9,} records {many:>15,} records   time per record   memory")
     for job, ((short, low), (long, high)) in results.items():
         growth = (long / many) / (short / few)
-        print(
-            f"{job:8} {short:7.1f} s {low:5.0f} MB {long:11.1f} s {high:6.0f} MB   x {growth:.2f}            x {high / low:.1f}"
-        )
+        shown = f"{short:7.1f} s {low:5.0f} MB {long:11.1f} s {high:6.0f} MB"
+        print(f"{job:8} {shown}   x {growth:.2f}            x {high / low:.1f}")
     base = results["parse"][1][0]
     for job in ("score", "compare"):
         print(f"{job} takes {results[job][1][0] / base:.1f} times as long as parsing both runs")
