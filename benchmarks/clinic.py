@@ -208,8 +208,17 @@ def speed(count: int) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         results.append((done, seconds, peak))
         print(f"{done} encounters: {done / seconds:.0f} per second of one core, peak memory {peak:.0f} MB")
+    began = time.perf_counter()
+    with ProcessPoolExecutor(2) as pool:
+        both = sum(pool.map(_worker, [count // 10] * 2))
+    print(f"two processes on two cores: {both / (time.perf_counter() - began):.0f} per second, start-up included")
     (few, short, low), (many, long, high) = results
     print(json.dumps({"time_ratio": round((long / many) / (short / few), 2), "memory_ratio": round(high / low, 2)}))
+
+
+def _worker(count: int) -> int:
+    plan = plan_for("OpenOSCE")
+    return anyio.run(_count, plan, [replace(plan.units[n % len(plan.units)], repeat=n) for n in range(count)])
 
 
 async def _count(plan: Plan, units: Iterable[Unit]) -> int:

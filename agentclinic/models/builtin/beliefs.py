@@ -51,6 +51,8 @@ class Beliefs:
     linked: NDArray[np.bool_]
     group: tuple[str | None, ...]
     """By finding."""
+    by_name: NDArray[np.int64]
+    """Each disease's place in the alphabet of ids, to break ties."""
 
     def posterior(self, door: Door, evidence: Evidence) -> Floats:
         """The probability of each hypothesis, given what is known."""
@@ -120,6 +122,7 @@ def beliefs(known: Knowledge | None = None) -> Beliefs:
         other_absent=np.log1p(-other),
         linked=linked,
         group=tuple(group),
+        by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),
     )
 
 

@@ -52,7 +52,7 @@ def confidence(payload: ConfidencePayload) -> Reply:
 
 def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
     """The diseases by falling probability."""
-    order = sorted(range(len(posterior) - 1), key=lambda row: (-posterior[row], mind.hypotheses[row]))
+    order = np.lexsort((mind.by_name, -posterior[:-1]))
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
 
