@@ -1,0 +1,68 @@
+"""The documentation is true: the reference is current, links lead somewhere, commands and the example exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agentclinic.cli.app import app
+from agentclinic.cli.reference import page
+from agentclinic.config import RunSettings, Settings
+from agentclinic.models.select import Models
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.play import play
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_settings_page_is_what_the_settings_say() -> None:
+    current = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert current == page(), "run: python -m agentclinic.cli.reference"
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_links_lead_to_files_that_are_there(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)\)", document.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (document.parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_commands_and_flags_in_examples_exist(document: Path) -> None:
+    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups if group.name}
+    used = set(re.findall(r"^\$? ?agentclinic ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    assert used <= known
+    flags = set(re.findall(r"agentclinic run[^\n`]*?--([a-z_]+)", document.read_text(encoding="utf-8")))
+    assert flags <= {*RunSettings.model_fields, "config", "llm_config", "quiet", "json", "help"}
+
+
+def test_the_example_doctor_plays_a_case() -> None:
+    async def played() -> str:
+        doctor = f"{ROOT / 'examples' / 'my_doctor.py'}:MyDoctor"
+        plan = make_plan(Settings(run=RunSettings(doctor=doctor, num_scenarios=1)))
+        async with Models(plan.settings) as models:
+            return (await play(plan, plan.units[0], models)).status
+
+    assert anyio.run(played) == "diagnosed"
+
+
+def test_the_data_card_counts_what_is_there() -> None:
+    from agentclinic.cases.registry import load_cases
+    from agentclinic.knowledge.base import knowledge
+
+    cases = load_cases("OpenOSCE")
+    told = [case.annotations for case in cases]
+    assert len(cases) == 96
+    assert sum(note["lockbox"] for note in told) == 32
+    assert sum(note["twin_of"] is not None for note in told) == 24
+    assert len({case.diagnosis for case in cases}) == 96
+    assert sum(knowledge().disease_named(case.diagnosis) is None for case in cases) == 20
+    assert sum(note["atypical"] for note in told) / len(told) >= 0.15
+    assert sum(note["Harm_If_Missed"] <= 1 for note in told) >= 6
+    assert len({note["Specialty"] for note in told}) >= 10
+    assert len({note["canary"] for note in told}) == 96
