@@ -448,15 +448,22 @@ def test_the_order_of_records_changes_nothing() -> None:
 
 def test_the_builtin_clinic_finds_key_facts_in_its_own_chart(tmp_path: Path) -> None:
     records = list(load_run(_builtin_run(tmp_path)).records())
-    # The first case's opening complaint and its abdominal examination are told in any encounter that asks for them.
+    # What the laboratory disclosed differs from doctor to doctor: take an encounter with an order, and what it brought.
+    chosen, ordered = next(
+        (record, path)
+        for record in records
+        for turn in record.transcript or ()
+        if turn.role == "measurement"
+        for told in turn.disclosures
+        for path in told.paths
+    )
     findings = [
         {"any_of": ["Patient_Actor/Symptoms/Primary_Symptom"], "role": "supporting", "weight": 1},
-        {"any_of": ["Physical_Examination_Findings/Abdominal_Examination"], "role": "discriminating", "weight": 1},
+        {"any_of": [ordered], "role": "discriminating", "weight": 1},
     ]
-    first = next(r for r in records if r.scenario_id == 0)
-    first.annotations = {**(first.annotations or {}), "Key_Findings": findings}
-    assert ways(first) == [Way.VOLUNTEERED, Way.ORDERED]
-    assert recall(key_facts(first) or ()) == 1
+    chosen.annotations = {**(chosen.annotations or {}), "Key_Findings": findings}
+    assert ways(chosen) == [Way.VOLUNTEERED, Way.ORDERED]
+    assert recall(key_facts(chosen) or ()) == 1
     found = score(records)
     assert found.encounters == len(records)
     assert found.tokens["doctor"].value == 0
@@ -465,7 +472,7 @@ def test_the_builtin_clinic_finds_key_facts_in_its_own_chart(tmp_path: Path) -> 
 
 def _builtin_run(folder: Path) -> Path:
     subprocess.run(
-        [sys.executable, "-m", "agentclinic", "run", "-q", "--num_scenarios", "3", "--output_dir", str(folder)],
+        [sys.executable, "-m", "agentclinic", "run", "-q", "--num_scenarios", "6", "--output_dir", str(folder)],
         check=True,
         capture_output=True,
         cwd=folder,

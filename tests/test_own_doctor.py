@@ -308,7 +308,7 @@ async def test_a_doctor_may_build_on_the_seeds_doctor_agent(write: Any) -> None:
     record = await played(spec)
     assert (record.status, record.correct) == ("diagnosed", True)
     assert record.doctor_hist.startswith("Doctor: ")
-    assert "Measurement: RESULTS:" in record.doctor_hist
+    assert "Patient: " in record.doctor_hist
 
 
 class Quiet:
