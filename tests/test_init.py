@@ -37,6 +37,7 @@ def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: 
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {
         "agentclinic.config.json",
+        "benchmarks/AgentClinic/agentclinic_api_only.py",
         "llm.config.json",
         "agentclinic.py",
         ".gitignore",
@@ -127,3 +128,10 @@ def test_the_root_holds_what_init_writes() -> None:
     assert (ROOT / "agentclinic.py").read_text() == LAUNCHER.read_text()
     assert json.loads((ROOT / "agentclinic.config.json").read_text()) == clinic_config()
     assert json.loads((ROOT / "llm.config.json").read_text()) == llm_config()
+
+
+def test_the_seeds_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:
+    script = folder / "benchmarks" / "AgentClinic" / "script.py"
+    script.write_text("from agentclinic_api_only import DoctorAgent, compare_results\nprint(DoctorAgent.__module__)\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.doors"), done.stderr

@@ -12,7 +12,8 @@ from agentclinic.cases.registry import DATASETS
 from agentclinic.config import LLMFile, RunSettings
 from agentclinic.errors import InputError
 
-LAUNCHER = Path(str(files("agentclinic") / "templates" / "agentclinic.py"))
+TEMPLATES = Path(str(files("agentclinic") / "templates"))
+LAUNCHER = TEMPLATES / "agentclinic.py"
 _KEYS = (
     "inf_type",
     "dataset",
@@ -61,6 +62,7 @@ def _contents() -> dict[str, str]:
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
+        "benchmarks/AgentClinic/agentclinic_api_only.py": (TEMPLATES / "agentclinic_api_only.py").read_text("utf-8"),
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "processed_data/README.md": _DATA_NOTE,
         ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\n",

@@ -1,0 +1,43 @@
+"""The seed's module of this name, for scripts that import the agents from it; everything lives in the package."""
+
+from agentclinic import (
+    DoctorAgent,
+    MeasurementAgent,
+    PatientAgent,
+    ScenarioLoaderMedQA,
+    ScenarioLoaderMedQAExtended,
+    ScenarioLoaderMIMICIV,
+    ScenarioLoaderNEJM,
+    ScenarioLoaderNEJMExtended,
+    ScenarioMedQA,
+    ScenarioMedQAExtended,
+    ScenarioMIMICIV,
+    ScenarioNEJM,
+    ScenarioNEJMExtended,
+    compare_results,
+    load_llm_config,
+    main,
+    query_model,
+    set_llm_config,
+)
+
+__all__ = [
+    "DoctorAgent",
+    "MeasurementAgent",
+    "PatientAgent",
+    "ScenarioLoaderMIMICIV",
+    "ScenarioLoaderMedQA",
+    "ScenarioLoaderMedQAExtended",
+    "ScenarioLoaderNEJM",
+    "ScenarioLoaderNEJMExtended",
+    "ScenarioMIMICIV",
+    "ScenarioMedQA",
+    "ScenarioMedQAExtended",
+    "ScenarioNEJM",
+    "ScenarioNEJMExtended",
+    "compare_results",
+    "load_llm_config",
+    "main",
+    "query_model",
+    "set_llm_config",
+]
