@@ -116,8 +116,8 @@ def test_a_wrong_flag_is_not_blamed_on_the_file(tmp_path: Path) -> None:
 
 
 def test_broken_json_is_named_by_its_line(tmp_path: Path) -> None:
-    config = write(tmp_path / "clinic.json", '{\n  "run": {\n    "workers": 3,\n  }\n}\n')
-    with pytest.raises(ConfigError, match=r"clinic\.json line 4: not valid JSON"):
+    config = write(tmp_path / "clinic.json", '{\n  "run": {\n    "workers" 3\n  }\n}\n')
+    with pytest.raises(ConfigError, match=r"clinic\.json line 3: not valid JSON"):
         load_settings(config)
 
 
