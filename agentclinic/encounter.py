@@ -68,7 +68,7 @@ class Transcript:
     @property
     def num_turns(self) -> int:
         """Turns the doctor took."""
-        return sum(turn.role == "doctor" and turn.action != "confidence" for turn in self.turns)
+        return sum(turn.role == "doctor" for turn in self.turns)
 
     @property
     def differential(self) -> Differential | None:

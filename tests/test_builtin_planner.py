@@ -27,6 +27,7 @@ from agentclinic.models.select import Models
 from agentclinic.record import Record
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
+from agentclinic.scoring.information import requests
 
 DOOR = Door("Assess a patient with knee pain.", "60-year-old man")
 KNEE = (
@@ -104,6 +105,7 @@ def test_confidence_is_asked_outside_the_dialogue_and_counts_as_no_turn() -> Non
     assert asked.num_turns == plain.num_turns
     assert (asked.doctor_hist, asked.final_doctor_dialogue) == (plain.doctor_hist, plain.final_doctor_dialogue)
     last = (asked.transcript or [])[-1]
-    assert (last.action, last.role) == ("confidence", "doctor")
+    assert last.role == "confidence"
+    assert requests(asked) == requests(plain), "what is asked afterwards is no question to the patient"
     assert asked.differential is not None
     assert asked.differential.source == "elicited"

@@ -114,7 +114,7 @@ async def test_a_plain_method_that_returns_an_awaitable_works_too(write: Any) ->
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("mine", "'mine' is not a doctor; write plain, or your own as FILE.py:Class"),
+        ("mine", "'mine' is not a doctor; write plain, prior_only"),
         ("mine.txt:Mine", "is not a doctor"),
         ("mine.py", "is not a doctor"),
         ("gone.py:Mine", "gone.py cannot be read"),

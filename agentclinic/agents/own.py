@@ -13,6 +13,7 @@ from typing import Any
 
 from agentclinic import portal
 from agentclinic.agents.doctor import Heard
+from agentclinic.agents.reference import NAMES
 from agentclinic.agents.roles import History
 from agentclinic.cases.model import Case
 from agentclinic.errors import ConfigError
@@ -118,7 +119,7 @@ class DoctorFile:
     def __init__(self, spec: str) -> None:
         file, colon, name = spec.rpartition(":")
         if not colon or not file.endswith(".py"):
-            raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, or your own as FILE.py:Class")
+            raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
         self.path = Path(file).expanduser()
         self.name = spec
         try:
@@ -128,11 +129,8 @@ class DoctorFile:
         self.digest = hashlib.sha256(source).hexdigest()[:16]
         self._class = _load(self.path, name)
 
-    def make(
-        self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool, workers: int | None = None
-    ) -> OwnDoctor:
+    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> OwnDoctor:
         """A fresh doctor for one encounter, given those of the seed's arguments that it accepts."""
-        del workers  # every encounter has a thread of its own when it needs one
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
         accepted = {name: value for name, value in offered.items() if _accepts(self._class, name)}
         return OwnDoctor(partial(self._class, **accepted), DoctorView(case), self.name)

@@ -155,11 +155,6 @@ class Knowledge:
         return self.diseases[found] if found else None
 
     @cached_property
-    def disease_names(self) -> Phrasebook:
-        """Finds disease names in a text."""
-        return Phrasebook({d.id: (d.name, *d.synonyms) for d in self.diseases.values()})
-
-    @cached_property
     def finding_terms(self) -> Phrasebook:
         """Finds findings in a text by their terms."""
         return Phrasebook({f.id: (*f.terms, *f.lay) for f in self.findings.values()})

@@ -117,15 +117,18 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
 
 
 async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcript: Transcript) -> Turn:
-    """The doctor's stated differential as a turn outside the dialogue; a failure is noted and costs it nothing."""
+    """The doctor's stated differential, in a role of its own: it is no utterance of the dialogue.
+
+    A failure is noted and costs the doctor nothing.
+    """
     number, said = transcript.num_turns, tuple(transcript.exchanges)
     try:
         differential, reply = await elicit(
             doctor, plan.prompts["doctor"], unit.case.door, said, transcript.diagnosis or ""
         )
     except ModelError as error:
-        return Turn(number, "doctor", "", "confidence", notes=(f"confidence not stated: {error.kind}",))
-    return Turn(number, "doctor", reply.text, "confidence", reply.usage, (), differential, reply.notes)
+        return Turn(number, "confidence", "", notes=(f"confidence not stated: {error.kind}",))
+    return Turn(number, "confidence", reply.text, usage=reply.usage, differential=differential, notes=reply.notes)
 
 
 def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
@@ -175,7 +178,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
     """The record of an encounter, without the histories, what it cost and the time it took."""
     run, case = plan.settings.run, unit.case
     right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
-    said = [turn.text for turn in transcript.turns if turn.role == "doctor" and turn.action != "confidence"]
+    said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
     return Record.model_validate(
         {
             "scenario_id": case.scenario_id,
