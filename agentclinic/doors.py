@@ -6,13 +6,10 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from agentclinic import portal
 from agentclinic.agents.doctor import Heard, PlainDoctor
@@ -22,13 +19,9 @@ from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import Measurement, Moderator, Patient
 from agentclinic.cases.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
-from agentclinic.models.base import Image, Message, Purpose, Reply, Request
+from agentclinic.models.base import Image, Message, Purpose, Request
+from agentclinic.models.named import Named, ambient_settings, set_ambient_settings
 from agentclinic.models.payloads import Exchange
-from agentclinic.models.select import Models, current
-
-_settings = Settings()
-_open: dict[str, Models] = {}
-_opening = anyio.Lock()
 
 AnyScenario = Scenario | DoctorView
 """A scenario as a loader gives it, or the view of it that a user's doctor gets."""
@@ -43,37 +36,8 @@ def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
 
 def set_llm_config(config: Mapping[str, Any]) -> None:
     """Use these endpoint and request settings from now on; reserved keys among them reach no request."""
-    global _settings
     parsed = parse_settings(LLMFile, dict(config), "set_llm_config")
-    _settings = Settings(openai=parsed.openai, llm=parsed.llm)
-
-
-class _Named:
-    """A model chosen by name when it is spoken to: within a run one of the run's, else one of our own."""
-
-    def __init__(self, name: str, settings: Settings | None = None) -> None:
-        self.name = name
-        self._settings = settings
-
-    async def reply(self, request: Request) -> Reply:
-        models = current.get() or await _models(self._settings or _settings)
-        return await models.get(self.name).reply(request)
-
-
-async def _models(settings: Settings) -> Models:
-    key = settings.model_dump_json() + str(settings.openai.api_key and settings.openai.api_key.get_secret_value())
-    async with _opening:
-        if key not in _open:
-            if not _open:
-                atexit.register(portal.call, _close)
-            _open[key] = await Models(settings).__aenter__()
-        return _open[key]
-
-
-async def _close() -> None:
-    for models in _open.values():
-        await models.__aexit__(None, None, None)
-    _open.clear()
+    set_ambient_settings(Settings(openai=parsed.openai, llm=parsed.llm))
 
 
 def query_model(
@@ -89,18 +53,19 @@ def query_model(
 ) -> str:
     """Ask a model once and return its text. Inside a run it goes through that run's models."""
     given = {"tries": tries, "timeout": timeout, "max_prompt_len": max_prompt_len, "clip_prompt": clip_prompt}
-    runtime = _settings.llm.runtime.model_copy(update={k: v for k, v in given.items() if v is not None})
-    settings = _settings.model_copy(update={"llm": _settings.llm.model_copy(update={"runtime": runtime})})
+    known = ambient_settings()
+    runtime = known.llm.runtime.model_copy(update={k: v for k, v in given.items() if v is not None})
+    settings = known.model_copy(update={"llm": known.llm.model_copy(update={"runtime": runtime})})
     images = (Image(scene.image_url),) if image_requested and scene and scene.image_url else ()
     messages = (Message("system", system_prompt), Message("user", prompt, images=images))
-    return portal.call(_Named(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
+    return portal.call(Named(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
 
 
 def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
     """Have a moderator compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
     del mod_pipe
 
-    moderator = Moderator(_Named(moderator_llm), load_prompt("moderator", _own_prompts()))
+    moderator = Moderator(Named(moderator_llm), load_prompt("moderator", _own_prompts()))
     verdict = portal.call(moderator.judge, parse_action(diagnosis).content, correct_diagnosis)
     return "Yes" if verdict.yes else "No"
 
@@ -121,7 +86,7 @@ class PatientAgent:
         """Forget the dialogue."""
         scenario, backend, bias = self._arguments
         prompt = load_prompt("patient", _own_prompts())
-        self._core = Patient(scenario.case, _Named(backend), prompt, bias=_bias(bias))
+        self._core = Patient(scenario.case, Named(backend), prompt, bias=_bias(bias))
 
     @property
     def agent_hist(self) -> str:
@@ -151,7 +116,7 @@ class MeasurementAgent:
     def reset(self) -> None:
         """Forget the dialogue."""
         scenario, backend = self._arguments
-        self._core = Measurement(scenario.case, _Named(backend), load_prompt("measurement", _own_prompts()))
+        self._core = Measurement(scenario.case, Named(backend), load_prompt("measurement", _own_prompts()))
 
     @property
     def agent_hist(self) -> str:
@@ -194,7 +159,7 @@ class DoctorAgent:
         self._prompt = load_prompt("doctor", _own_prompts())
         self._core = PlainDoctor(
             scenario.door if isinstance(scenario, DoctorView) else scenario.case.door,
-            _Named(backend),
+            Named(backend),
             self._prompt,
             limit=self.MAX_INFS,
             bias=_bias(bias),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -53,6 +55,7 @@ class Turn:
     disclosures: tuple[Disclosure, ...] = ()
     differential: Differential | None = None
     notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -158,6 +161,7 @@ class _Talk:
         last = turn == self._limit
         said = await self._doctor.act(self._heard, tuple(self.transcript.exchanges), turn=turn, last=last)
         action = parse_action(said.text)
+        self.transcript.turns.extend(_turn(turn, aside.role, aside.reply) for aside in said.asides)
         self.transcript.turns.append(_turn(turn, "doctor", said, action))
         if action.kind == "diagnosis":
             self.transcript.status, self.transcript.diagnosis = Status.DIAGNOSED, action.content
@@ -220,6 +224,7 @@ def _turn(number: int, role: str, reply: Reply, action: Action | None = None) ->
         reply.disclosures,
         reply.differential,
         reply.notes,
+        reply.details,
     )
 
 

@@ -44,6 +44,8 @@ class TurnRecord(BaseModel):
     differential: Differential | None = None
     usage: dict[str, int | None] | None = None
     notes: list[str] = Field(default_factory=list)
+    details: dict[str, Any] | None = None
+    """Numbers behind it: a plan's scores, a session's step."""
 
 
 class DoorRecord(BaseModel):
@@ -89,6 +91,8 @@ class Record(BaseModel):
     seed: int | None = None
     """This unit's own seed, derived from the run's seed, the case and the repeat."""
     doctor: str | None = None
+    session_id: str | None = None
+    """Name of the file in the run's `diagnosis_sessions/`, for a doctor that keeps one."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
     missing_test: str | None = None

@@ -30,8 +30,13 @@ class Doctor(Protocol):
         """The dialogue as the doctor heard it."""
         ...
 
-    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
-        """Say the next thing; `turn` counts from 1, and on the `last` one only a diagnosis helps."""
+    async def act(
+        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Reply:
+        """Say the next thing; `turn` counts from 1, and on the `last` one only a diagnosis helps.
+
+        `notes` is advice from somebody who plans along; it comes after everything else.
+        """
         ...
 
     def state(self) -> object | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentclinic import portal
 from agentclinic.agents.doctor import Heard
+from agentclinic.agents.prompts import joined
 from agentclinic.agents.reference import NAMES
 from agentclinic.agents.roles import History
 from agentclinic.cases.model import Case
@@ -80,14 +81,16 @@ class OwnDoctor:
     def restore(self, state: object | None) -> None:
         """Nothing to do: a user's doctor does not go back."""
 
-    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
-        """Pass on what was heard and return what the doctor says."""
+    async def act(
+        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Reply:
+        """Pass on what was heard, with the notes after it, and return what the doctor says."""
         del exchanges, turn, last
         if heard.images:
             self._view.image_url = heard.images[-1].url
         try:
             with portal.home():
-                said = await self._infer(heard.text if heard.speaker else "")
+                said = await self._infer(joined(heard.text if heard.speaker else "", notes))
         except ModelError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash

@@ -64,9 +64,11 @@ class AtOnce:
         """The dialogue as the doctor heard it."""
         return self._doctor.history
 
-    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
+    async def act(
+        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Reply:
         """Commit, whatever turn it is."""
-        del exchanges, last
+        del exchanges, last, notes
         shown = Heard("Clinic", self._told) if self._told else heard
         return await self._doctor.act(shown, self._exchanges, turn=turn, last=True)
 
@@ -90,8 +92,11 @@ class RandomDoctor:
         """The dialogue as the doctor heard it."""
         return self._doctor.history
 
-    async def act(self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool) -> Reply:
+    async def act(
+        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Reply:
         """Say the next thing drawn; the model only speaks at the end."""
+        del notes
         if last or turn > len(self._steps):
             return await self._doctor.act(heard, exchanges, turn=turn, last=True)
         step = self._steps[turn - 1]

@@ -87,6 +87,8 @@ class Request:
     payload: object | None = None
     """Structured context, only what the role may see (`models.payloads`). Never sent to an endpoint."""
     temperature: float | None = None
+    repair: bool = True
+    """Whether a reply that does not fit `schema` is sent back once; False where whoever asks decides about that."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,18 @@ class Reply:
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
     """What the reader of a record should know: a clipped prompt, a repair turn, a fallback API."""
+    details: Mapping[str, Any] | None = None
+    """Numbers behind the reply, for the record: a plan's scores, a step's number."""
+    asides: tuple[Aside, ...] = ()
+    """What was asked and answered beside the dialogue before this was said."""
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A reply that is no utterance of the dialogue, such as a planner's."""
+
+    role: str
+    reply: Reply
 
 
 @runtime_checkable
@@ -234,6 +248,11 @@ class MalformedError(ModelError):
     """The answer is empty, truncated or not of the demanded form, also after one repair."""
 
     kind = "malformed"
+
+    def __init__(self, message: str, *, text: str = "", retries: int = 0) -> None:
+        super().__init__(message, retries=retries)
+        self.text = text
+        """What was answered instead, where there is a text: somebody may still make something of it."""
 
 
 class ServerError(ModelError):

@@ -284,6 +284,8 @@ class Endpoint:
             return tally.reply(answer, parse(answer.text, request.schema))
         except InvalidReplyError as invalid:
             problem = invalid
+        if not request.repair:
+            raise self._malformed(request.schema, "one answer", problem, answer)
         tally.note("answer repaired once")
         messages = (*messages, Message("assistant", answer.text), complaint(problem))
         answer = await self._ask(request, messages, tally)
@@ -291,10 +293,13 @@ class Endpoint:
             return tally.reply(answer, parse(answer.text, request.schema))
         except InvalidReplyError as invalid:
             problem = invalid
-        raise MalformedError(
-            f"{self._name} gave no usable {request.schema.__name__} in two answers: "
-            f"{self._client.host.quote(str(problem))}"
-        )
+        raise self._malformed(request.schema, "two answers", problem, answer)
+
+    def _malformed(
+        self, shape: type[BaseModel], tried: str, problem: InvalidReplyError, answer: wire.Answer
+    ) -> MalformedError:
+        said = self._client.host.quote(str(problem))
+        return MalformedError(f"{self._name} gave no usable {shape.__name__} in {tried}: {said}", text=answer.text)
 
     async def _ask(self, request: Request, messages: tuple[Message, ...], tally: _Tally) -> wire.Answer:
         """One turn: the API the server has, in the form the server takes, tried as often as need be."""

@@ -98,7 +98,9 @@ class Recorder:
         try:
             reply = await self._model.reply(request)
         except ModelError as error:
-            self._sink.append({**entry, "error": {"kind": error.kind, "message": str(error)}})
+            text = error.text if isinstance(error, MalformedError) else ""
+            said = {"text": text} if text else {}
+            self._sink.append({**entry, "error": {"kind": error.kind, "message": str(error), **said}})
             raise
         self._sink.append({**entry, "reply": _replies.dump_python(reply, mode="json", exclude={"parsed"})})
         return reply
@@ -124,7 +126,10 @@ class Replay:
             )
         if "error" in entry:
             kind, message = entry["error"]["kind"], entry["error"]["message"]
-            raise _errors.get(kind, ModelError)(message)
+            failure = _errors.get(kind, ModelError)(message)
+            if isinstance(failure, MalformedError):
+                failure.text = str(entry["error"].get("text", ""))
+            raise failure
         reply = _replies.validate_python(entry["reply"])
         if request.schema is None:
             return reply

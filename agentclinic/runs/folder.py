@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from datetime import datetime
@@ -11,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.errors import InputError
+from agentclinic.files import write_whole
 
 CONFIG = "config.used.json"
 RECORDS = "scenarios.jsonl"
@@ -38,20 +38,7 @@ def create(output_dir: Path, dataset: str, now: datetime) -> Path:
 
 def write_json(path: Path, data: Any) -> None:
     """Write data as a file, whole or not at all."""
-    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    new = path.with_name(path.name + ".new")
-    try:
-        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        raise AgentClinicError(f"{path}: cannot be written ({error.strerror})") from None
+    write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
 class Lock:

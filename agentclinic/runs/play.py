@@ -235,4 +235,5 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "differential": turn.differential,
         "usage": asdict(turn.usage) if turn.usage else None,
         "notes": list(turn.notes),
+        "details": dict(turn.details) if turn.details else None,
     }

@@ -16,6 +16,7 @@ from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.config import Settings, parse_settings, read_json, without_credentials
 from agentclinic.errors import InputError
+from agentclinic.files import write_whole
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import ModelError
@@ -188,7 +189,7 @@ def _kept(path: Path, records: list[Record], moderator: str) -> dict[str, bool]:
         if entry.get("correct") is not None and unit in diagnoses and entry.get("diagnosis") == diagnoses[unit]:
             kept[unit] = bool(entry["correct"])
             lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
-    folders.write_text(path, "".join(lines))
+    write_whole(path, "".join(lines))
     return kept
 
 

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from agentclinic.errors import InputError
+from agentclinic.files import write_whole
 from agentclinic.journal import read_records
 from agentclinic.record import Record
-from agentclinic.runs.folder import Lock, write_text
+from agentclinic.runs.folder import Lock
 from agentclinic.scoring.outcome import MISSING, Proportion, proportion
 from agentclinic.scoring.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
 
@@ -402,7 +403,7 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
         if path.exists() and any(entry.get("majority_of") != list(judges) for entry in read_judgements(path)):
             raise InputError(f"{path} holds other verdicts than the majority of {', '.join(judges)}; choose a name")
         entries = [_majority_entry(unit, panel.names) for unit in panel.units]
-        write_text(path, "".join(json.dumps(e, ensure_ascii=False, separators=(",", ":")) + "\n" for e in entries))
+        write_whole(path, "".join(json.dumps(e, ensure_ascii=False, separators=(",", ":")) + "\n" for e in entries))
     decided = sum(entry["correct"] is not None for entry in entries)
     return MajorityWritten(path, decided, len(entries) - decided)
 

@@ -1,0 +1,56 @@
+"""Models by name for code that belongs to no run: a notebook, the seed's doors, a tool called by hand."""
+
+from __future__ import annotations
+
+import atexit
+
+import anyio
+
+from agentclinic import portal
+from agentclinic.config import Settings
+from agentclinic.models.base import Reply, Request
+from agentclinic.models.select import Models, current
+
+_settings = Settings()
+_open: dict[str, Models] = {}
+_opening = anyio.Lock()
+
+
+def ambient_settings() -> Settings:
+    """The settings that hold outside runs."""
+    return _settings
+
+
+def set_ambient_settings(settings: Settings) -> None:
+    """Use these settings outside runs from now on."""
+    global _settings
+    _settings = settings
+
+
+class Named:
+    """A model chosen by name when it is spoken to: within a run one of the run's, else one of our own."""
+
+    def __init__(self, name: str, settings: Settings | None = None) -> None:
+        self.name = name
+        self._settings = settings
+
+    async def reply(self, request: Request) -> Reply:
+        """Answer one request or raise a `ModelError`."""
+        models = current.get() or await _models(self._settings or _settings)
+        return await models.get(self.name).reply(request)
+
+
+async def _models(settings: Settings) -> Models:
+    key = settings.model_dump_json() + str(settings.openai.api_key and settings.openai.api_key.get_secret_value())
+    async with _opening:
+        if key not in _open:
+            if not _open:
+                atexit.register(portal.call, _close)
+            _open[key] = await Models(settings).__aenter__()
+        return _open[key]
+
+
+async def _close() -> None:
+    for models in _open.values():
+        await models.__aexit__(None, None, None)
+    _open.clear()
