@@ -79,7 +79,9 @@ class RunSettings(_Section):
     moderator_endpoint: str | None = None
     """Name in `endpoints` of the judge's endpoint."""
     doctor: str = "plain"
-    """Which doctor: plain, a reference (see docs/scoring.md), or your own as FILE.py:Class."""
+    """Which doctor: plain, uncertainty, a reference (see docs/scoring.md), or your own as FILE.py:Class."""
+    agent_config: str | None = None
+    """File that configures the uncertainty doctor; `agent/agent_config.yaml` when that exists, else the shipped one."""
     doctor_bias: str | None = None
     """Bias injected into the doctor's prompt; None for no bias."""
     patient_bias: str | None = None
@@ -99,7 +101,9 @@ class RunSettings(_Section):
     planner_baseline: Literal["door", "full"] = "door"
     """What the planner knows at first: what a doctor knows at the door, or the whole script. Not in this version."""
     synthesis_llm: str | None = None
-    """Model that turns collected facts into the diagnosis; the doctor's own when not given. Not in this version."""
+    """Model that turns the uncertainty doctor's facts into the diagnosis; the doctor's own when not given."""
+    synthesis_endpoint: str | None = None
+    """Name in `endpoints` of the synthesis model's endpoint; the doctor's when not given."""
     resource_level: str | None = None
     """Free text copied into every record, for runs that compare settings of care."""
     measurement_cost_llm: str | None = None

@@ -53,11 +53,11 @@ class Prompts:
         return {name: prompt.digest for name, prompt in self.files.items()}
 
 
-def load_prompts(folder: Path | None = None) -> Prompts:
-    """Read the four roles' prompts; a file in `folder` wins over the shipped one of that name."""
+def load_prompts(folder: Path | None = None, *further: str) -> Prompts:
+    """Read the four roles' prompts and `further` ones; a file in `folder` wins over the shipped one of that name."""
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"prompts_dir: {folder} is not a folder")
-    return Prompts({role: load_prompt(role, folder) for role in ROLES})
+    return Prompts({name: load_prompt(name, folder) for name in (*ROLES, *further)})
 
 
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
@@ -67,8 +67,10 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     if own is None or not own.exists():
         return shipped
     prompt = _read(name, own)
-    clinic = {key: shipped.texts[key] for key in _CLINIC if key in shipped.texts}
-    return replace(prompt, texts={**clinic, **prompt.texts})
+    # The seed's four files may be older than ours and leave out what they do not want said; ours are our own format.
+    kept = _CLINIC if name in ROLES else tuple(shipped.texts)
+    defaults = {key: shipped.texts[key] for key in kept if key in shipped.texts}
+    return replace(prompt, texts={**defaults, **prompt.texts})
 
 
 _CLINIC = ("opening", "last_turn", "images_off", "images_shown")
@@ -78,6 +80,8 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "patient": {"system_base": ("patient",), "user_prompt_template": ("reply",)},
     "measurement": {"system_base": ("exam",), "user_prompt_template": ("request",)},
     "moderator": {"user_prompt_template": ("diagnosis", "truth")},
+    "uncertainty": {"system_base": ("door",), "user_prompt_template": ("record", "reply")},
+    "synthesis": {"user_prompt_template": ("facts",)},
 }
 """Places without which a role could not know what it speaks about."""
 

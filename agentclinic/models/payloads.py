@@ -37,6 +37,8 @@ class DoctorPayload:
     last: bool
     tests: bool = True
     """Whether tests and examinations can be requested at all."""
+    offered: tuple[str, ...] = ()
+    """Tools on offer, by name, for a doctor that speaks through them."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class Models:
         """Choose every role's model now, so that a missing key or file is told before anything happens."""
         for role in ROLES:
             self.for_role(role)
+        if self._settings.run.synthesis_llm:
+            self.for_role("synthesis")
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same question."""
@@ -66,8 +68,16 @@ class Models:
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
+        return self.get(*self._cast(role))
+
+    def _cast(self, role: str) -> tuple[str, str | None]:
+        """Name and endpoint of a role's model; the parts a doctor plays beside its own are played by its model."""
         run = self._settings.run
-        return self.get(getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint"))
+        if role == "synthesis" and run.synthesis_llm:
+            return run.synthesis_llm, run.synthesis_endpoint
+        if role not in ROLES:
+            role = "doctor"
+        return getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""
@@ -75,8 +85,7 @@ class Models:
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None where nobody knows."""
-        run = self._settings.run
-        name, endpoint = getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
+        name, endpoint = self._cast(role)
         if name in ("builtin", "human"):
             return 0.0
         if name.startswith(REPLAY):

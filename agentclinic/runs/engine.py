@@ -24,6 +24,7 @@ from agentclinic.runs import folder as folders
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import MISSING, Summary, Tally
+from agentclinic.sessions.store import FOLDER, SessionStore
 from agentclinic.version import __version__
 
 GRACE = 30.0
@@ -111,7 +112,7 @@ async def play_missing(
             tally.add(record)
             done.add(record.unit)
         with JsonLines(records) as journal:
-            pool = Pool(plan, models, journal, tally, observer)
+            pool = Pool(plan, models, journal, tally, observer, SessionStore(folder / FOLDER))
             observer.start(len(plan.units), tally)
             outer = current.set(models)
             try:
@@ -131,7 +132,15 @@ async def play_missing(
 class Pool:
     """Tasks that take units from one queue until it is empty or somebody says stop."""
 
-    def __init__(self, plan: Plan, models: Models, journal: JsonLines, tally: Tally, observer: Observer) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        models: Models,
+        journal: JsonLines,
+        tally: Tally,
+        observer: Observer,
+        sessions: SessionStore,
+    ) -> None:
         self.reason: str | None = None
         """Why no further unit is taken; None while all is well."""
         self.interrupted = False
@@ -140,6 +149,7 @@ class Pool:
         self._journal = journal
         self._tally = tally
         self._observer = observer
+        self._sessions = sessions
         self._check_limit()
 
     async def work_off(self, units: Iterable[Unit]) -> None:
@@ -163,7 +173,7 @@ class Pool:
 
     async def _play(self, unit: Unit) -> None:
         try:
-            record = await play(self._plan, unit, self._models)
+            record = await play(self._plan, unit, self._models, self._sessions)
         except Leave:
             self.reason, self.interrupted = "you left", True
             return

@@ -11,20 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentclinic.agents.configured import USUAL, Agent, load_agent
 from agentclinic.agents.own import DoctorFile
 from agentclinic.agents.prompts import Prompts, load_prompts
 from agentclinic.agents.reference import NAMES as REFERENCES
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.config import Settings, without_credentials
+from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.select import variable
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
 _NOT_RESULTS = frozenset(
-    {"workers", "record", "output_dir", "prompts_dir", "dataset", "scenarios", "offset", "sample", "num_scenarios"}
+    {
+        "workers",
+        "record",
+        "output_dir",
+        "prompts_dir",
+        "agent_config",
+        "dataset",
+        "scenarios",
+        "offset",
+        "sample",
+        "num_scenarios",
+    }
 )
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
@@ -45,6 +57,12 @@ class Unit:
         return f"{self.case.scenario_id}:{self.case.id}:{self.repeat}"
 
     @property
+    def session_id(self) -> str:
+        """Name of its session file: the same in every run of the same unit, and nothing the case could be told by."""
+        mark = hashlib.sha256(f"session:{self.case.id}:{self.repeat}:{self.copy}".encode()).hexdigest()[:10]
+        return f"scenario_{self.case.scenario_id}_{mark}"
+
+    @property
     def recording(self) -> str:
         """Identity in recordings: by content, so that a case is found again where other rows were added."""
         return f"{self.case.id}:{self.repeat}" + (f":{self.copy}" if self.copy else "")
@@ -62,6 +80,8 @@ class Plan:
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused where one of them changed."""
     own_doctor: DoctorFile | None = None
+    agent: Agent | None = None
+    """The uncertainty doctor as configured."""
 
     @property
     def people(self) -> bool:
@@ -73,10 +93,13 @@ class Plan:
 def make_plan(settings: Settings) -> Plan:
     """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written."""
     settings = _with_people(_with_places(settings))
+    agent = load_agent(_path(settings.run.agent_config)) if settings.run.doctor == "uncertainty" else None
+    if agent:
+        settings = _with_agent(settings, agent)
     run = settings.run
     _refuse_impossible(settings)
-    own_doctor = None if run.doctor in ("plain", *REFERENCES) else DoctorFile(run.doctor)
-    prompts = load_prompts(Path(run.prompts_dir) if run.prompts_dir else None)
+    own_doctor = None if run.doctor in ("plain", "uncertainty", *REFERENCES) else DoctorFile(run.doctor)
+    prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)
     every = load_cases(run.dataset, settings.datasets)
@@ -95,8 +118,26 @@ def make_plan(settings: Settings) -> Plan:
         for repeat in range(run.repeats)
         for case in chosen
     )
-    digest = _digest(settings, prompts, chosen, own_doctor)
-    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor)
+    digest = _digest(settings, prompts, chosen, own_doctor, agent)
+    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent)
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None
+
+
+def _with_agent(settings: Settings, agent: Agent) -> Settings:
+    """Settle the doctor's model: `doctor_llm` where the user set it, else the one the agent is configured with."""
+    run = settings.run
+    if "doctor_llm" not in run.model_fields_set:
+        return settings.model_copy(update={"run": run.model_copy(update={"doctor_llm": agent.settings.model})})
+    if agent.settings.model not in (run.doctor_llm, "builtin"):
+        warnings.warn(
+            f"doctor_llm {run.doctor_llm!r} goes before the model {agent.settings.model!r} in {agent.path}; "
+            "leave doctor_llm out to use that",
+            stacklevel=2,
+        )
+    return settings
 
 
 def _with_people(settings: Settings) -> Settings:
@@ -118,11 +159,19 @@ def _with_places(settings: Settings) -> Settings:
     places: dict[str, Any] = {
         "prompts_dir": str(Path(prompts).absolute()) if prompts else None,
         "record": str(Path(run.record).expanduser().absolute()) if run.record else None,
+        "agent_config": _agent_file(run),
     }
     if run.dataset not in settings.datasets and run.dataset not in DATASETS and Path(run.dataset).expanduser().exists():
         places["dataset"] = str(Path(run.dataset).expanduser().absolute())
     openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
     return settings.model_copy(update={"run": run.model_copy(update=places), "openai": openai})
+
+
+def _agent_file(run: RunSettings) -> str | None:
+    if run.doctor != "uncertainty":
+        return run.agent_config
+    path = _path(run.agent_config) or (USUAL if USUAL.is_file() else None)
+    return str(path.expanduser().absolute()) if path else None
 
 
 def _copies(cases: list[Case]) -> dict[int, int]:
@@ -148,18 +197,24 @@ def _refuse_impossible(settings: Settings) -> None:
             )
     for key, wanted in (
         ("doctor_test_policy_enabled", False),
-        ("synthesis_llm", None),
         ("planner_baseline", "door"),
     ):
         if getattr(run, key) != wanted:
             raise ConfigError(f"run.{key}: not available in version {__version__}; leave it at {json.dumps(wanted)}")
+    for key in ("synthesis_llm", "synthesis_endpoint", "agent_config"):
+        if getattr(run, key) is not None and run.doctor != "uncertainty":
+            raise ConfigError(f"{key} is for the uncertainty doctor; {run.doctor} makes no use of it")
+    if run.elicit_confidence and run.doctor == "uncertainty":
+        raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
         raise ConfigError(f"elicit_confidence asks the plain doctor's model; {run.doctor} cannot be asked")
     if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 
 
-def _digest(settings: Settings, prompts: Prompts, cases: list[Case], own_doctor: DoctorFile | None) -> dict[str, Any]:
+def _digest(
+    settings: Settings, prompts: Prompts, cases: list[Case], own_doctor: DoctorFile | None, agent: Agent | None
+) -> dict[str, Any]:
     run = settings.run.model_dump(mode="json")
     runtime = settings.llm.runtime.model_dump(mode="json")
     return {
@@ -171,5 +226,6 @@ def _digest(settings: Settings, prompts: Prompts, cases: list[Case], own_doctor:
         "openai.base_url": without_credentials(settings.openai.base_url),
         "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
         **({"doctor_file": own_doctor.digest} if own_doctor else {}),
+        **({"agent": agent.digest} if agent else {}),
         "cases": hashlib.sha256("\n".join(f"{c.scenario_id}:{c.id}" for c in cases).encode()).hexdigest()[:16],
     }

@@ -12,6 +12,7 @@ from agentclinic.agents.confidence import elicit
 from agentclinic.agents.doctor import Doctor, PlainDoctor
 from agentclinic.agents.reference import reference_doctor, without_tests
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
+from agentclinic.agents.uncertainty import UncertaintyDoctor
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
 from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
@@ -19,9 +20,14 @@ from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, current
 from agentclinic.record import Record
 from agentclinic.runs.plan import Plan, Unit
+from agentclinic.sessions.store import SessionStore, current_store
 
 UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
 """Prices of tests are not known to this version: null, never 0."""
+
+
+METERED = (*ROLES, "planner", "synthesis")
+"""Parts whose use is counted, each apart."""
 
 
 class UnitModels(Models):
@@ -72,7 +78,7 @@ class Metered:
         self._usage[self._role] = self._usage[self._role] + usage if self._role in self._usage else usage
 
 
-async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
+async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStore | None = None) -> Record:
     """Play one unit and return its record; every failure of a model is in it."""
     started = datetime.now(UTC)
     clock = time.perf_counter()
@@ -92,7 +98,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
         charted, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
     clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
-    doctor = _doctor(plan, unit, models)
+    doctor = _doctor(plan, unit, models, sessions or current_store())
     transcript = await encounter(
         clinic,
         doctor,
@@ -107,7 +113,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models) -> Record:
     if plan.own_doctor:
         models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
     record = make_record(plan, unit, transcript, judgement)
-    record.usage = {role: asdict(models.usage[role]) for role in ROLES if role in models.usage}
+    record.usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
     record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
     record.doctor_hist = doctor.history
     record.patient_hist = patient.history.text
@@ -131,8 +137,21 @@ async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcrip
     return Turn(number, "confidence", reply.text, usage=reply.usage, differential=differential, notes=reply.notes)
 
 
-def _doctor(plan: Plan, unit: Unit, models: Models) -> Doctor:
+def _doctor(plan: Plan, unit: Unit, models: Models, sessions: SessionStore) -> Doctor:
     run, case = plan.settings.run, unit.case
+    if plan.agent:
+        return UncertaintyDoctor(
+            case.door,
+            models.for_role("doctor"),
+            models.for_role("synthesis"),
+            plan.agent.settings,
+            plan.prompts,
+            limit=run.total_inferences,
+            store=sessions,
+            session_id=unit.session_id,
+            bias=run.doctor_bias,
+            images=run.doctor_image_request,
+        )
     if plan.own_doctor:
         return plan.own_doctor.make(
             case,
@@ -204,6 +223,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "repeat": unit.repeat,
             "seed": unit.seed,
             "doctor": run.doctor,
+            "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
             "missing_test": run.missing_test,

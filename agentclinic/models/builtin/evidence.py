@@ -33,12 +33,28 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     _merge(evidence, _stated(door.objective))
     age = age_in_years(door.demographics)
     for exchange in exchanges:
-        _merge(evidence, _told_by(exchange, age))
+        _merge(evidence, told_by(exchange, age))
+    return evidence
+
+
+def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
+    """What facts say that somebody wrote down: findings by name, separated by semicolons, or in any other words."""
+    evidence: Evidence = {}
+    for fact in facts:
+        for part in fact.split(";"):
+            name = fold(part)
+            if name in _by_name():
+                _merge(evidence, {_by_name()[name]: True})
+            elif name.startswith("no ") and name.removeprefix("no ") in _by_name():
+                _merge(evidence, {_by_name()[name.removeprefix("no ")]: False})
+            else:
+                _merge(evidence, told_by(Exchange("test", "", part.strip()), age))
     return evidence
 
 
 @lru_cache(maxsize=4096)  # every turn reads the whole dialogue anew
-def _told_by(exchange: Exchange, age: float | None) -> Evidence:
+def told_by(exchange: Exchange, age: float | None) -> Evidence:
+    """What one exchange tells."""
     if exchange.kind == "question":
         return _from_patient(exchange)
     return _from_result(exchange, age) if exchange.kind == "test" else {}

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.knowledge.base import Disease, Finding
 from agentclinic.knowledge.base import knowledge as the_knowledge
@@ -14,7 +15,7 @@ from agentclinic.models.base import Reply, Tool, ToolCall
 from agentclinic.models.builtin import NO_TOKENS
 from agentclinic.models.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.models.builtin.doctor import act, differential, ranked
-from agentclinic.models.builtin.evidence import Evidence, gather
+from agentclinic.models.builtin.evidence import Evidence, gather, gather_facts, told_by
 from agentclinic.models.payloads import (
     Discriminator,
     DiscriminatorPayload,
@@ -58,8 +59,9 @@ def discriminate(payload: DiscriminatorPayload) -> Reply:
 
 def synthesise(payload: SynthesisPayload) -> Reply:
     """The diagnosis the facts alone point to."""
-    told = tuple(Exchange("test", "", fact) for fact in payload.facts)
-    mind, _, posterior = _think(Door("", " ".join(payload.facts[:1])), told)
+    mind = beliefs(the_knowledge())
+    door = Door("", payload.facts[0] if payload.facts else "")  # age and sex stand in the first fact, if anywhere
+    posterior = mind.posterior(door, gather_facts(payload.facts, age_in_years(door.demographics)))
     return Reply(ranked(mind, posterior)[0][0].name, usage=NO_TOKENS, differential=differential(mind, posterior))
 
 
@@ -67,17 +69,31 @@ def step(payload: DoctorPayload, tools: tuple[Tool, ...]) -> Reply:
     """The next utterance as a call of the tools on offer."""
     said = act(payload)
     names = {tool.name for tool in tools}
-    ready = said.text.startswith("DIAGNOSIS READY")
-    if ready and "final_diagnosis" in names and payload.exchanges:
+    arguments: dict[str, object]
+    if "diagnosis_step" not in names:
         arguments = {"reason_ready": "Further questions are not expected to change the leading diagnosis."}
         return _called(said, "final_diagnosis", arguments)
     given = said.differential.hypotheses[:4] if said.differential else ()
     arguments = {
-        "new_information": payload.exchanges[-1].reply if payload.exchanges else f"{payload.door.objective}",
-        "current_uncertainties": "; ".join(f"{h.diagnosis}: probability {h.probability or 0:.2f}" for h in given),
+        "new_information": _learned(payload),
+        "current_uncertainties": [
+            {"diagnosis": h.diagnosis, "probability": h.probability, "reason": ""} for h in given
+        ],
         "next_step_action": _as_action(said.text),
     }
     return _called(said, "diagnosis_step", arguments)
+
+
+def _learned(payload: DoctorPayload) -> str:
+    """The newest reply as findings; at the first step what stands on the door."""
+    if not payload.exchanges:
+        return f"{payload.door.demographics}. {payload.door.objective}"
+    exchange = payload.exchanges[-1]
+    told = told_by(exchange, age_in_years(payload.door.demographics))
+    findings = the_knowledge().findings
+    present = [findings[finding].name for finding, state in told.items() if state]
+    absent = [f"no {findings[finding].name}" for finding, state in told.items() if not state]
+    return "; ".join([*present, *absent]) or "nothing that tells diagnoses apart"
 
 
 def _as_action(text: str) -> str:
@@ -86,7 +102,7 @@ def _as_action(text: str) -> str:
     return text if text.startswith("REQUEST TEST") else f"ASK PATIENT: {text}"
 
 
-def _called(said: Reply, tool: str, arguments: dict[str, str]) -> Reply:
+def _called(said: Reply, tool: str, arguments: dict[str, object]) -> Reply:
     call = ToolCall("builtin-1", tool, json.dumps(arguments, ensure_ascii=False))
     return Reply("", tool_calls=(call,), usage=NO_TOKENS, differential=said.differential)
 
