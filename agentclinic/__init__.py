@@ -18,6 +18,7 @@ _DOORS = {
         name: f"agentclinic.doors:{name}"
         for name in (
             "DoctorAgent",
+            "UncertaintyAwareDoctorAgent",
             "PatientAgent",
             "MeasurementAgent",
             "query_model",

@@ -105,7 +105,18 @@ def resume(
 
 @app.command()
 @with_fields_of(
-    RunSettings, only=frozenset({"moderator_llm", "moderator_endpoint", "judge_relation", "workers", "prompts_dir"})
+    RunSettings,
+    only=frozenset(
+        {
+            "moderator_llm",
+            "moderator_endpoint",
+            "judge_relation",
+            "synthesis_llm",
+            "synthesis_endpoint",
+            "workers",
+            "prompts_dir",
+        }
+    ),
 )
 def regrade(
     folder: RunArgument,
@@ -115,12 +126,20 @@ def regrade(
     name: Annotated[
         str | None, typer.Option(help="Name of the file under RUN/judgements/. [default: the moderator's]")
     ] = None,
+    resynthesize: Annotated[
+        bool,
+        typer.Option(
+            "--resynthesize",
+            help="Make the diagnoses anew from the facts in the run's sessions, with the synthesis prompt of "
+            "--prompts_dir and with --synthesis_llm, and judge those.",
+        ),
+    ] = False,
     json: JsonOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Judge a run again with another moderator.
 
-    Nothing is simulated: the recorded diagnoses are judged.
+    Nothing is simulated: the recorded diagnoses, or with --resynthesize new ones from the recorded facts, are judged.
     Writes RUN/judgements/NAME.jsonl and leaves scenarios.jsonl as it is. Also for runs in the seed's format.
     """
     from agentclinic.cli.running import regrade_and_show
@@ -128,7 +147,7 @@ def regrade(
     settings = load_settings(
         default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json"), overrides
     )
-    regrade_and_show(folder, settings, name, as_json=json)
+    regrade_and_show(folder, settings, name, resynthesize=resynthesize, as_json=json)
 
 
 @judge.command("compare")
@@ -237,6 +256,30 @@ def compare(
     from agentclinic.cli.comparing import compare_and_show
 
     compare_and_show(runs, judge, seed, as_json=json)
+
+
+@app.command()
+def sessions(
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a run with --doctor uncertainty, or of session files.", metavar="RUN")
+    ],
+    session: Annotated[
+        str | None, typer.Argument(help="Show this one: its name, the beginning of it, or the scenario's number.")
+    ] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="All together, with the metrics of `score`.")] = False,
+    judge: Annotated[
+        str | None, typer.Option(help="Use the verdicts of RUN/judgements/NAME.jsonl instead of the recorded ones.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Look at the notes of uncertainty-aware doctors.
+
+    Lists the sessions of a run, shows one with its facts, doubts and actions step by step, or summarises them all.
+    """
+    from agentclinic.cli.sessions import sessions_and_show
+
+    sessions_and_show(run, session, judge, seed, summary=summary, as_json=json)
 
 
 @app.command()

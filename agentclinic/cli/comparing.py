@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentclinic.errors import InputError
-from agentclinic.scoring.compare import ComparisonReport, Flip, Verdict, compare_arms, load_arm
+from agentclinic.scoring.compare import Beside, ComparisonReport, Flip, Verdict, compare_arms, load_arm
 from agentclinic.scoring.run_data import Estimate, load_run
 
 
@@ -39,6 +39,7 @@ def as_text(report: ComparisonReport) -> str:
         lines += [f"  warning: {warning}" for warning in comparison.warnings]
         for verdict in comparison.verdicts:
             lines += _verdict(verdict)
+        lines += [_beside(beside) for beside in comparison.beside]
         lines += [f"  note: {note}" for note in comparison.notes]
     return "\n".join(lines)
 
@@ -58,6 +59,16 @@ def _verdict(verdict: Verdict) -> list[str]:
     if verdict.detectable is not None:
         lines.append(f"    smallest difference these data would find (80 % power): {verdict.detectable:.1%}")
     return [*lines, f"    => {verdict.conclusion}"]
+
+
+def _beside(beside: Beside) -> str:
+    digits = 3 if abs(beside.before) < 1 and abs(beside.after) < 1 else 1
+    gap = beside.difference
+    shown = f"{gap.value or 0:+,.{digits}f} ({gap.low or 0:+,.{digits}f} to {gap.high or 0:+,.{digits}f})"
+    return (
+        f"  {beside.measure}: {beside.before:,.{digits}f} -> {beside.after:,.{digits}f}, difference {shown}, "
+        f"{beside.cases} cases"
+    )
 
 
 def _listed(flips: Sequence[Flip], most: int = 12) -> str:

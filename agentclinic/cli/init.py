@@ -7,6 +7,7 @@ import shlex
 from importlib.resources import files
 from pathlib import Path
 
+from agentclinic.agents.configured import SHIPPED as AGENTS
 from agentclinic.agents.prompts import SHIPPED
 from agentclinic.cases.registry import DATASETS
 from agentclinic.config import LLMFile, RunSettings
@@ -62,10 +63,16 @@ def _contents() -> dict[str, str]:
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
-        "benchmarks/AgentClinic/agentclinic_api_only.py": (TEMPLATES / "agentclinic_api_only.py").read_text("utf-8"),
+        **{
+            f"benchmarks/AgentClinic/{name}": (TEMPLATES / name).read_text("utf-8")
+            for name in ("agentclinic_api_only.py", "uncertainty_aware_doctor.py")
+        },
+        "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
+        **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
+        "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "processed_data/README.md": _DATA_NOTE,
-        ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\n",
+        ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\nagent/diagnosis_sessions/*.json\n",
     }
 
 
@@ -88,6 +95,10 @@ def _json(data: object) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
+_SESSIONS_NOTE = """\
+One file for each consultation of an uncertainty-aware doctor that is not part of a run; those of a run are in
+the run's own folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
+"""
 _DATA_NOTE = """\
 Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
 (or change the paths there). `agentclinic data check FILE` says what is wrong with a file.

@@ -63,9 +63,9 @@ def _show(plan: Plan, finished: Finished, *, as_json: bool) -> None:
         )
 
 
-def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_json: bool) -> None:
+def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, as_json: bool) -> None:
     """Judge a run again and say what changed."""
-    regraded = anyio.run(regrade, folder, settings, name)
+    regraded = anyio.run(partial(regrade, folder, settings, name, resynthesize=resynthesize))
     if as_json:
         changed = [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed]
         result = {
@@ -74,6 +74,7 @@ def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_j
             "failed": regraded.failed,
             "not_tried": regraded.not_tried,
             "changed": changed,
+            "new_diagnoses": regraded.new_diagnoses,
         }
         print(json.dumps(result, indent=2))
     else:
@@ -81,7 +82,9 @@ def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, as_j
         for scenario, was, now in regraded.changed:
             before = {True: "right", False: "wrong", None: "not judged"}[was]
             print(f"  scenario {scenario}: was {before}, is {'right' if now else 'wrong'}")
-        print(f"written to {regraded.path}")
+        if regraded.new_diagnoses is not None:
+            print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
+        print(f"written to {regraded.path}; score it with: agentclinic score {folder} --judge {regraded.path.stem}")
     if regraded.failed:
         left = f", {regraded.not_tried} not tried" if regraded.not_tried else ""
         sys.stderr.write(

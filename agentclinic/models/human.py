@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TextIO
 
 from agentclinic import portal
-from agentclinic.models.base import BadRequestError, Image, Leave, Reply, Request, Rewind, Usage
-from agentclinic.models.payloads import DoctorPayload, Exchange, PatientPayload
+from agentclinic.models.base import BadRequestError, Image, Leave, Reply, Request, Rewind, ToolCall, Usage
+from agentclinic.models.payloads import DoctorPayload, Exchange, PatientPayload, SynthesisPayload
+
+_NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
 
 _HELP_DOCTOR = """\
 You are the doctor. Write to the patient, or:
@@ -43,11 +46,30 @@ class Human:
         match request.payload:
             case DoctorPayload() as payload:
                 text = await self._doctor(payload, request.messages[-1].images if request.messages else ())
+                if payload.offered:
+                    return await self._step(payload, text)
+            case SynthesisPayload() as facts:
+                self._show("The facts you recorded:", *(f"  - {fact}" for fact in facts.facts))
+                text = await self._line("diagnosis> ")
             case PatientPayload() as payload:
                 text = await self._patient(payload)
             case _:
                 raise BadRequestError(f"a person can play doctor or patient, not {request.purpose}")
-        return Reply(text, usage=Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0))
+        return Reply(text, usage=_NO_TOKENS)
+
+    async def _step(self, payload: DoctorPayload, said: str) -> Reply:
+        """The person's words as a tool call: what was learned and what is still possible are asked for after them."""
+        ready = said.startswith("DIAGNOSIS READY")
+        action = said if said.startswith(("REQUEST", "DIAGNOSIS READY")) else f"ASK PATIENT: {said}"
+        arguments = {
+            "new_information": await self._line("what you learned> "),
+            "current_uncertainties": await self._line(
+                "possible diagnoses, likeliest first, e.g. gout 60 %, septic arthritis 30 %> "
+            ),
+            "next_step_action": "DIAGNOSIS READY" if ready else action,
+        }
+        call = ToolCall(f"human-{payload.turn}", "diagnosis_step", json.dumps(arguments, ensure_ascii=False))
+        return Reply("", tool_calls=(call,), usage=_NO_TOKENS)
 
     async def _doctor(self, payload: DoctorPayload, images: tuple[Image, ...]) -> str:
         if payload.exchanges:

@@ -20,7 +20,7 @@ from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, current
 from agentclinic.record import Record
 from agentclinic.runs.plan import Plan, Unit
-from agentclinic.sessions.store import SessionStore, current_store
+from agentclinic.sessions.store import SessionStore, current_store, use_store
 
 UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
 """Prices of tests are not known to this version: null, never 0."""
@@ -85,6 +85,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     enter_unit(unit.recording)
     models = UnitModels(run_models)
     current.set(models)
+    if sessions:
+        use_store(sessions)
     run, prompts, case = plan.settings.run, plan.prompts, unit.case
     patient = Patient(
         case,

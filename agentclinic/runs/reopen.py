@@ -11,15 +11,15 @@ from typing import Any
 
 import anyio
 
-from agentclinic.agents.prompts import load_prompt
+from agentclinic.agents.prompts import Prompt, load_prompt
 from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
-from agentclinic.config import Settings, parse_settings, read_json, without_credentials
+from agentclinic.config import RunSettings, Settings, parse_settings, read_json, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import ModelError
+from agentclinic.models.base import Model, ModelError
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, variable
 from agentclinic.record import Record
@@ -27,6 +27,9 @@ from agentclinic.runs import folder as folders
 from agentclinic.runs.engine import FATAL
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.scoring.run_data import diagnosis_of, unit_of
+from agentclinic.sessions.store import FOLDER, SessionStore, read_session
+from agentclinic.sessions.synthesis import synthesise
+from agentclinic.sessions.tools import top_of
 
 _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 
@@ -104,25 +107,78 @@ class Regraded:
     not_tried: int = 0
     reason: str | None = None
     """What the judge's first failure was, or why the rest was not tried."""
+    new_diagnoses: int | None = None
+    """How many diagnoses differ from the recorded ones; None when those were judged."""
 
 
-async def regrade(folder: Path, settings: Settings, name: str | None = None) -> Regraded:
+class _Recorded:
+    """The diagnoses as they are in the records."""
+
+    made_by: Mapping[str, Any] = {}
+
+    def among(self, records: list[Record]) -> list[Record]:
+        """Those with a diagnosis to judge."""
+        return [record for record in records if diagnosis_of(record) is not None]
+
+    async def of(self, record: Record) -> tuple[str, str | None]:
+        """The diagnosis, and what went wrong in making it."""
+        return diagnosis_of(record) or "", None
+
+
+class _Resynthesized:
+    """Diagnoses made anew from the facts in the run's sessions."""
+
+    def __init__(self, folder: Path, model: Model, prompt: Prompt) -> None:
+        self._store = SessionStore(folder / FOLDER)
+        self._model = model
+        self._prompt = prompt
+        self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
+
+    def among(self, records: list[Record]) -> list[Record]:
+        """Those of encounters that came to a conclusion and kept their facts."""
+        concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
+        if not concluded:
+            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
+        return concluded
+
+    async def of(self, record: Record) -> tuple[str, str | None]:
+        """The diagnosis, and what went wrong in making it."""
+        path = self._store.path(record.session_id or "")
+        try:
+            session = read_session(path)
+        except FileNotFoundError:
+            raise InputError(f"{path}: missing; scenario {record.scenario_id} cannot be synthesised anew") from None
+        found = await synthesise(self._model, self._prompt, session.facts, top_of(session))
+        return found.diagnosis, found.error
+
+
+async def regrade(folder: Path, settings: Settings, name: str | None = None, *, resynthesize: bool = False) -> Regraded:
     """Judge every diagnosis in a run with another moderator; `scenarios.jsonl` is not touched.
 
-    Writes `judgements/<name>.jsonl`, goes on where an earlier call stopped, tries again what failed.
+    Writes `judgements/<name>.jsonl`, goes on where an earlier call stopped, tries again what failed. With
+    `resynthesize` the diagnoses are first made anew from the facts in the run's sessions.
     """
-    path = _judgements(folder, settings.run.moderator_llm, name)
-    records = [
-        r for r in read_records(folder / folders.RECORDS) if r.ground_truth is not None and diagnosis_of(r) is not None
-    ]
-    prompts = Path(settings.run.prompts_dir) if settings.run.prompts_dir else None
+    prompts = _prompts_folder(settings.run)
+    if resynthesize:
+        settings = _with_the_runs_synthesis(folder, settings)
     failures: list[str] = []
     stop = False
     async with Models(_unrecorded(settings)) as models:
-        prompt = load_prompt("moderator", prompts)
-        moderator = Moderator(models.for_role("moderator"), prompt, relation=settings.run.judge_relation)
+        diagnoses: _Recorded | _Resynthesized = _Recorded()
+        if resynthesize:
+            prompt = load_prompt("synthesis", prompts)
+            diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
+            name = name or f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
+        path = _judgements(folder, settings.run.moderator_llm, name)
+        records = diagnoses.among(
+            [record for record in read_records(folder / folders.RECORDS) if record.ground_truth is not None]
+        )
+        moderator = Moderator(
+            models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
+        )
+        made_by = {"moderator_llm": moderator.model.name, **diagnoses.made_by}
         with folders.Lock(path.parent):
-            verdicts = _kept(path, records, moderator.model.name)
+            verdicts = _kept(path, records, made_by)
             queue = iter([record for record in records if record.unit not in verdicts])
             tried = len(verdicts)
             with JsonLines(path) as sink:
@@ -130,12 +186,12 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
                 async def worker() -> None:
                     nonlocal stop, tried
                     while not stop and (record := next(queue, None)) is not None:
-                        entry = await _judge(record, moderator)
+                        entry = await _judge(record, moderator, diagnoses)
                         if entry["correct"] is None:
                             failures.append(entry["fault"]["message"])
                             stop = entry["fault"]["error"] in FATAL
                         else:
-                            verdicts[record.unit] = entry["correct"]
+                            verdicts[record.unit] = entry
                         tried += 1
                         sink.append(entry)
 
@@ -143,12 +199,41 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
                     for _ in range(settings.run.workers):
                         group.start_soon(worker)
     changed = tuple(
-        (r.scenario_id, r.correct, verdicts[r.unit])
+        (r.scenario_id, r.correct, bool(verdicts[r.unit]["correct"]))
         for r in records
-        if r.unit in verdicts and r.correct is not verdicts[r.unit]
+        if r.unit in verdicts and r.correct is not bool(verdicts[r.unit]["correct"])
     )
+    new = sum(verdicts[r.unit]["diagnosis"] != diagnosis_of(r) for r in records if r.unit in verdicts)
     return Regraded(
-        path, len(verdicts), len(failures), changed, len(records) - tried, failures[0] if failures else None
+        path,
+        len(verdicts),
+        len(failures),
+        changed,
+        len(records) - tried,
+        failures[0] if failures else None,
+        new if resynthesize else None,
+    )
+
+
+def _prompts_folder(run: RunSettings) -> Path | None:
+    """The user's prompts, as for a run: those named, else `prompts` where that exists."""
+    named = Path(run.prompts_dir) if run.prompts_dir else Path("prompts")
+    return named if run.prompts_dir or named.is_dir() else None
+
+
+def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
+    """Where no synthesis model is named, the one the run used."""
+    if settings.run.synthesis_llm:
+        return settings
+    used, _ = settings_of(folder)
+    before = used.run
+    named = (before.synthesis_llm or before.doctor_llm, before.synthesis_endpoint or before.doctor_endpoint)
+    changes = dict(zip(("synthesis_llm", "synthesis_endpoint"), named, strict=True))
+    return settings.model_copy(
+        update={
+            "run": settings.run.model_copy(update=changes),
+            "endpoints": {**used.endpoints, **settings.endpoints},
+        }
     )
 
 
@@ -173,38 +258,43 @@ def _unrecorded(settings: Settings) -> Settings:
     return settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
 
 
-def _kept(path: Path, records: list[Record], moderator: str) -> dict[str, bool]:
+def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The verdicts of an earlier call that still hold; lines without a verdict, or on something else, go."""
     repair(path)
     diagnoses = {record.unit: diagnosis_of(record) for record in records}
-    kept: dict[str, bool] = {}
+    made_anew = "synthesis" in made_by
+    kept: dict[str, dict[str, Any]] = {}
     lines = []
     for entry in _lines(path):
-        if entry.get("moderator_llm") != moderator:
-            raise InputError(
-                f"{path} holds the verdicts of {entry.get('moderator_llm')!r}, not of {moderator!r}; "
-                "choose another file with --name"
-            )
+        for key in ("moderator_llm", "synthesis"):
+            if entry.get(key) != made_by.get(key):
+                raise InputError(
+                    f"{path} holds the verdicts of {entry.get(key)!r}, not of {made_by.get(key)!r}; "
+                    "choose another file with --name"
+                )
         unit = unit_of(entry)
-        if entry.get("correct") is not None and unit in diagnoses and entry.get("diagnosis") == diagnoses[unit]:
-            kept[unit] = bool(entry["correct"])
+        same = made_anew or entry.get("diagnosis") == diagnoses.get(unit)
+        if entry.get("correct") is not None and unit in diagnoses and same:
+            kept[unit] = entry
             lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
     write_whole(path, "".join(lines))
     return kept
 
 
-async def _judge(record: Record, moderator: Moderator) -> dict[str, Any]:
+async def _judge(record: Record, moderator: Moderator, diagnoses: _Recorded | _Resynthesized) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "scenario_id": record.scenario_id,
         "case_hash": record.case_hash,
         "repeat": record.repeat,
         "moderator_llm": moderator.model.name,
-        "diagnosis": diagnosis_of(record),
+        **diagnoses.made_by,
     }
     enter_unit(f"{record.case_hash}:{record.repeat}")
     key = answer_key_of((record.annotations or {}).get("Answer_Key"))
     try:
-        verdict = await moderator.judge(diagnosis_of(record) or "", record.ground_truth or "", key)
+        diagnosis, problem = await diagnoses.of(record)
+        entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
+        verdict = await moderator.judge(diagnosis, record.ground_truth or "", key)
     except ModelError as error:
         return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
     return {

@@ -15,6 +15,7 @@ from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.knowledge.text import fold
 from agentclinic.record import Record
+from agentclinic.scoring.beside import MEASURES
 from agentclinic.scoring.outcome import proportion
 from agentclinic.scoring.run_data import Estimate, RunData, case_key, lenient, strict
 from agentclinic.scoring.stats import (
@@ -56,6 +57,10 @@ class CaseOutcomes:
     """In the order of `RULES`: how many repeats have an outcome."""
     right: tuple[int, ...] = (0, 0)
     """In the order of `RULES`: how many repeats are right."""
+    sums: tuple[float, ...] = (0.0,) * len(MEASURES)
+    """In the order of `MEASURES`: sums over the repeats that tell."""
+    told: tuple[int, ...] = (0,) * len(MEASURES)
+    """In the order of `MEASURES`: how many repeats tell."""
     dialogue: int = 0
     """Hash of the first repeat's dialogue."""
     same: bool = True
@@ -70,11 +75,19 @@ class CaseOutcomes:
         values = [rule(record) for rule in RULES.values()]
         self.known = tuple(n + (value is not None) for n, value in zip(self.known, values, strict=True))
         self.right = tuple(n + (value is True) for n, value in zip(self.right, values, strict=True))
+        measured = [measure(record) for measure in MEASURES.values()]
+        self.sums = tuple(n + (value or 0.0) for n, value in zip(self.sums, measured, strict=True))
+        self.told = tuple(n + (value is not None) for n, value in zip(self.told, measured, strict=True))
 
     def mean(self, rule: str) -> float | None:
         """Share of right repeats; None when every repeat is missing."""
         place = list(RULES).index(rule)
         return self.right[place] / self.known[place] if self.known[place] else None
+
+    def measured(self, measure: str) -> float | None:
+        """Mean over the repeats; None when none tells."""
+        place = list(MEASURES).index(measure)
+        return self.sums[place] / self.told[place] if self.told[place] else None
 
 
 @dataclass
@@ -101,6 +114,7 @@ class Arm:
         roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
         return all(set(self.conditions[role]) == {"builtin"} for role in roles) and set(self.conditions["doctor"]) <= {
             "plain",
+            "uncertainty",
             "None",
         }
 
@@ -161,12 +175,23 @@ class Verdict(BaseModel):
     conclusion: str = ""
 
 
+class Beside(BaseModel):
+    """A measure besides accuracy in two runs, over the cases both tell it of."""
+
+    measure: str
+    cases: int
+    before: float
+    after: float
+    difference: Estimate
+
+
 class Comparison(BaseModel):
     """A run against a baseline."""
 
     baseline: str
     arm: str
     verdicts: list[Verdict]
+    beside: list[Beside] = []
     warnings: list[str]
     notes: list[str]
 
@@ -252,8 +277,27 @@ def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: str | None = 
         baseline=baseline.name,
         arm=arm.name,
         verdicts=verdicts,
+        beside=[b for measure in MEASURES if (b := _beside(baseline, arm, common, measure, seed)) is not None],
         warnings=incomparable(baseline, arm, len(common), varied),
         notes=_notes(baseline, arm),
+    )
+
+
+def _beside(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, seed: int) -> Beside | None:
+    """The mean in both runs and the paired difference, with a bootstrap interval over clusters."""
+    values = [(key, baseline.cases[key].measured(measure), arm.cases[key].measured(measure)) for key in common]
+    known = [(key, before, after) for key, before, after in values if before is not None and after is not None]
+    if not known or all(before == after == 0 for _, before, after in known):
+        return None
+    pairs = [(key, baseline.cases[key].cluster, after - before) for key, before, after in known]
+    clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
+    interval = bootstrap_interval(clusters, np.random.default_rng(seed))
+    return Beside(
+        measure=measure,
+        cases=len(known),
+        before=sum(before for _, before, _ in known) / len(known),
+        after=sum(after for _, _, after in known) / len(known),
+        difference=Estimate(value=interval.value, low=interval.low, high=interval.high, n=clusters.number),
     )
 
 
