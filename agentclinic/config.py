@@ -95,11 +95,11 @@ class RunSettings(_Section):
     elicit_confidence: bool = False
     """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is."""
     doctor_test_policy_enabled: bool = False
-    """Plan with the test policy engine. Not in this version."""
+    """Plan with the test policy engine: a scored differential and notes every turn, and an early finish."""
     doctor_test_policy: str = "test_policy"
     """Prompt file (without .json) that configures the test policy engine."""
     planner_baseline: Literal["door", "full"] = "door"
-    """What the planner knows at first: what a doctor knows at the door, or the whole script. Not in this version."""
+    """What the planner knows at first: what a doctor knows at the door, or the patient's whole script."""
     synthesis_llm: str | None = None
     """Model that turns the uncertainty doctor's facts into the diagnosis; the doctor's own when not given."""
     synthesis_endpoint: str | None = None

@@ -91,6 +91,8 @@ class Record(BaseModel):
     seed: int | None = None
     """This unit's own seed, derived from the run's seed, the case and the repeat."""
     doctor: str | None = None
+    test_policy: str | None = None
+    """Name of the test policy the doctor planned with."""
     session_id: str | None = None
     """Name of the file in the run's `diagnosis_sessions/`, for a doctor that keeps one."""
     doctor_bias: str | None = None

@@ -39,6 +39,10 @@ class Doctor(Protocol):
         """
         ...
 
+    def say(self, heard: Heard, text: str) -> None:
+        """Take words said in the doctor's name into its memory."""
+        ...
+
     def state(self) -> object | None:
         """What `restore` needs to come back to this moment; None from a doctor that cannot go back."""
         ...
@@ -109,14 +113,23 @@ class PlainDoctor:
                 payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
             )
         )
-        if heard.speaker:
-            self._history.add(said)
-        self._history.add(f"Doctor: {reply.text}")
+        self.say(heard, reply.text)
         return reply
+
+    def say(self, heard: Heard, text: str) -> None:
+        """Take what was heard, and words said in the doctor's name, into the history."""
+        take(self._history, heard, text)
 
     def hear(self, entry: str) -> None:
         """Take something into the history outside the turns."""
         self._history.add(entry)
+
+
+def take(history: History, heard: Heard, text: str) -> None:
+    """Add a turn to a history: what was heard, and what the doctor said to it."""
+    if heard.speaker:
+        history.add(f"{heard.speaker}: {heard.text}")
+    history.add(f"Doctor: {text}")
 
 
 def door_text(door: Door) -> str:

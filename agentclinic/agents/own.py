@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic import portal
-from agentclinic.agents.doctor import Heard
+from agentclinic.agents.doctor import Heard, take
 from agentclinic.agents.prompts import joined
 from agentclinic.agents.reference import NAMES
 from agentclinic.agents.roles import History
@@ -98,11 +98,13 @@ class OwnDoctor:
         if not isinstance(said, str) or not said.strip():
             what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
             raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")
-        if heard.speaker:
-            self._history.add(f"{heard.speaker}: {heard.text}")
-        self._history.add(f"Doctor: {said}")
+        self.say(heard, said)
         # What it asked of models through us is counted there; what it did in its own way nobody knows.
         return Reply(said, usage=Usage(requests=0))
+
+    def say(self, heard: Heard, text: str) -> None:
+        """Keep the dialogue as we passed it on."""
+        take(self._history, heard, text)
 
     async def _infer(self, question: str) -> Any:
         if self._doctor is None:  # made where it may block and may ask a model

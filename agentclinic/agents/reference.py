@@ -72,6 +72,10 @@ class AtOnce:
         shown = Heard("Clinic", self._told) if self._told else heard
         return await self._doctor.act(shown, self._exchanges, turn=turn, last=True)
 
+    def say(self, heard: Heard, text: str) -> None:
+        """Take words said in the doctor's name into its memory."""
+        self._doctor.say(heard, text)
+
     def state(self) -> object | None:
         """There is nothing to come back to."""
         return None
@@ -100,10 +104,12 @@ class RandomDoctor:
         if last or turn > len(self._steps):
             return await self._doctor.act(heard, exchanges, turn=turn, last=True)
         step = self._steps[turn - 1]
-        if heard.speaker:
-            self._doctor.hear(f"{heard.speaker}: {heard.text}")
-        self._doctor.hear(f"Doctor: {step}")
+        self.say(heard, step)
         return Reply(step, usage=Usage(0, 0, 0, 0, requests=0))
+
+    def say(self, heard: Heard, text: str) -> None:
+        """Take words said in the doctor's name into its memory."""
+        self._doctor.say(heard, text)
 
     def state(self) -> object | None:
         """There is nothing to come back to."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from agentclinic.agents.configured import AgentSettings
-from agentclinic.agents.doctor import Heard, door_text
+from agentclinic.agents.doctor import Heard, door_text, take
 from agentclinic.agents.prompts import Prompt, Prompts, fill, joined
 from agentclinic.agents.protocol import Action, parse_action
 from agentclinic.agents.roles import History
@@ -166,11 +166,19 @@ class UncertaintyDoctor:
         now = _Turn(self, heard, exchanges, turn, last, notes)
         call = await now.ask()
         reply = await self._carry_out(call, now)
-        if heard.speaker:
-            self._history.add(f"{heard.speaker}: {heard.text}")
-        self._history.add(f"Doctor: {reply.text}")
+        take(self._history, heard, reply.text)
         self.last_action = parse_action(reply.text)
         return reply
+
+    def say(self, heard: Heard, text: str) -> None:
+        """Take words said in the doctor's name into history and session; a diagnosis among them ends it."""
+        take(self._history, heard, text)
+        self.last_action = parse_action(text)
+        session = self.session()
+        session.add(learned(self.door, heard, None), session.current_uncertainties, text, recorded_by="planner")
+        if self.last_action.kind == "diagnosis":
+            session.final_diagnosis = self.last_action.content  # type: ignore[attr-defined]
+        self._store.save(session)
 
     async def _carry_out(self, call: _Call, now: _Turn) -> Reply:
         taken = self._record(call, now)
@@ -214,6 +222,14 @@ def _differential(session: Session) -> Differential | None:
     return as_differential(read_uncertainties(given)) if given else None
 
 
+def learned(door: Door, heard: Heard, asked: Action | None) -> str:
+    """A reply as a fact that can be understood on its own; before any, what stands on the door."""
+    if not heard.speaker:
+        return door_text(door).replace("\n", "; ")
+    about = f"{asked.content} " if asked and asked.kind in ("question", "test") else ""
+    return f"{about}{heard.speaker}: {heard.text}"
+
+
 class _Turn:
     """One turn of the doctor: asking the model until it makes sense, at most twice."""
 
@@ -245,11 +261,7 @@ class _Turn:
     @property
     def learned(self) -> str:
         """The newest reply as a fact that can be understood on its own."""
-        if self._nothing_heard:
-            return door_text(self._doctor.door).replace("\n", "; ")
-        asked = self._doctor.last_action
-        about = f"{asked.content} " if asked and asked.kind in ("question", "test") else ""
-        return f"{about}{self._heard.speaker}: {self._heard.text}"
+        return learned(self._doctor.door, self._heard, self._doctor.last_action)
 
     async def ask(self) -> _Call:
         """The doctor's call; a reply that cannot be used is sent back once, then made the best of."""

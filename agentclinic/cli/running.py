@@ -104,6 +104,10 @@ def show_result(plan: Plan, finished: Finished, console: Console) -> None:
     table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
     if run.doctor != "plain":
         table.add_row("doctor", escape(run.doctor))
+    if run.doctor_test_policy_enabled:
+        table.add_row(
+            "test policy", escape(f"{run.doctor_test_policy}, planning on {run.planner_baseline} information")
+        )
     table.add_row("accuracy (strict)", _shown(summary.accuracy_strict))
     if summary.accuracy_lenient:
         table.add_row("accuracy (lenient)", _shown(summary.accuracy_lenient))

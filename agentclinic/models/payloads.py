@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from agentclinic.cases.model import AnswerKey, Door, Fact
 from agentclinic.models.base import Disclosure
@@ -91,6 +94,8 @@ class PlannerPayload:
     min_findings: int
     """Findings each hypothesis has to list."""
     max_hypotheses: int
+    baseline: tuple[Exchange, ...] = ()
+    """What it knows of the patient beyond the door, as if it had been asked."""
 
 
 @dataclass(frozen=True)
@@ -110,29 +115,89 @@ class SynthesisPayload:
 
 
 FindingState = Literal["present", "absent", "unknown"]
+_STATES: dict[str, FindingState] = {
+    **dict.fromkeys(("present", "yes", "positive", "true", "confirmed", "found"), "present"),
+    **dict.fromkeys(("absent", "no", "negative", "false", "denied", "none", "not present", "ruled out"), "absent"),
+    **dict.fromkeys(("", "unknown", "unclear", "untested", "pending", "n/a", "na", "?", "null"), "unknown"),
+}
+_NOT_KNOWN = re.compile(
+    r"not (?:yet )?(?:assessed|asked|known|done|tested|available|reported|determined|performed|checked|mentioned)\b"
+    r"|no (?:information|data|result|results|answer|mention)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"(?:no|not|denies|denied|without|absence of)\s+\w", re.IGNORECASE)
+
+
+def read_state(said: object) -> FindingState:
+    """Whether a finding is present, absent or unknown; only what plainly says so counts as known."""
+    if isinstance(said, bool):
+        return "present" if said else "absent"
+    word = " ".join(str(said if said is not None else "").split()).strip(" .").lower()
+    if word in _STATES:
+        return _STATES[word]
+    if _NOT_KNOWN.match(word):
+        return "unknown"
+    return "absent" if _DENIED.match(word) else "unknown"
 
 
 class PlannedFinding(BaseModel):
     """A finding that speaks for a hypothesis, and what is known of it."""
 
-    finding: str
+    finding: str = Field(min_length=1)
     weight: int = Field(ge=1, le=5)
+    """How much it tells, from 1 to 5."""
     expected: Literal["present", "absent"] = "present"
-    observed: FindingState
+    """How it would be found if the hypothesis were true."""
+    observed: FindingState = "unknown"
+    """How it was found in this dialogue; unknown where nobody has said."""
+    remark: SkipJsonSchema[str | None] = None
+    """What had to be mended in it; ours, not the planner's."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mended(cls, given: object) -> object:
+        """Weights outside 1 to 5 are moved to the nearer end, states in other words read as one of the three."""
+        if not isinstance(given, Mapping):
+            return given
+        data = dict(given)
+        remarks = []
+        if "finding" not in data and isinstance(data.get("name"), str):
+            data["finding"] = data.pop("name")
+        weight = data.get("weight", 1)
+        try:
+            fitting = min(5, max(1, round(float(weight))))
+        except (TypeError, ValueError, OverflowError):
+            fitting = 1
+        if fitting != weight:
+            remarks.append(f"weight {_short(weight)} taken as {fitting}")
+        said = data.get("observed")
+        observed = read_state(said)
+        if said is not None and observed != str(said).strip().lower():
+            remarks.append(f"observed {_short(said)} taken as {observed}")
+        expected = read_state(data.get("expected", "present"))
+        data |= {"weight": fitting, "observed": observed, "expected": "absent" if expected == "absent" else "present"}
+        name = str(data.get("finding", ""))[:60]
+        return {**data, "remark": f"{name}: {', '.join(remarks)}" if remarks else None}
+
+
+def _short(value: object) -> str:
+    return repr(value)[:40]
 
 
 class PlannedHypothesis(BaseModel):
     """A diagnosis with the findings that would speak for it."""
 
-    diagnosis: str
+    diagnosis: str = Field(min_length=1)
     findings: list[PlannedFinding]
 
 
 class Discriminator(BaseModel):
     """A question or test that tells hypotheses apart."""
 
-    request: str
+    request: str = Field(min_length=1)
+    """A question to the patient, or a test as REQUEST TEST: name."""
     tells_apart: list[str]
+    """The diagnoses it separates."""
 
 
 class PlannerReply(BaseModel):
@@ -140,6 +205,13 @@ class PlannerReply(BaseModel):
 
     hypotheses: list[PlannedHypothesis]
     discriminators: list[Discriminator] = Field(default_factory=list)
+    """What would best tell the leading diagnoses apart; empty when none are close."""
+
+
+class Discriminators(BaseModel):
+    """What tells close hypotheses apart, asked for on its own."""
+
+    discriminators: list[Discriminator]
 
 
 class StatedHypothesis(BaseModel):

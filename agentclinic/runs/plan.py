@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from agentclinic.cases.select import select
 from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.select import variable
+from agentclinic.policy.settings import Policy, load_policy
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
@@ -82,6 +82,8 @@ class Plan:
     own_doctor: DoctorFile | None = None
     agent: Agent | None = None
     """The uncertainty doctor as configured."""
+    policy: Policy | None = None
+    """The test policy, where the doctor plans."""
 
     @property
     def people(self) -> bool:
@@ -100,6 +102,9 @@ def make_plan(settings: Settings) -> Plan:
     _refuse_impossible(settings)
     own_doctor = None if run.doctor in ("plain", "uncertainty", *REFERENCES) else DoctorFile(run.doctor)
     prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
+    policy = None
+    if run.doctor_test_policy_enabled:
+        policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir))
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)
     every = load_cases(run.dataset, settings.datasets)
@@ -118,8 +123,8 @@ def make_plan(settings: Settings) -> Plan:
         for repeat in range(run.repeats)
         for case in chosen
     )
-    digest = _digest(settings, prompts, chosen, own_doctor, agent)
-    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent)
+    digest = _digest(settings, prompts, chosen, own_doctor, agent, policy)
+    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent, policy)
 
 
 def _path(name: str | None) -> Path | None:
@@ -195,12 +200,7 @@ def _refuse_impossible(settings: Settings) -> None:
                 f"{role}_bias {bias!r} has no effect on the builtin {role}, and the run would report a false null; "
                 f"name a model with --{role}_llm or leave the bias out"
             )
-    for key, wanted in (
-        ("doctor_test_policy_enabled", False),
-        ("planner_baseline", "door"),
-    ):
-        if getattr(run, key) != wanted:
-            raise ConfigError(f"run.{key}: not available in version {__version__}; leave it at {json.dumps(wanted)}")
+    _refuse_unplannable(run)
     for key in ("synthesis_llm", "synthesis_endpoint", "agent_config"):
         if getattr(run, key) is not None and run.doctor != "uncertainty":
             raise ConfigError(f"{key} is for the uncertainty doctor; {run.doctor} makes no use of it")
@@ -212,8 +212,24 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 
 
+def _refuse_unplannable(run: RunSettings) -> None:
+    if not run.doctor_test_policy_enabled:
+        if run.planner_baseline != "door":
+            raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set that, too")
+        return
+    if run.doctor in REFERENCES and run.doctor != "history_only":
+        raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} holds no dialogue that could be planned")
+    if run.doctor_llm == "human":
+        raise ConfigError("doctor_test_policy_enabled: the planner is the doctor's model, and a person cannot be it")
+
+
 def _digest(
-    settings: Settings, prompts: Prompts, cases: list[Case], own_doctor: DoctorFile | None, agent: Agent | None
+    settings: Settings,
+    prompts: Prompts,
+    cases: list[Case],
+    own_doctor: DoctorFile | None,
+    agent: Agent | None,
+    policy: Policy | None,
 ) -> dict[str, Any]:
     run = settings.run.model_dump(mode="json")
     runtime = settings.llm.runtime.model_dump(mode="json")
@@ -227,5 +243,6 @@ def _digest(
         "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
         **({"doctor_file": own_doctor.digest} if own_doctor else {}),
         **({"agent": agent.digest} if agent else {}),
+        **({"policy": policy.digest} if policy else {}),
         "cases": hashlib.sha256("\n".join(f"{c.scenario_id}:{c.id}" for c in cases).encode()).hexdigest()[:16],
     }

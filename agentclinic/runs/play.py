@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from agentclinic.agents.confidence import elicit
 from agentclinic.agents.doctor import Doctor, PlainDoctor
-from agentclinic.agents.reference import reference_doctor, without_tests
-from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient
+from agentclinic.agents.policy import PolicyDoctor
+from agentclinic.agents.reference import chart_exchanges, reference_doctor, without_tests
+from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient, as_text
 from agentclinic.agents.uncertainty import UncertaintyDoctor
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
 from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, current
+from agentclinic.policy.engine import Baseline, DifferentialDiagnosisEngine
 from agentclinic.record import Record
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.sessions.store import SessionStore, current_store, use_store
@@ -100,7 +102,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         charted, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
     clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
-    doctor = _doctor(plan, unit, models, sessions or current_store())
+    speaker = _doctor(plan, unit, models, sessions or current_store())
+    doctor = _planned(plan, unit, models, speaker)
     transcript = await encounter(
         clinic,
         doctor,
@@ -108,8 +111,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         seconds=plan.settings.llm.runtime.encounter_timeout,
         own_time=plan.own_doctor is not None,
     )
-    if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(doctor, PlainDoctor):
-        transcript.turns.append(await _asked_how_sure(plan, unit, doctor, transcript))
+    if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
+        transcript.turns.append(await _asked_how_sure(plan, unit, speaker, transcript))
     moderator = Moderator(models.for_role("moderator"), prompts["moderator"], relation=run.judge_relation)
     judgement = await judged(transcript, unit, moderator)
     if plan.own_doctor:
@@ -137,6 +140,25 @@ async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcrip
     except ModelError as error:
         return Turn(number, "confidence", "", notes=(f"confidence not stated: {error.kind}",))
     return Turn(number, "confidence", reply.text, usage=reply.usage, differential=differential, notes=reply.notes)
+
+
+def _planned(plan: Plan, unit: Unit, models: Models, doctor: Doctor) -> Doctor:
+    """The doctor with a planner beside it, where the run has one."""
+    if plan.policy is None:
+        return doctor
+    run, case = plan.settings.run, unit.case
+    full = run.planner_baseline == "full"
+    engine = DifferentialDiagnosisEngine(
+        models.for_role("planner"),
+        plan.policy.file,
+        case.door,
+        limit=run.total_inferences,
+        baseline=Baseline("full", as_text(case.patient), chart_exchanges(replace(case, facts=case.patient_facts)))
+        if full
+        else None,
+        bias=plan.prompts["doctor"].bias(run.doctor_bias),
+    )
+    return PolicyDoctor(doctor, engine)
 
 
 def _doctor(plan: Plan, unit: Unit, models: Models, sessions: SessionStore) -> Doctor:
@@ -225,6 +247,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "repeat": unit.repeat,
             "seed": unit.seed,
             "doctor": run.doctor,
+            "test_policy": run.doctor_test_policy if plan.policy else None,
             "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,

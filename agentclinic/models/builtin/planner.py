@@ -19,6 +19,7 @@ from agentclinic.models.builtin.evidence import Evidence, gather, gather_facts, 
 from agentclinic.models.payloads import (
     Discriminator,
     DiscriminatorPayload,
+    Discriminators,
     DoctorPayload,
     Exchange,
     FindingState,
@@ -35,7 +36,7 @@ _CLOSE = 3
 
 def plan(payload: PlannerPayload) -> Reply:
     """A weighted differential: each hypothesis with its most telling findings and what is known of them."""
-    mind, evidence, posterior = _think(payload.door, payload.exchanges)
+    mind, evidence, posterior = _think(payload.door, (*payload.baseline, *payload.exchanges))
     leaders = [disease for disease, _ in ranked(mind, posterior)[: payload.max_hypotheses]]
     reply = PlannerReply(
         hypotheses=[
@@ -51,9 +52,7 @@ def discriminate(payload: DiscriminatorPayload) -> Reply:
     """The questions and tests that best tell the named hypotheses apart."""
     mind, evidence, posterior = _think(payload.door, payload.exchanges)
     named = [mind.known.disease_named(name) for name in payload.hypotheses]
-    reply = PlannerReply(
-        hypotheses=[], discriminators=_discriminators(mind, posterior, evidence, [d for d in named if d])
-    )
+    reply = Discriminators(discriminators=_discriminators(mind, posterior, evidence, [d for d in named if d]))
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS)
 
 
@@ -113,9 +112,19 @@ def _think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Eviden
     return mind, evidence, mind.posterior(door, evidence)
 
 
+_KNOWN_LISTED = 6
+"""Known findings a hypothesis lists at most, the most telling ones."""
+_OPEN_LISTED = 2
+"""Open ones beside them: the two that would tell most."""
+
+
 def _findings(disease: Disease, evidence: Evidence, count: int) -> list[PlannedFinding]:
+    """What is known that bears on the disease, and what would tell most: at least `count` of them."""
     findings = the_knowledge().findings
     telling = sorted(disease.links, key=lambda link: -abs(_weight_of_evidence(link.p, findings[link.finding].leak)))
+    known = [link for link in telling if link.finding in evidence][:_KNOWN_LISTED]
+    unknown = [link for link in telling if link.finding not in evidence]
+    chosen = [*known, *unknown[: max(_OPEN_LISTED, count - len(known))]]
     return [
         PlannedFinding(
             finding=findings[link.finding].name,
@@ -123,7 +132,7 @@ def _findings(disease: Disease, evidence: Evidence, count: int) -> list[PlannedF
             expected="present" if link.p >= findings[link.finding].leak else "absent",
             observed=_state(findings[link.finding], evidence),
         )
-        for link in telling[: max(count, 1)]
+        for link in chosen
     ]
 
 
