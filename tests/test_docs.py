@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import anyio
@@ -66,3 +67,9 @@ def test_the_data_card_counts_what_is_there() -> None:
     assert sum(note["Harm_If_Missed"] <= 1 for note in told) >= 6
     assert len({note["Specialty"] for note in told}) >= 10
     assert len({note["canary"] for note in told}) == 96
+
+
+def test_the_walkthrough_of_the_policy_is_the_encounter_as_it_goes_now() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make_policy_walkthrough.py"))
+    again = "`python docs/make_policy_walkthrough.py` writes it anew"
+    assert made["page"](anyio.run(made["encounter"])) == made["PAGE"].read_text(encoding="utf-8"), again

@@ -11,6 +11,7 @@ from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.knowledge.base import Disease, Finding
 from agentclinic.knowledge.base import knowledge as the_knowledge
+from agentclinic.knowledge.text import fold
 from agentclinic.models.base import Reply, Tool, ToolCall
 from agentclinic.models.builtin import NO_TOKENS
 from agentclinic.models.builtin.beliefs import Beliefs, Floats, beliefs
@@ -43,7 +44,7 @@ def plan(payload: PlannerPayload) -> Reply:
             PlannedHypothesis(diagnosis=disease.name, findings=_findings(disease, evidence, payload.min_findings))
             for disease in leaders
         ],
-        discriminators=_discriminators(mind, posterior, evidence, leaders[:_CLOSE]),
+        discriminators=_discriminators(mind, posterior, evidence, leaders[:_CLOSE], payload.exchanges),
     )
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=differential(mind, posterior))
 
@@ -52,7 +53,8 @@ def discriminate(payload: DiscriminatorPayload) -> Reply:
     """The questions and tests that best tell the named hypotheses apart."""
     mind, evidence, posterior = _think(payload.door, payload.exchanges)
     named = [mind.known.disease_named(name) for name in payload.hypotheses]
-    reply = Discriminators(discriminators=_discriminators(mind, posterior, evidence, [d for d in named if d]))
+    among = [disease for disease in named if disease]
+    reply = Discriminators(discriminators=_discriminators(mind, posterior, evidence, among, payload.exchanges))
     return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS)
 
 
@@ -152,9 +154,14 @@ def _state(finding: Finding, evidence: Evidence) -> FindingState:
 
 
 def _discriminators(
-    mind: Beliefs, posterior: Floats, evidence: Evidence, among: list[Disease], most: int = 3
+    mind: Beliefs,
+    posterior: Floats,
+    evidence: Evidence,
+    among: list[Disease],
+    exchanges: tuple[Exchange, ...],
+    most: int = 3,
 ) -> list[Discriminator]:
-    """What is expected to tell most between these hypotheses alone."""
+    """What is expected to tell most between these hypotheses alone, and has not been asked or ordered."""
     if len(among) < 2:
         return []
     rows = [mind.hypotheses.index(disease.id) for disease in among]
@@ -162,12 +169,13 @@ def _discriminators(
     narrowed[rows] = np.maximum(posterior[rows], 1e-6)
     gains = mind.expected_information(narrowed / narrowed.sum())
     findings = list(mind.known.findings.values())
-    chosen: dict[str, float] = {}
+    done = {fold(exchange.content) for exchange in exchanges}
+    chosen: dict[str, None] = {}
     for place in np.argsort(-gains, kind="stable"):
         finding = findings[place]
-        if finding.id not in evidence:
-            test = mind.known.tests[finding.order].name if finding.order else None
-            chosen.setdefault(f"REQUEST TEST: {test}" if test else str(finding.ask), float(gains[place]))
+        test = mind.known.tests[finding.order].name if finding.order else None
+        if finding.id not in evidence and fold(test or str(finding.ask)) not in done:
+            chosen[f"REQUEST TEST: {test}" if test else str(finding.ask)] = None
         if len(chosen) == most:
             break
     names = [disease.name for disease in among]
