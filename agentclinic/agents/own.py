@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentclinic import portal
+from agentclinic import portal, privacy
 from agentclinic.agents.doctor import Heard
 from agentclinic.agents.reference import NAMES
 from agentclinic.agents.roles import History
@@ -91,7 +91,8 @@ class OwnDoctor:
         except ModelError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
-            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {error}") from None
+            said = privacy.quotation(str(error))
+            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {said}") from None
         if not isinstance(said, str) or not said.strip():
             what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
             raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")

@@ -18,14 +18,14 @@ RECORDS = "scenarios.jsonl"
 SUMMARY = "summary.json"
 
 
-def create(output_dir: Path, dataset: str, now: datetime) -> Path:
-    """Make `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... where that is taken."""
+def create(output_dir: Path, dataset: str, now: datetime, *, private: bool = False) -> Path:
+    """Make `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... where that is taken; `private`: for the owner only."""
     stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}"
     number = 1
     while True:
         folder = output_dir / (stem if number == 1 else f"{stem}_{number}")
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(mode=0o700 if private else 0o777, parents=True)
         except FileExistsError:
             if not output_dir.is_dir():
                 raise InputError(f"output_dir: {output_dir} is not a folder") from None
@@ -34,6 +34,35 @@ def create(output_dir: Path, dataset: str, now: datetime) -> Path:
             raise InputError(f"output_dir: {folder} cannot be made ({error.strerror})") from None
         else:
             return folder
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but its owner may look into a folder: its files are then made the same way."""
+    return not folder.stat().st_mode & 0o077
+
+
+def make_private(folder: Path) -> None:
+    """Close a folder, and everything that is in it already, to all but its owner."""
+    try:
+        for path in (folder, *folder.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o700 if path.is_dir() else 0o600)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be closed to others ({error.strerror}); it holds credentialed data"
+        ) from None
+
+
+def make_subfolder(path: Path) -> None:
+    """Make a folder within a run's folder, with the same rights, unless it is there."""
+    try:
+        path.mkdir(mode=0o700 if is_private(path.parent) else 0o777, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made ({error.strerror})") from None
+
+
+def _opener(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -45,7 +74,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     new = path.with_name(path.name + ".new")
     try:
-        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=_opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -62,7 +91,7 @@ class Lock:
 
     def __enter__(self) -> Self:
         try:
-            self._file = self._path.open("a+b")
+            self._file = open(self._path, "a+b", opener=_opener)
         except OSError as error:
             raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
         try:

@@ -17,9 +17,10 @@ from agentclinic.agents.reference import NAMES as REFERENCES
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.config import Settings, without_credentials
+from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.select import variable
+from agentclinic.privacy import DataClass, strictest
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
@@ -62,6 +63,8 @@ class Plan:
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused where one of them changed."""
     own_doctor: DoctorFile | None = None
+    data_class: DataClass = DataClass.PUBLIC
+    """The strictest of all rows in the data set's file, also of those that are not played."""
 
     @property
     def people(self) -> bool:
@@ -89,6 +92,9 @@ def make_plan(settings: Settings) -> Plan:
         seed=run.seed,
         lockbox=run.lockbox,
     )
+    data_class = strictest(case.data_class for case in every)
+    if data_class is DataClass.CREDENTIALED:
+        _refuse_to_send(run, chosen)
     copies = _copies(every)
     units = tuple(
         Unit(case, repeat, _unit_seed(run.seed, case, repeat), copies[case.scenario_id])
@@ -96,7 +102,7 @@ def make_plan(settings: Settings) -> Plan:
         for case in chosen
     )
     digest = _digest(settings, prompts, chosen, own_doctor)
-    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor)
+    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, data_class)
 
 
 def _with_people(settings: Settings) -> Settings:
@@ -157,6 +163,20 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(f"elicit_confidence asks the plain doctor's model; {run.doctor} cannot be asked")
     if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
+
+
+def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
+    """What the gate cannot see to: images that others would fetch, and a user's program with sockets of its own."""
+    for case in cases if run.doctor_image_request else ():
+        if case.image and case.image.lower().startswith(("http://", "https://")):
+            raise ConfigError(
+                f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
+                "credentialed; name a local file there, or leave images off"
+            )
+    if run.doctor not in ("plain", *REFERENCES):
+        warnings.warn(
+            f"{run.doctor} is shown credentialed data; what it sends in ways of its own, nobody guards", stacklevel=3
+        )
 
 
 def _digest(settings: Settings, prompts: Prompts, cases: list[Case], own_doctor: DoctorFile | None) -> dict[str, Any]:

@@ -200,6 +200,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "resource_level": run.resource_level,
             **UNKNOWN_ECONOMICS,
             "case_hash": case.id,
+            "data_class": plan.data_class,
             "door": asdict(case.door),
             "repeat": unit.repeat,
             "seed": unit.seed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,18 @@ import anyio
 from agentclinic.agents.prompts import load_prompt
 from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
-from agentclinic.config import Settings, parse_settings, read_json, without_credentials
+from agentclinic.cases.registry import default_class
+from agentclinic.config import Settings, parse_settings, read_json, suggestion, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import ModelError
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, variable
+from agentclinic.privacy import DataClass, strictest
 from agentclinic.record import Record
 from agentclinic.runs import folder as folders
-from agentclinic.runs.engine import FATAL
+from agentclinic.runs.engine import FATAL, note_attestations
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.scoring.run_data import diagnosis_of, unit_of
 
@@ -58,6 +60,7 @@ def plan_again(
         runtime = settings.llm.runtime.model_copy(update={"token_limit": token_limit})
         settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
     plan = make_plan(settings)
+    plan = replace(plan, data_class=strictest((plan.data_class, _class_used(folder))))
     changed = sorted(k for k in {*before, *plan.digest} if before.get(k) != plan.digest.get(k))
     if changed:
         details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(plan.digest.get(k))}" for k in changed)
@@ -83,7 +86,32 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
         else endpoint
         for name, endpoint in settings.endpoints.items()
     }
-    return settings.model_copy(update={"openai": openai, "endpoints": endpoints})
+    # Who answers for a host must do so now: what an earlier run was told is not asked.
+    now = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
+    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **now})
+
+
+def _class_used(folder: Path) -> DataClass:
+    """The class of data a run's `config.used.json` names; a run that was credentialed stays so."""
+    path = folder / folders.CONFIG
+    used = read_json(path) if path.is_file() else {}
+    ours = used.get("agentclinic") if isinstance(used, dict) else None
+    said = ours.get("data_class", DataClass.PUBLIC) if isinstance(ours, dict) else DataClass.PUBLIC
+    try:
+        return DataClass(said)
+    except ValueError:
+        raise InputError(f"{path}: agentclinic.data_class is not a class of data{suggestion('', DataClass)}") from None
+
+
+def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
+    """The class of data in a run's folder; where records do not say, their data set's default."""
+    said = {_class_used(folder)}
+    for record in records:
+        name = record.dataset or ""
+        said.add(record.data_class or default_class(name, Path(f"{name}.jsonl")))
+        if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
+            said.add(DataClass.CREDENTIALED)
+    return strictest(said)
 
 
 def _short(value: object) -> str:
@@ -111,20 +139,21 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
     Writes `judgements/<name>.jsonl`, goes on where an earlier call stopped, tries again what failed.
     """
     path = _judgements(folder, settings.run.moderator_llm, name)
-    records = [
-        r for r in read_records(folder / folders.RECORDS) if r.ground_truth is not None and diagnosis_of(r) is not None
-    ]
+    every = list(read_records(folder / folders.RECORDS))
+    records = [r for r in every if r.ground_truth is not None and diagnosis_of(r) is not None]
     prompts = Path(settings.run.prompts_dir) if settings.run.prompts_dir else None
     failures: list[str] = []
     stop = False
-    async with Models(_unrecorded(settings)) as models:
+    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
         prompt = load_prompt("moderator", prompts)
         moderator = Moderator(models.for_role("moderator"), prompt, relation=settings.run.judge_relation)
+        note_attestations(folder, models.gate)
+        folders.make_subfolder(path.parent)
         with folders.Lock(path.parent):
             verdicts = _kept(path, records, moderator.model.name)
             queue = iter([record for record in records if record.unit not in verdicts])
             tried = len(verdicts)
-            with JsonLines(path) as sink:
+            with JsonLines(path, private=models.gate.closed) as sink:
 
                 async def worker() -> None:
                     nonlocal stop, tried
@@ -159,12 +188,7 @@ def _judgements(folder: Path, moderator_llm: str, name: str | None) -> Path:
         raise InputError(f"name: {name!r} cannot name a file in {folder / 'judgements'}; leave out slashes and dots")
     if not (folder / folders.RECORDS).is_file():
         raise InputError(f"{folder} is not the folder of a run: it has no {folders.RECORDS}")
-    path = folder / "judgements" / f"{name}.jsonl"
-    try:
-        path.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot be made ({error.strerror})") from None
-    return path
+    return folder / "judgements" / f"{name}.jsonl"
 
 
 def _unrecorded(settings: Settings) -> Settings:

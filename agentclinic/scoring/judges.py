@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 from agentclinic.errors import InputError
 from agentclinic.journal import read_records
 from agentclinic.record import Record
-from agentclinic.runs.folder import Lock, write_text
+from agentclinic.runs.folder import Lock, make_subfolder, write_text
 from agentclinic.scoring.outcome import MISSING, Proportion, proportion
 from agentclinic.scoring.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
 
@@ -394,10 +394,7 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
     path = _file(panel.path.parent, name or "majority_" + "_".join(judges))
     if path.stem in judges or path.stem == RECORDED:
         raise InputError(f"name: {path.stem} is one of the judges; choose another")
-    try:
-        path.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot be made ({error.strerror})") from None
+    make_subfolder(path.parent)
     with Lock(path.parent):
         if path.exists() and any(entry.get("majority_of") != list(judges) for entry in read_judgements(path)):
             raise InputError(f"{path} holds other verdicts than the majority of {', '.join(judges)}; choose a name")
