@@ -18,6 +18,7 @@ from agentclinic.agents.roles import History
 from agentclinic.cases.model import Case
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import ModelError, Reply, Usage
+from agentclinic.models.gate import GateClosedError
 from agentclinic.models.payloads import Exchange
 
 
@@ -88,7 +89,7 @@ class OwnDoctor:
         try:
             with portal.home():
                 said = await self._infer(heard.text if heard.speaker else "")
-        except ModelError:
+        except (ModelError, GateClosedError):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
             said = privacy.quotation(str(error))

@@ -149,7 +149,12 @@ class Client:
         import httpx2
         import openai
 
-        sdk = self._sdk or self._open()
+        try:
+            sdk = self._sdk or self._open()
+        except httpx2.InvalidURL:
+            raise ConfigError(
+                f"base_url: {self.host.name} is no host or address; e.g. http://127.0.0.1:8000/v1"
+            ) from None
         # Explicit, so that no key, organisation or header of the environment can take its place.
         authorization = self._authorization or openai.Omit()
         limit = self.runtime.request_timeout

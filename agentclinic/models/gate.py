@@ -30,6 +30,10 @@ class NotAllowedError(OSError):
     """The gate is closed to this address; an `OSError`, so that aiohttp treats it as a failure to connect."""
 
 
+class GateClosedError(ConfigError):
+    """Data of this class may not go to an address; ends a run also where a user's doctor asked for it."""
+
+
 def system_addresses(host: str) -> list[str]:
     """Every address the system knows for a name, /etc/hosts included."""
     # No AI_ADDRCONFIG: an address of a family this machine cannot reach today still tells where the name points.
@@ -88,7 +92,7 @@ class Gate:
             return
         reason = self.refusal(host)
         if reason is not None:
-            raise ConfigError(
+            raise GateClosedError(
                 f"{setting}: credentialed data may not go to {names[0]} ({reason}). "
                 f"Use a server on this machine (127.0.0.1, ::1, localhost or unix:///SOCKET), "
                 f"or {self._mend(base_url)} (docs/privacy.md)"

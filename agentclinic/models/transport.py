@@ -68,18 +68,20 @@ class Transport(httpx2.AsyncBaseTransport):
             return aiohttp.UnixConnector(unix.socket, **self._options)
         # Whom to trust with TLS is not the gate's business: SSL_CERT_FILE counts here as it does elsewhere.
         secure = httpx2.create_ssl_context(trust_env=True) if self._base_url.lower().startswith("https") else True
-        if not self._gate.closed or self._gate.attests(self._base_url):
-            return aiohttp.TCPConnector(ssl=secure, **self._options)
+        attested = self._gate.attests(self._base_url)
         return aiohttp.TCPConnector(
-            ssl=secure, resolver=_LoopbackResolver(self._gate), socket_factory=_loopback_socket, **self._options
+            ssl=secure,
+            resolver=_Resolver(self._gate, anywhere=attested),
+            socket_factory=None if attested else _loopback_socket,
+            **self._options,
         )
 
 
-class _LoopbackResolver(AbstractResolver):
+class _Resolver(AbstractResolver):
     """Resolves names to the addresses the gate has just checked; refuses a name if any of them is elsewhere."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate, *, anywhere: bool) -> None:
+        self._look_up = gate.resolve if anywhere else gate.local_addresses
 
     async def resolve(
         self,
@@ -87,7 +89,7 @@ class _LoopbackResolver(AbstractResolver):
         port: int = 0,
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - aiohttp asks for any
     ) -> list[ResolveResult]:
-        found = await asyncio.to_thread(self._gate.local_addresses, host)
+        found = await asyncio.to_thread(self._look_up, host)
         if isinstance(found, str):
             raise NotAllowedError(f"{host}: {found}")
         return [
