@@ -105,7 +105,7 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
     said = [place["data_class"] for place in places if "data_class" in place]
     unknown = [value for value in said if value not in tuple(DataClass)]
     if unknown:
-        near = suggestion(str(unknown[0]), list(DataClass))
+        near = suggestion(str(unknown[0]), [known.value for known in DataClass])
         raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a class of data{near}")
     if any(key.lower() in _IDENTIFIERS for place in places for key in place):
         default = DataClass.CREDENTIALED

@@ -15,7 +15,7 @@ from agentclinic.agents.prompts import load_prompt
 from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.registry import default_class
-from agentclinic.config import Settings, parse_settings, read_json, suggestion, without_credentials
+from agentclinic.config import Settings, parse_settings, read_json, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
@@ -100,7 +100,8 @@ def _class_used(folder: Path) -> DataClass:
     try:
         return DataClass(said)
     except ValueError:
-        raise InputError(f"{path}: agentclinic.data_class is not a class of data{suggestion('', DataClass)}") from None
+        known = ", ".join(DataClass)
+        raise InputError(f"{path}: agentclinic.data_class must be one of {known}, as it was written") from None
 
 
 def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
