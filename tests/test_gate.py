@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import logging
 import shutil
 import socket
+import ssl
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -289,6 +292,46 @@ async def test_without_the_gate_the_same_variable_leads_to_the_proxy(
     with pytest.raises(ModelError):
         await ask(Gate(DataClass.PUBLIC), "http://llm.example.org/v1")
     assert places.strangers == 1
+
+
+async def test_nothing_of_a_request_is_logged(places: Places, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    await ask(Gate(DataClass.CREDENTIALED), places.url("127.0.0.1"))
+    assert caplog.records, "else this test shows nothing"
+    assert "Where does it hurt" not in caplog.text
+    assert places.server.script.patient not in caplog.text
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of llm.lab that nobody knows, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not there")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    name = ["-subj", "/CN=llm.lab", "-addext", "subjectAltName=DNS:llm.lab"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return certificate, key
+
+
+async def test_encryption_is_checked_as_ever(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate has to be trusted and has to name the host, not the address the name resolves to."""
+    secure = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    secure.load_cert_chain(*certificate)
+    server = Server()
+    runner = web.AppRunner(server.application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=secure).start()
+    port = runner.addresses[0][1]
+    gate = Gate(DataClass.CREDENTIALED, resolve=names({"llm.lab": ["127.0.0.1"], "other.lab": ["127.0.0.1"]}))
+    with pytest.raises(ModelError, match="certificate verify failed"):
+        await ask(gate, f"https://llm.lab:{port}/v1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with pytest.raises(ModelError, match="Hostname mismatch"):
+        await ask(gate, f"https://other.lab:{port}/v1")
+    assert (await ask(gate, f"https://llm.lab:{port}/v1")).text
+    assert server.received == 1
+    await runner.cleanup()
 
 
 # Unix sockets

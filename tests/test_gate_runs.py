@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 from helpers import osce
-from runs_support import AT_ENDPOINT, Process, asked, clinic, lines, only_run, point_at, records
+from runs_support import AT_ENDPOINT, Process, asked, clinic, environment, lines, only_run, point_at, records
 from scripted_server import ScriptedServer
 
 from agentclinic import doors, privacy
@@ -386,6 +388,22 @@ def test_a_users_doctor_may_ask_a_model_here(folder: Path, server: ScriptedServe
     point_at(folder, server)
     clinic(*RUN, "--doctor", "mine.py:Asks", "--total_inferences", "2", cwd=folder)
     assert asked(server, "query") == 6
+
+
+def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
+    """A bug of ours, made by breaking a part of the program."""
+    program = (
+        "import sys; from agentclinic.runs import play\n"
+        f"def broken(*_): raise ZeroDivisionError({CHART!r})\n"
+        "play.make_record = broken\n"
+        "from agentclinic.cli import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", program, *RUN]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert CHART not in done.stdout + done.stderr
+    assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in done.stderr
+    assert "engine.py" in done.stderr
 
 
 # The seed's synchronous interface

@@ -1,8 +1,8 @@
 """Where requests may go: credentialed data to this machine only, unless somebody answers for a host.
 
 `gate_for(settings, data_class)` makes the gate of a run, or of anything else that sends data of that class.
-`Gate.check` refuses an address before anything happens; `models.transport` asks `Gate.refusal` again with each
-connection, for the very addresses it is about to connect to. Names are never trusted, only what they resolve to.
+`Gate.check` refuses an address before anything happens; `models.transport` asks `Gate.local_addresses` with each
+connection and connects to these and no others. Names are never trusted, only what they resolve to.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ class Gate:
 
     def local_addresses(self, host: str) -> list[str] | str:
         """The addresses of a host that is this machine by all of them; else the reason why it is not."""
-        if not host or not host.isascii():
+        if not host:
+            return "no host"
+        if not host.isascii():
             return "write the host in plain ASCII"
         if ":" in host or _NUMERIC.fullmatch(host):
             try:

@@ -94,7 +94,9 @@ def note_attestations(folder: Path, gate: Gate) -> None:
     path = folder / folders.CONFIG
     if gate.attested and path.is_file():
         used = read_json(path)
-        ours = used.setdefault("agentclinic", {})
+        ours = used.setdefault("agentclinic", {}) if isinstance(used, dict) else None
+        if not isinstance(ours, dict):
+            raise InputError(f"{path}: cannot take down who answers for a host; it was not written by this program")
         known = ours.get("attestations", [])
         ours["attestations"] = known + [entry for entry in in_force(gate) if entry not in known]
         if ours["attestations"] != known:

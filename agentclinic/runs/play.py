@@ -29,6 +29,7 @@ class UnitModels(Models):
 
     def __init__(self, run: Models) -> None:
         self._run = run
+        self.gate = run.gate
         self.usage: dict[str, Usage] = {}
         self._others: set[str] = set()
 
