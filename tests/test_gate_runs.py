@@ -24,6 +24,8 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.select import Models
 from agentclinic.privacy import DataClass
 
+pytestmark = pytest.mark.anyio
+
 ELSEWHERE = "http://10.0.0.7:8000/v1"
 """Nobody is asked there: a test that fails would not leave this machine either, as the address is private."""
 CHART = "Quagmire toe since the seventh regatta"
@@ -83,9 +85,12 @@ def test_a_run_that_would_send_cases_elsewhere_is_refused_before_anything_is_wri
     assert not (folder / "kept.jsonl").exists()
 
 
-def test_the_default_endpoint_is_somebody_elses_machine(folder: Path) -> None:
-    done = clinic(*RUN, "--doctor_llm", "some", cwd=folder, env={"OPENAI_API_KEY": "sk-123456789"}, expect=2)
-    assert "api.openai.com:443" in refused(done, folder)
+async def test_the_default_endpoint_is_somebody_elses_machine() -> None:
+    settings = Settings.model_validate({"openai": {"api_key": "sk-123456789"}, "run": {"doctor_llm": "some"}})
+    models = Models(settings, DataClass.CREDENTIALED, resolve=lambda _: ["203.0.113.7"])
+    async with models:
+        with pytest.raises(ConfigError, match=r"may not go to api\.openai\.com:443 .*resolves to 203\.0\.113\.7"):
+            models.prepare()
 
 
 def test_the_environments_address_is_checked_like_the_files(folder: Path) -> None:
