@@ -10,9 +10,10 @@ import difflib
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -22,6 +23,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    StrictBool,
     ValidationError,
     field_validator,
 )
@@ -121,10 +123,35 @@ class RunSettings(_Section):
         return None if value in (None, "", "None", "none", "null") else value
 
 
+class UnixParts(NamedTuple):
+    """An address on a unix socket, e.g. unix:///run/llm.sock or unix:///run/llm.sock:/api/v1."""
+
+    socket: str
+    path: str
+    """Where the API is within the server."""
+
+
+def is_unix(address: str) -> bool:
+    """Whether an address is a unix socket's."""
+    return address.lower().startswith("unix:")
+
+
+def unix_parts(address: str) -> UnixParts | None:
+    """Socket and path of a `unix://` address; None for any other, `ValueError` for one that cannot be used."""
+    if not is_unix(address):
+        return None
+    place, _, path = address[len("unix:") :].removeprefix("//").partition(":/")
+    if not place.startswith("/") or re.search(r"[?#\0]", address):
+        raise ValueError("must be unix:// and the full path of a socket, e.g. unix:///run/llm.sock")
+    return UnixParts(place, f"/{path}" if path else "/v1")
+
+
 def _address(value: object) -> object:
     """Refuse what is no address without repeating it: it may be a key. An address may hold a password, too."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
+    if isinstance(value, str) and unix_parts(value.strip()):
+        return value.strip()
     try:
         parts = urlsplit(value.strip()) if isinstance(value, str) else None
         usable = parts is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
@@ -159,7 +186,7 @@ class OpenAISettings(_Section):
     api_key: SecretStr | None = None
     """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
     base_url: Annotated[str | None, BeforeValidator(_address)] = Field(default=None, repr=False)
-    """Address of an OpenAI-compatible server, e.g. http://127.0.0.1:8000/v1; OpenAI's when not given."""
+    """Address of an OpenAI-compatible server, http(s):// or unix:///SOCKET; OpenAI's when not given."""
 
 
 class RuntimeSettings(_Section):
@@ -200,6 +227,54 @@ class EndpointSettings(_Section):
     """Environment variable that holds its key; no key is sent when not given."""
 
 
+def host_name(name: str) -> str:
+    """A host as `privacy.hosts` and `--allow-host` name it: in small letters, with a port where it is not the usual."""
+    found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(:[0-9]{1,5})?", name.strip().lower())
+    if not found:
+        raise ValueError(
+            "must be a host, or host:port, without http:// and path, e.g. llm.example.org or 10.0.0.7:8000"
+        )
+    return found[1] + (found[2] or "")
+
+
+def _by_host(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    hosts = {host_name(str(name)): entry for name, entry in value.items()}
+    if len(hosts) < len(value):
+        raise ValueError("names a host twice")
+    return hosts
+
+
+def _day(value: object) -> object:
+    """Refuse numbers and times, which pydantic would take for days."""
+    if not (value is None or type(value) is date or (isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value))):
+        raise ValueError("must be a day, as YYYY-MM-DD")
+    return value
+
+
+class Attestation(_Section):
+    """One entry of `privacy.hosts` in `agentclinic.config.json`: what somebody answers for at a host."""
+
+    zero_retention: StrictBool = False
+    """The host keeps nothing of what is sent to it and of what it answers."""
+    no_training: StrictBool = False
+    """Nothing of it is used to train or improve a model."""
+    no_human_review: StrictBool = False
+    """No person at the host reads any of it, for abuse monitoring included."""
+    attested_by: str | None = None
+    """Who answers for this: a person, with the agreement it rests on."""
+    attested_on: Annotated[date | None, BeforeValidator(_day)] = None
+    """On which day, as YYYY-MM-DD."""
+
+
+class PrivacySettings(_Section):
+    """The `privacy` section of `agentclinic.config.json`."""
+
+    hosts: Annotated[dict[str, Attestation], BeforeValidator(_by_host)] = Field(default_factory=dict)
+    """Hosts, or host:port, that may get credentialed data when `--allow-host` names them, too (docs/privacy.md)."""
+
+
 class LLMFile(_Section):
     """The whole of `llm.config.json`."""
 
@@ -215,6 +290,7 @@ class ClinicFile(_Section):
     """Paths of data sets by name, relative to this file."""
     endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
     """Further endpoints by name, for `<role>_endpoint`."""
+    privacy: PrivacySettings = PrivacySettings()
 
 
 class Settings(_Section):
@@ -225,10 +301,14 @@ class Settings(_Section):
     endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
     openai: OpenAISettings = OpenAISettings()
     llm: LLMSettings = LLMSettings()
+    privacy: PrivacySettings = PrivacySettings()
+    allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
+    """What `--allow-host` said: on the command line only, so no file can hold it."""
 
     def public(self) -> dict[str, Any]:
         """The settings as written to `config.used.json`: without secrets."""
-        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}})
+        unused = {} if self.privacy.hosts else {"privacy": True}
+        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, **unused})
         data["openai"]["base_url"] = without_credentials(self.openai.base_url)
         for endpoint in data["endpoints"].values():
             endpoint["base_url"] = without_credentials(endpoint["base_url"])
@@ -237,8 +317,8 @@ class Settings(_Section):
 
 def without_credentials(url: str | None) -> str | None:
     """The address without user, password, query and fragment, any of which may hold a secret."""
-    if url is None:
-        return None
+    if url is None or is_unix(url):
+        return url
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -252,8 +332,12 @@ def load_settings(
     config: Path | None = None,
     llm_config: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
+    allow_hosts: Sequence[str] | None = None,
 ) -> Settings:
-    """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top."""
+    """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top.
+
+    `allow_hosts` is what `--allow-host` said; it has no place in a file.
+    """
     clinic = parse_settings(ClinicFile, read_json(config) if config else {}, str(config))
     run = clinic.run.model_dump(exclude_unset=True) | dict(overrides or {})
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
@@ -268,6 +352,8 @@ def load_settings(
         endpoints=parsed.endpoints,
         openai=llm.openai,
         llm=llm.llm,
+        privacy=parsed.privacy,
+        allow_hosts=tuple(allow_hosts or ()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and with the rights of the folder they are in."""
 
 from __future__ import annotations
 
@@ -7,14 +7,33 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from agentclinic.errors import AgentClinicError
+from agentclinic.errors import AgentClinicError, InputError
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but its owner may look into a folder: its files are then made the same way."""
+    return not folder.stat().st_mode & 0o077
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with the rights of the one it is in, unless it is there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700 if is_private(path.parent) else 0o777, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made ({error.strerror})") from None
+
+
+def opener(name: str, flags: int) -> int:
+    """For `open`: a new file gets the rights of its folder."""
+    return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
 def write_whole(path: Path, text: str, *, durable: bool = True) -> None:
     """Write a file whole or not at all, whoever else writes it; `durable` ones also survive a power cut."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
-        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=opener) as file:
             file.write(text)
             if durable:
                 file.flush()

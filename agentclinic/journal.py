@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from agentclinic.errors import InputError
 from agentclinic.record import Record
 
@@ -32,9 +34,11 @@ def read_records(path: Path) -> Iterator[Record]:
 def _record(line: bytes, path: Path, number: int) -> Record:
     try:
         return Record.model_validate_json(line)
-    except ValueError as error:
-        problem = str(error).splitlines()[1:3] or ["not JSON"]
-        raise InputError(f"{path} line {number}: not a scenario record ({' '.join(problem)[:160]})") from None
+    except ValidationError as error:
+        # Without the value: it may be a whole dialogue, and somebody's.
+        first = error.errors(include_input=False, include_url=False)[0]
+        problem = " ".join(filter(None, [".".join(str(part) for part in first["loc"]), first["msg"]]))
+        raise InputError(f"{path} line {number}: not a scenario record ({problem[:160]})") from None
 
 
 def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
@@ -43,7 +47,12 @@ def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
         return 0
     new = path.with_name(path.name + ".new")
     dropped = 0
-    with path.open("rb") as source, new.open("wb") as target:
+    private = path.stat().st_mode & 0o777  # who may read the old file may read the new one, and nobody else
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, private)
+
+    with path.open("rb") as source, open(new, "wb", opener=opener) as target:
         for number, line in enumerate(source, start=1):
             if line.strip() and unwanted(_record(line, path, number)):
                 dropped += 1

@@ -15,16 +15,19 @@ from agentclinic.errors import AgentClinicError
 class JsonLines:
     """Appends objects to a file, each as one line in one write; a torn last line is repaired on opening."""
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, private: bool = False) -> None:
         self.path = path
         self.repaired = repair(path)
         """Bytes of a torn last line that were cut off, 0 when the file was whole."""
         self._durable = durable
-        self._file = self._open()
+        self._file = self._open(private)
 
-    def _open(self) -> int:
+    def _open(self, private: bool) -> int:
+        """Open for appending; `private`: for nobody but the owner, also when it was there with wider rights."""
         try:
-            return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            if private and self.path.exists():
+                self.path.chmod(0o600)
+            return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
         except OSError as error:
             raise AgentClinicError(f"{self.path}: cannot be opened for writing ({error.strerror})") from None
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.differential import Differential
+from agentclinic.privacy import DataClass
 
 
 class FaultRecord(BaseModel):
@@ -86,6 +87,8 @@ class Record(BaseModel):
 
     case_hash: str | None = None
     """The case's identity: equal for copies in other data sets."""
+    data_class: DataClass | None = None
+    """Of the data the run works on; the strictest where its cases differ. Null in records of older versions."""
     door: DoorRecord | None = None
     repeat: int = 0
     seed: int | None = None

@@ -5,11 +5,19 @@ from collections.abc import Iterator
 import pytest
 from scripted_server import ScriptedServer
 
+from agentclinic import privacy
+
 
 @pytest.fixture
 def anyio_backend() -> str:
     """Async tests run on asyncio, like everything that talks to an endpoint."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _a_process_of_its_own() -> None:
+    """No test works under the class of data that an earlier one met."""
+    privacy.forget()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentclinic import portal
+from agentclinic import portal, privacy
 from agentclinic.agents.doctor import Heard, take
 from agentclinic.agents.prompts import joined
 from agentclinic.agents.reference import NAMES
@@ -19,6 +19,7 @@ from agentclinic.agents.roles import History
 from agentclinic.cases.model import Case
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import ModelError, Reply, Usage
+from agentclinic.models.gate import GateClosedError
 from agentclinic.models.payloads import Exchange
 
 
@@ -91,10 +92,11 @@ class OwnDoctor:
         try:
             with portal.home():
                 said = await self._infer(joined(heard.text if heard.speaker else "", notes))
-        except ModelError:
+        except (ModelError, GateClosedError):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
-            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {error}") from None
+            said = privacy.quotation(str(error))
+            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {said}") from None
         if not isinstance(said, str) or not said.strip():
             what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
             raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")

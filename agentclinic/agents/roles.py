@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from agentclinic import privacy
 from agentclinic.agents.prompts import Prompt, fill, joined, load_prompt
 from agentclinic.agents.protocol import as_results
 from agentclinic.cases.demographics import speaks_for_self
@@ -209,7 +210,8 @@ def read_verdict(text: str) -> Literal["Yes", "No"]:
         return "Yes"
     if len(words) == 1 and last:
         return "Yes" if words == {"yes"} else "No"
-    raise MalformedError(f"the moderator answered neither Yes nor No: {text.strip()[:80]!r}")
+    said = privacy.quotation(repr(text.strip()[:80]))
+    raise MalformedError(f"the moderator answered neither Yes nor No: {said}")
 
 
 def as_text(chart: JSON) -> str:

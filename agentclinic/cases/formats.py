@@ -7,14 +7,17 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from agentclinic import privacy
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
+from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
 from agentclinic.knowledge.text import fold
+from agentclinic.privacy import DataClass
 
 NEJM_OBJECTIVE = "What is the most likely diagnosis?"
 """The objective of every NEJM case: the printed question gives findings away and never reaches a doctor."""
@@ -76,14 +79,40 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
         number += 1
 
 
-def read_case(row: Row, dataset: str, expected: Format | None = None) -> Case:
-    """Read one row in the expected format, or in whichever it is written."""
+def read_case(row: Row, dataset: str, expected: Format | None = None, default: DataClass = DataClass.PUBLIC) -> Case:
+    """Read one row in the expected format, or in whichever it is written.
+
+    `default` is the class of the data where the row itself does not say.
+    """
+    data_class = _data_class(row, default)
+    privacy.meet(data_class)
     candidates = (expected,) if expected else FORMATS
     for candidate in candidates:
         if candidate.recognises(row.data):
-            return candidate.read(row, dataset)
+            return replace(candidate.read(row, dataset), data_class=data_class)
     wanted = " or ".join(f"{f.name} ({_MARKS[f.name]})" for f in candidates)
     raise row.fail(f"not a case in the format {wanted}")
+
+
+_IDENTIFIERS = frozenset({"subject_id", "hadm_id", "stay_id"})
+"""Keys of MIMIC's tables: a row that has one was made from a patient, whatever its file is called."""
+
+
+def _data_class(row: Row, default: DataClass) -> DataClass:
+    """What the row says of its data, in itself or in its chart: the stricter; where it says nothing, the default."""
+    chart = row.data.get("OSCE_Examination")
+    places = [row.data, *([chart] if isinstance(chart, dict) else [])]
+    said = [place["data_class"] for place in places if "data_class" in place]
+    unknown = [value for value in said if value not in tuple(DataClass)]
+    if unknown:
+        near = suggestion(str(unknown[0]), [known.value for known in DataClass])
+        raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a class of data{near}")
+    if any(key.lower() in _IDENTIFIERS for place in places for key in place):
+        default = DataClass.CREDENTIALED
+    data_class = privacy.strictest(DataClass(value) for value in said) if said else default
+    if default is DataClass.CREDENTIALED and data_class is DataClass.PUBLIC:
+        raise row.fail("data_class: cases made from patients are not public; say open-demo, synthetic or credentialed")
+    return data_class
 
 
 def _read_osce(row: Row, dataset: str) -> Case:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agentclinic.privacy import DataClass
+
 JSON = Any
 """A value as `json.loads` gives it; charts are irregular by nature."""
 
@@ -96,6 +98,8 @@ class Case:
     answer_key: AnswerKey = AnswerKey()
     annotations: Mapping[str, JSON] = field(default_factory=dict)
     """Everything else in the row: for scoring and reports, never for an agent."""
+    data_class: DataClass = DataClass.PUBLIC
+    """Whose data this is: decides where it may be sent (`agentclinic.models.gate`)."""
 
     @property
     def patient_facts(self) -> tuple[Fact, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
+from agentclinic.privacy import DataClass
 
 _BUNDLED = Path(__file__).parent / "bundled"
 
@@ -25,6 +26,8 @@ class Dataset:
     about: str
     images: bool = False
     bundled: bool = False
+    data_class: DataClass = DataClass.PUBLIC
+    """Of rows that do not say themselves."""
 
 
 DATASETS: Mapping[str, Dataset] = {
@@ -75,6 +78,7 @@ DATASETS: Mapping[str, Dataset] = {
             OSCE,
             Path("processed_data/agentclinic_mimiciv.jsonl"),
             "Cases made from MIMIC-IV admissions",
+            data_class=DataClass.CREDENTIALED,
         ),
     )
 }
@@ -93,10 +97,36 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
     raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
 
 
+def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:
+    """The class of rows that do not say it themselves: credentialed for all that looks like MIMIC-IV.
+
+    By the data set's name, by the file's name, or because it is the file of a credentialed data set under another.
+    """
+    real = path.expanduser().resolve()
+    if any("mimic" in name.lower() for name in (dataset, path.name, real.name)):
+        return DataClass.CREDENTIALED
+    if any(real == guarded or _same_file(real, guarded) for guarded in _credentialed_files(paths or {})):
+        return DataClass.CREDENTIALED
+    return DATASETS[dataset].data_class if dataset in DATASETS else DataClass.PUBLIC
+
+
+def _credentialed_files(paths: Mapping[str, str]) -> Iterator[Path]:
+    for known in DATASETS.values():
+        if known.data_class is DataClass.CREDENTIALED:
+            yield known.path.resolve()
+            if known.name in paths:
+                yield Path(paths[known.name]).expanduser().resolve()
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
 def load_cases(name: str, paths: Mapping[str, str] | None = None) -> list[Case]:
     """Every case of a data set, in file order."""
     dataset, path, expected = resolve(name, paths or {})
-    cases = [read_case(row, dataset, expected) for row in read_rows(path)]
+    default = default_class(dataset, path, paths)
+    cases = [read_case(row, dataset, expected, default) for row in read_rows(path)]
     if not cases:
         raise CaseError(f"{path}: holds no cases")
     return cases

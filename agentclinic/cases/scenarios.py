@@ -23,7 +23,8 @@ class Scenario:
             self.case = scenario_dict
         else:
             row = Row(Path(f"<{type(self).__name__}>"), 1, 0, scenario_dict)
-            self.case = read_case(row, self.dataset, DATASETS[self.dataset].format)
+            known = DATASETS[self.dataset]
+            self.case = read_case(row, self.dataset, known.format, known.data_class)
 
     def patient_information(self) -> JSON:
         """The patient's script."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
+from agentclinic import privacy
 from agentclinic.errors import AgentClinicError
 
 
@@ -26,6 +28,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
+    except Exception as error:
+        if not privacy.silent():
+            raise
+        # A bug of ours: show where, but not the words of the exception, which may hold a patient's chart.
+        traceback.print_tb(error.__traceback__)
+        sys.stderr.write(f"{type(error).__name__}: {privacy.LEFT_OUT}\n")
+        raise SystemExit(1) from None
 
 
 def seed_main(argv: Sequence[str] | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentclinic.cli.options import ConfigOption, LLMConfigOption, default_file, with_fields_of
+from agentclinic.cli.options import AllowHostOption, ConfigOption, LLMConfigOption, default_file, with_fields_of
 from agentclinic.config import RunSettings, load_settings
 
 app = typer.Typer(
@@ -52,6 +52,7 @@ def run(
     *,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
     overrides: dict[str, Any],
@@ -66,6 +67,7 @@ def run(
         default_file(config, "agentclinic.config.json"),
         default_file(llm_config, "llm.config.json"),
         overrides,
+        allow_host,
     )
     run_and_show(settings, quiet=quiet, as_json=json)
 
@@ -80,6 +82,7 @@ def resume(
     *,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also play again what failed without a verdict.")
     ] = False,
@@ -98,7 +101,11 @@ def resume(
     from agentclinic.cli.running import resume_and_show
     from agentclinic.runs.reopen import plan_again
 
-    given = load_settings(default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json"))
+    given = load_settings(
+        default_file(config, "agentclinic.config.json"),
+        default_file(llm_config, "llm.config.json"),
+        allow_hosts=allow_host,
+    )
     plan = plan_again(folder, overrides, given, token_limit)
     resume_and_show(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json)
 
@@ -123,6 +130,7 @@ def regrade(
     *,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the file under RUN/judgements/. [default: the moderator's]")
     ] = None,
@@ -145,7 +153,10 @@ def regrade(
     from agentclinic.cli.running import regrade_and_show
 
     settings = load_settings(
-        default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json"), overrides
+        default_file(config, "agentclinic.config.json"),
+        default_file(llm_config, "llm.config.json"),
+        overrides,
+        allow_host,
     )
     regrade_and_show(folder, settings, name, resynthesize=resynthesize, as_json=json)
 
@@ -288,6 +299,7 @@ def sweep(
     *,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the arms and stop.")] = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
@@ -300,7 +312,9 @@ def sweep(
     from agentclinic.cli.sweeping import sweep_and_show
 
     settings = load_settings(
-        default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json")
+        default_file(config, "agentclinic.config.json"),
+        default_file(llm_config, "llm.config.json"),
+        allow_hosts=allow_host,
     )
     sweep_and_show(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
 

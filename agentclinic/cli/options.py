@@ -20,6 +20,14 @@ ConfigOption = Annotated[
 LLMConfigOption = Annotated[
     Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if there]")
 ]
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Let credentialed data go to this host, which the config attests under privacy.hosts; repeatable.",
+        metavar="HOST",
+        show_default=False,
+    ),
+]
 
 
 def with_fields_of(

@@ -9,7 +9,15 @@ from typing import get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agentclinic.config import EndpointSettings, LLMSettings, OpenAISettings, RunSettings, RuntimeSettings
+from agentclinic.config import (
+    Attestation,
+    EndpointSettings,
+    LLMSettings,
+    OpenAISettings,
+    PrivacySettings,
+    RunSettings,
+    RuntimeSettings,
+)
 
 PAGE = Path("docs/settings.md")
 _HEAD = """\
@@ -27,6 +35,8 @@ to a run's folder.
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),
     ("`endpoints.<name>` in agentclinic.config.json", EndpointSettings),
+    ("`privacy` in agentclinic.config.json", PrivacySettings),
+    ("`privacy.hosts.<host>` in agentclinic.config.json", Attestation),
     ("`openai` in llm.config.json", OpenAISettings),
     ("`llm` in llm.config.json", LLMSettings),
     ("`llm.runtime` in llm.config.json", RuntimeSettings),

@@ -12,7 +12,7 @@ from agentclinic.cli.comparing import as_text
 from agentclinic.config import Settings
 from agentclinic.runs.folder import write_json
 from agentclinic.runs.progress import observer_for
-from agentclinic.runs.sweep import Arm, SweepFile, effects, play_arm, read_sweep
+from agentclinic.runs.sweep import Arm, SweepFile, admit, effects, play_arm, read_sweep
 from agentclinic.scoring.compare import Comparison, ComparisonReport, accuracies, adjusted, compare_two, load_arm
 from agentclinic.scoring.run_data import load_run
 
@@ -20,6 +20,7 @@ from agentclinic.scoring.run_data import load_run
 def sweep_and_show(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
     """Play every arm (or go on where an earlier call stopped) and print the comparison."""
     sweep, arms = read_sweep(path, base)
+    anyio.run(admit, arms)
     for number, arm in enumerate(arms, start=1):
         sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
         if dry_run:

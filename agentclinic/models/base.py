@@ -285,6 +285,12 @@ class UnknownModelError(BadRequestError):
     kind = "unknown_model"
 
 
+class NotAllowedHereError(ModelError):
+    """The request was not sent: its data may not go to that address."""
+
+    kind = "privacy"
+
+
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
 

@@ -21,8 +21,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import LLMSettings, RuntimeSettings, without_credentials
-from agentclinic.errors import ConfigError
+from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import faults, wire
 from agentclinic.models.base import (
     MalformedError,
@@ -35,6 +35,8 @@ from agentclinic.models.base import (
     Usage,
 )
 from agentclinic.models.clipping import clip
+from agentclinic.models.gate import OPEN, Gate
+from agentclinic.models.images import image_url
 from agentclinic.models.retry import Clock, Limiter, with_retries
 from agentclinic.models.structured import InvalidReplyError, complaint, format_of, parse, with_instruction
 
@@ -82,11 +84,17 @@ class Client:
         workers: int = 1,
         proxies: bool = True,
         clock: Clock | None = None,
+        gate: Gate = OPEN,
     ) -> None:
         self.runtime = runtime or RuntimeSettings()
         self.clock = clock or Clock()
-        address = base_url or OPENAI_URL
-        parts = urlsplit(address)
+        self.gate = gate
+        self._address = address = base_url or OPENAI_URL
+        try:
+            unix = unix_parts(address)
+        except ValueError as error:
+            raise ConfigError(f"base_url {error}") from None
+        parts = urlsplit(f"http://localhost{unix.path}" if unix else address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             shown = without_credentials(address)
             raise ConfigError(f"base_url {shown!r} is no http(s) address; e.g. http://127.0.0.1:8000/v1")
@@ -105,8 +113,10 @@ class Client:
             self._authorization = ""
         self.host = faults.Host(address, self._key)
         self.is_openai = parts.hostname.endswith((".openai.com", ".openai.azure.com"))
-        # Loopback never goes through a proxy: the server is this machine's, and so is what is sent to it.
-        self._trust_env = proxies and not is_loopback(parts.hostname)
+        # Loopback never goes through a proxy: the server is this machine's, and so is what is sent to it. Nor does
+        # anything that has to pass the gate: a proxy is another host.
+        self._trust_env = proxies and not is_loopback(parts.hostname) and not gate.closed
+        self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self.limiter = Limiter(min(workers, self._connections), self.clock)
         self.auto = self.runtime.llm_api == "auto"
@@ -139,7 +149,12 @@ class Client:
         import httpx2
         import openai
 
-        sdk = self._sdk or self._open()
+        try:
+            sdk = self._sdk or self._open()
+        except httpx2.InvalidURL:
+            raise ConfigError(
+                f"base_url: {self.host.name} is no host or address; e.g. http://127.0.0.1:8000/v1"
+            ) from None
         # Explicit, so that no key, organisation or header of the environment can take its place.
         authorization = self._authorization or openai.Omit()
         limit = self.runtime.request_timeout
@@ -176,6 +191,11 @@ class Client:
         if self.limiter.limit >= MANY_WORKERS:
             _spare_the_collector()
         timeout = httpx2.Timeout(self.runtime.request_timeout, connect=CONNECT_TIMEOUT, pool=None)
+        transport = None
+        if self._own_transport:
+            from agentclinic.models.transport import Transport
+
+            transport = Transport(self._address, self.gate, connections=self._connections, keep_alive=KEEP_ALIVE)
         self._sdk = AsyncOpenAI(
             base_url=self._base_url,
             api_key="sent with each request",
@@ -191,6 +211,7 @@ class Client:
                 timeout=timeout,
                 follow_redirects=False,
                 trust_env=self._trust_env,
+                transport=transport,
             ),
         )
         if not self.is_openai:
@@ -210,8 +231,10 @@ class Clients:
         workers: int = 1,
         proxies: bool = True,
         clock: Clock | None = None,
+        gate: Gate = OPEN,
     ) -> None:
         self._llm = llm or LLMSettings()
+        self._gate = gate
         self._workers = workers
         self._proxies = proxies
         self._clock = clock
@@ -237,6 +260,7 @@ class Clients:
                 workers=self._workers,
                 proxies=self._proxies,
                 clock=self._clock,
+                gate=self._gate,
             )
         return Endpoint(name, self._clients[where], responses=self._llm.responses)
 
@@ -304,6 +328,8 @@ class Endpoint:
     async def _ask(self, request: Request, messages: tuple[Message, ...], tally: _Tally) -> wire.Answer:
         """One turn: the API the server has, in the form the server takes, tried as often as need be."""
         client, runtime = self._client, self._client.runtime
+        if client.gate.closed:
+            _refuse_remote_images(messages)
         if runtime.clip_prompt:
             messages, left_out = clip(messages, runtime.max_prompt_len)
             if left_out:
@@ -394,6 +420,13 @@ class _Tally:
 
     def reply(self, answer: wire.Answer, parsed: BaseModel | None = None) -> Reply:
         return Reply(answer.text, answer.tool_calls, parsed, usage=self.usage(self.retries), notes=tuple(self._notes))
+
+
+def _refuse_remote_images(messages: tuple[Message, ...]) -> None:
+    """An address sent as an image would be fetched by the server, from elsewhere: credentialed images are files."""
+    for image in (image for message in messages for image in message.images):
+        if not image_url(image.url).lower().startswith("data:"):
+            raise InputError("an image of a credentialed case is a web address; put the image into a local file")
 
 
 def is_loopback(host: str) -> bool:

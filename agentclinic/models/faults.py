@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentclinic import privacy
 from agentclinic.models.base import (
     AuthError,
     BadRequestError,
     ConnectionError,  # noqa: A004
     ContextTooLongError,
     ModelError,
+    NotAllowedHereError,
     QuotaError,
     RateLimitError,
     RefusedError,
@@ -21,6 +23,7 @@ from agentclinic.models.base import (
     TimeoutError,  # noqa: A004
     UnknownModelError,
 )
+from agentclinic.models.gate import NotAllowedError
 from agentclinic.models.retry import retry_after
 
 LONGEST_QUOTE = 200
@@ -77,7 +80,12 @@ class Host:
         return content
 
     def quote(self, text: str) -> str:
-        """Cut the server's own words to a short line without anything that looks like a key."""
+        """Cut the server's own words to a short line without anything that looks like a key.
+
+        They may repeat the prompt, so nothing of them is shown where credentialed data is concerned.
+        """
+        if privacy.silent():
+            return privacy.LEFT_OUT
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
@@ -142,7 +150,12 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
         bottom = bottom.__cause__
     if isinstance(bottom, builtins.TimeoutError):
         return TimeoutError(f"{host.name} did not answer within {limit:g} s")
-    reason = host.quote(str(bottom)) or type(bottom).__name__
+    if isinstance(bottom, NotAllowedError):
+        return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
+    if privacy.silent():  # the system's own words are harmless; any other exception may hold what the server said
+        reason = (isinstance(bottom, OSError) and bottom.strerror) or type(bottom).__name__
+    else:
+        reason = host.quote(str(bottom)) or type(bottom).__name__
     return ConnectionError(f"{host.name} could not be reached or broke off ({reason})")
 
 

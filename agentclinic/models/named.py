@@ -6,7 +6,7 @@ import atexit
 
 import anyio
 
-from agentclinic import portal
+from agentclinic import portal, privacy
 from agentclinic.config import Settings
 from agentclinic.models.base import Reply, Request
 from agentclinic.models.select import Models, current
@@ -41,12 +41,15 @@ class Named:
 
 
 async def _models(settings: Settings) -> Models:
-    key = settings.model_dump_json() + str(settings.openai.api_key and settings.openai.api_key.get_secret_value())
+    # Code that runs outside any run of ours says nothing of its data: the strictest met in this process counts.
+    data_class = privacy.met()
+    secret = settings.openai.api_key and settings.openai.api_key.get_secret_value()
+    key = f"{data_class} {settings.model_dump_json()} {secret}"
     async with _opening:
         if key not in _open:
             if not _open:
                 atexit.register(portal.call, _close)
-            _open[key] = await Models(settings).__aenter__()
+            _open[key] = await Models(settings, data_class).__aenter__()
         return _open[key]
 
 

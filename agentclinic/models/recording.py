@@ -17,10 +17,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from agentclinic import privacy
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models import base, structured
 from agentclinic.models.base import MalformedError, Model, ModelError, NotRecordedError, Reply, Request
+from agentclinic.privacy import DataClass
 
 Asked = Counter[tuple[str, str]]
 """How often each request was made, by who counts and the request's hash."""
@@ -86,15 +88,17 @@ def _request_content(request: Request) -> dict[str, Any]:
 class Recorder:
     """A model whose every answer is also written down."""
 
-    def __init__(self, model: Model, sink: JsonLines) -> None:
+    def __init__(self, model: Model, sink: JsonLines, data_class: DataClass = DataClass.PUBLIC) -> None:
         self.name = model.name
         self._model = model
         self._sink = sink
+        self._class = {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
 
     async def reply(self, request: Request) -> Reply:
         """Ask the model; write down what it answered, or how it failed."""
         name, digest, occurrence = _place(request, "record")
-        entry = {"unit": name, "key": digest, "n": occurrence, "model": self.name, "request": _request_content(request)}
+        place = {"unit": name, "key": digest, "n": occurrence, "model": self.name}
+        entry = {**place, **self._class, "request": _request_content(request)}
         try:
             reply = await self._model.reply(request)
         except ModelError as error:
@@ -113,6 +117,10 @@ class Replay:
         self.name = f"replay:{path}"
         self._path = path
         self._entries = dict(_read(path))
+        self.data_class = privacy.strictest(
+            DataClass(entry.get("data_class", DataClass.PUBLIC)) for entry in self._entries.values()
+        )
+        """Of the data this is a recording of."""
 
     async def reply(self, request: Request) -> Reply:
         """The recorded answer to this very request."""
@@ -136,7 +144,8 @@ class Replay:
         try:
             return replace(reply, parsed=structured.parse(reply.text, request.schema))
         except structured.InvalidReplyError as problem:
-            raise MalformedError(f"{self._path}: a recorded reply no longer fits: {problem}") from None
+            said = privacy.quotation(str(problem))
+            raise MalformedError(f"{self._path}: a recorded reply no longer fits: {said}") from None
 
 
 def _read(path: Path) -> list[tuple[tuple[str, str, int], dict[str, Any]]]:
@@ -151,7 +160,9 @@ def _read(path: Path) -> list[tuple[tuple[str, str, int], dict[str, Any]]]:
                 entry = json.loads(line)
                 if "reply" in entry:
                     _replies.validate_python(entry["reply"])
-                entries.append(((entry["unit"], entry["key"], int(entry["n"])), entry))
+                place = (entry["unit"], entry["key"], int(entry["n"]))
+                DataClass(entry.get("data_class", DataClass.PUBLIC))
+                entries.append((place, entry))
             except (ValueError, KeyError, TypeError, ValidationError):
                 if not line.endswith(b"\n"):
                     break  # torn by a crash while recording

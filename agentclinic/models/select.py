@@ -13,14 +13,17 @@ from typing import Self
 
 from pydantic import SecretStr
 
+from agentclinic import privacy
 from agentclinic.config import ROLES, Settings, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model
 from agentclinic.models.builtin import Builtin
 from agentclinic.models.endpoint import OPENAI_URL, Clients
+from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Recorder, Replay
+from agentclinic.privacy import DataClass
 
 current: ContextVar[Models | None] = ContextVar("agentclinic_models", default=None)
 """The models of the run this code works in; `query_model` goes through them when there is one."""
@@ -29,21 +32,26 @@ REPLAY = "replay:"
 
 
 class Models:
-    """The models of one run, opened when first asked for and closed together."""
+    """The models of one run, opened when first asked for and closed together.
 
-    def __init__(self, settings: Settings) -> None:
+    `data_class` is of all that will be sent to them; when not given, the strictest this process has met. Credentialed
+    data goes where the gate lets it, and what is recorded of it nobody else may read.
+    """
+
+    def __init__(
+        self, settings: Settings, data_class: DataClass | None = None, *, resolve: Resolve = system_addresses
+    ) -> None:
+        self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
         self._settings = settings
         self._stack = AsyncExitStack()
+        self._chosen: dict[tuple[str, str | None], Model] = {}
         self._models: dict[tuple[str, str | None], Model] = {}
         self._sink: JsonLines | None = None
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
-        workers = self._settings.run.workers
-        self._clients = await self._stack.enter_async_context(Clients(self._settings.llm, workers=workers))
-        if self._settings.run.record is not None:
-            # The journal is what must survive a power cut; a recording only a crash of this process.
-            self._sink = self._stack.enter_context(JsonLines(Path(self._settings.run.record), durable=False))
+        clients = Clients(self._settings.llm, workers=self._settings.run.workers, gate=self.gate)
+        self._clients = await self._stack.enter_async_context(clients)
         return self
 
     async def __aexit__(
@@ -53,18 +61,38 @@ class Models:
 
     def prepare(self) -> None:
         """Choose every role's model now, so that a missing key or file is told before anything happens."""
+        self.admit()
         for role in ROLES:
             self.for_role(role)
         if self._settings.run.synthesis_llm:
             self.for_role("synthesis")
 
+    def admit(self) -> None:
+        """Refuse what no role of this run can use, an address closed to its data included; writes nothing."""
+        for role in (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ())):
+            self._choice(*self._cast(role))
+
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same question."""
         key = (name, endpoint)
         if key not in self._models:
-            model = self._choose(name, endpoint)
-            self._models[key] = Recorder(model, self._sink) if self._sink else model
+            model, sink = self._choice(name, endpoint), self._recording()
+            self._models[key] = Recorder(model, sink, self.gate.data_class) if sink else model
         return self._models[key]
+
+    def _recording(self) -> JsonLines | None:
+        record = self._settings.run.record
+        if record is not None and self._sink is None:
+            # The journal is what must survive a power cut; a recording only a crash of this process.
+            sink = JsonLines(Path(record), durable=False, private=self.gate.closed)
+            self._sink = self._stack.enter_context(sink)
+        return self._sink
+
+    def _choice(self, name: str, endpoint: str | None) -> Model:
+        key = (name, endpoint)
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(name, endpoint)
+        return self._chosen[key]
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
@@ -100,8 +128,9 @@ class Models:
                 from agentclinic.models.human import Human
 
                 return Human()
-            return Builtin() if name == "builtin" else Replay(Path(name.removeprefix(REPLAY)))
+            return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
         base_url, key = self._address(endpoint)
+        self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
         if key is None and base_url is None:
             raise ConfigError(
                 f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
@@ -109,6 +138,16 @@ class Models:
                 "`builtin` runs without either"
             )
         return self._clients.endpoint(name, base_url=base_url, api_key=key)
+
+    def _replay(self, path: Path) -> Replay:
+        replay = Replay(path)
+        if replay.data_class is DataClass.CREDENTIALED and not self.gate.closed:
+            # What it answers would go to the other roles' models, which may be anywhere.
+            raise ConfigError(
+                f"{REPLAY}{path} is a recording of credentialed data, but the cases of this run are "
+                f"{self.gate.data_class}; replay it with the data set it was made from"
+            )
+        return replay
 
     def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
         if endpoint is None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from agentclinic import privacy
 from agentclinic.models.base import (
     MalformedError,
     Message,
@@ -264,7 +265,7 @@ def read_usage(body: Json) -> Usage:
 
 
 def _refused(host: str, refusal: str) -> str:
-    return f"{host}: the model declined to answer: {' '.join(refusal.split())[:200]}"
+    return f"{host}: the model declined to answer: {privacy.quotation(' '.join(refusal.split())[:200])}"
 
 
 def _tool_call(call_id: Any, function: Json, number: int) -> ToolCall:

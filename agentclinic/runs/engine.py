@@ -15,10 +15,13 @@ from typing import Any, Protocol
 import anyio
 import anyio.lowlevel
 
+from agentclinic.config import read_json
 from agentclinic.errors import InputError
+from agentclinic.files import is_private
 from agentclinic.journal import drop_records, read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import Leave
+from agentclinic.models.gate import Gate, in_force
 from agentclinic.models.select import Models, current
 from agentclinic.runs import folder as folders
 from agentclinic.runs.plan import Plan, Unit
@@ -29,7 +32,7 @@ from agentclinic.version import __version__
 
 GRACE = 30.0
 """Seconds that encounters under way have to finish after Ctrl-C: a turn of a slow model takes about ten."""
-FATAL = frozenset({"auth", "quota", "unknown_model"})
+FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
 """Errors that every further request would meet, too: the run stops, and the unit counts as not played."""
 
 
@@ -69,22 +72,41 @@ class Finished:
 
 async def execute(plan: Plan, observer: Observer) -> Finished:
     """Make the run's folder and play every unit of the plan."""
-    async with Models(plan.settings) as models:
+    async with Models(plan.settings, plan.data_class) as models:
         models.prepare()
-        folder = folders.create(Path(plan.settings.run.output_dir), plan.dataset, datetime.now())
-        folders.write_json(folder / folders.CONFIG, used_config(plan))
+        output, private = Path(plan.settings.run.output_dir), models.gate.closed
+        folder = folders.create(output, plan.dataset, datetime.now(), private=private)
+        folders.write_json(folder / folders.CONFIG, used_config(plan, models.gate))
         return await play_missing(plan, folder, models, observer)
 
 
 async def resume(plan: Plan, folder: Path, observer: Observer, *, retry_failed: bool = False) -> Finished:
     """Play what is missing in a run's folder; with `retry_failed` also what failed without a verdict."""
-    async with Models(plan.settings) as models:
+    async with Models(plan.settings, plan.data_class) as models:
         models.prepare()
+        note_attestations(folder, models.gate)
         return await play_missing(plan, folder, models, observer, retry_failed=retry_failed)
 
 
-def used_config(plan: Plan) -> dict[str, Any]:
-    """`config.used.json`: the settings without secrets, and what guards resuming."""
+def note_attestations(folder: Path, gate: Gate) -> None:
+    """Before credentialed data of a run is sent again: close its folder, write down who answers for which host now."""
+    if not gate.closed:
+        return
+    folders.make_private(folder)
+    path = folder / folders.CONFIG
+    if gate.attested and path.is_file():
+        used = read_json(path)
+        ours = used.setdefault("agentclinic", {}) if isinstance(used, dict) else None
+        if not isinstance(ours, dict):
+            raise InputError(f"{path}: cannot take down who answers for a host; it was not written by this program")
+        known = ours.get("attestations", [])
+        ours["attestations"] = known + [entry for entry in in_force(gate) if entry not in known]
+        if ours["attestations"] != known:
+            folders.write_json(path, used)
+
+
+def used_config(plan: Plan, gate: Gate) -> dict[str, Any]:
+    """`config.used.json`: the settings without secrets, what guards resuming, who answers for which host."""
     return {
         **plan.settings.public(),
         "agentclinic": {
@@ -92,6 +114,8 @@ def used_config(plan: Plan) -> dict[str, Any]:
             "dataset": plan.dataset,
             "units": len(plan.units),
             "digest": dict(plan.digest),
+            "data_class": plan.data_class.value,
+            **({"attestations": in_force(gate)} if gate.attested else {}),
         },
     }
 
@@ -111,7 +135,7 @@ async def play_missing(
         for record in read_records(records) if records.exists() else ():
             tally.add(record)
             done.add(record.unit)
-        with JsonLines(records) as journal:
+        with JsonLines(records, private=is_private(folder)) as journal:
             pool = Pool(plan, models, journal, tally, observer, SessionStore(folder / FOLDER))
             observer.start(len(plan.units), tally)
             outer = current.set(models)

@@ -21,6 +21,7 @@ from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.models.select import variable
 from agentclinic.policy.settings import Policy, load_policy
+from agentclinic.privacy import DataClass, strictest
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
@@ -38,6 +39,8 @@ _NOT_RESULTS = frozenset(
         "num_scenarios",
     }
 )
+OURS = ("plain", "uncertainty", *REFERENCES)
+"""Doctors that are not a user's own."""
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
 
@@ -84,6 +87,8 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
     """The test policy, where the doctor plans."""
+    data_class: DataClass = DataClass.PUBLIC
+    """The strictest of all rows in the data set's file, also of those that are not played."""
 
     @property
     def people(self) -> bool:
@@ -100,7 +105,7 @@ def make_plan(settings: Settings) -> Plan:
         settings = _with_agent(settings, agent)
     run = settings.run
     _refuse_impossible(settings)
-    own_doctor = None if run.doctor in ("plain", "uncertainty", *REFERENCES) else DoctorFile(run.doctor)
+    own_doctor = None if run.doctor in OURS else DoctorFile(run.doctor)
     prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
     policy = None
     if run.doctor_test_policy_enabled:
@@ -117,6 +122,9 @@ def make_plan(settings: Settings) -> Plan:
         seed=run.seed,
         lockbox=run.lockbox,
     )
+    data_class = strictest(case.data_class for case in every)
+    if data_class is DataClass.CREDENTIALED:
+        _refuse_to_send(run, chosen)
     copies = _copies(every)
     units = tuple(
         Unit(case, repeat, _unit_seed(run.seed, case, repeat), copies[case.scenario_id])
@@ -124,7 +132,9 @@ def make_plan(settings: Settings) -> Plan:
         for case in chosen
     )
     digest = _digest(settings, prompts, chosen, own_doctor, agent, policy)
-    return Plan(settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent, policy)
+    return Plan(
+        settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent, policy, data_class
+    )
 
 
 def _path(name: str | None) -> Path | None:
@@ -221,6 +231,20 @@ def _refuse_unplannable(run: RunSettings) -> None:
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} holds no dialogue that could be planned")
     if run.doctor_llm == "human":
         raise ConfigError("doctor_test_policy_enabled: the planner is the doctor's model, and a person cannot be it")
+
+
+def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
+    """What the gate cannot see to: images that others would fetch, and a user's program with sockets of its own."""
+    for case in cases if run.doctor_image_request else ():
+        if case.image and case.image.lower().startswith(("http://", "https://")):
+            raise ConfigError(
+                f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
+                "credentialed; name a local file there, or leave images off"
+            )
+    if run.doctor not in OURS:
+        warnings.warn(
+            f"{run.doctor} is shown credentialed data; what it sends in ways of its own, nobody guards", stacklevel=3
+        )
 
 
 def _digest(

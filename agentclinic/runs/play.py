@@ -37,6 +37,7 @@ class UnitModels(Models):
 
     def __init__(self, run: Models) -> None:
         self._run = run
+        self.gate = run.gate
         self.usage: dict[str, Usage] = {}
         self._others: set[str] = set()
 
@@ -243,6 +244,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "resource_level": run.resource_level,
             **UNKNOWN_ECONOMICS,
             "case_hash": case.id,
+            "data_class": plan.data_class,
             "door": asdict(case.door),
             "repeat": unit.repeat,
             "seed": unit.seed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,19 @@ import anyio
 from agentclinic.agents.prompts import Prompt, load_prompt
 from agentclinic.agents.roles import Moderator
 from agentclinic.cases.formats import answer_key_of
+from agentclinic.cases.registry import default_class
 from agentclinic.config import RunSettings, Settings, parse_settings, read_json, without_credentials
 from agentclinic.errors import InputError
-from agentclinic.files import write_whole
+from agentclinic.files import make_folder, write_whole
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import Model, ModelError
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, variable
+from agentclinic.privacy import DataClass, strictest
 from agentclinic.record import Record
 from agentclinic.runs import folder as folders
-from agentclinic.runs.engine import FATAL
+from agentclinic.runs.engine import FATAL, note_attestations
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.scoring.run_data import diagnosis_of, unit_of
 from agentclinic.sessions.store import FOLDER, SessionStore, read_session
@@ -62,6 +64,7 @@ def plan_again(
         runtime = settings.llm.runtime.model_copy(update={"token_limit": token_limit})
         settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
     plan = make_plan(settings)
+    plan = replace(plan, data_class=strictest((plan.data_class, _class_used(folder))))
     changed = sorted(k for k in {*before, *plan.digest} if before.get(k) != plan.digest.get(k))
     if changed:
         details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(plan.digest.get(k))}" for k in changed)
@@ -87,7 +90,33 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
         else endpoint
         for name, endpoint in settings.endpoints.items()
     }
-    return settings.model_copy(update={"openai": openai, "endpoints": endpoints})
+    # Who answers for a host must do so now: what an earlier run was told is not asked.
+    now = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
+    return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **now})
+
+
+def _class_used(folder: Path) -> DataClass:
+    """The class of data a run's `config.used.json` names; a run that was credentialed stays so."""
+    path = folder / folders.CONFIG
+    used = read_json(path) if path.is_file() else {}
+    ours = used.get("agentclinic") if isinstance(used, dict) else None
+    said = ours.get("data_class", DataClass.PUBLIC) if isinstance(ours, dict) else DataClass.PUBLIC
+    try:
+        return DataClass(said)
+    except ValueError:
+        known = ", ".join(DataClass)
+        raise InputError(f"{path}: agentclinic.data_class must be one of {known}, as it was written") from None
+
+
+def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
+    """The class of data in a run's folder; where records do not say, their data set's default."""
+    said = {_class_used(folder)}
+    for record in records:
+        name = record.dataset or ""
+        said.add(record.data_class or default_class(name, Path(f"{name}.jsonl")))
+        if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
+            said.add(DataClass.CREDENTIALED)
+    return strictest(said)
 
 
 def _short(value: object) -> str:
@@ -163,25 +192,28 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None, *, 
         settings = _with_the_runs_synthesis(folder, settings)
     failures: list[str] = []
     stop = False
-    async with Models(_unrecorded(settings)) as models:
+    path = _judgements(folder, settings.run.moderator_llm, name)
+    every = list(read_records(folder / folders.RECORDS))
+    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
         diagnoses: _Recorded | _Resynthesized = _Recorded()
         if resynthesize:
             prompt = load_prompt("synthesis", prompts)
             diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
-            name = name or f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
-        path = _judgements(folder, settings.run.moderator_llm, name)
-        records = diagnoses.among(
-            [record for record in read_records(folder / folders.RECORDS) if record.ground_truth is not None]
-        )
+            if name is None:
+                made = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
+                path = _judgements(folder, made, None)
+        records = diagnoses.among([record for record in every if record.ground_truth is not None])
         moderator = Moderator(
             models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
         )
         made_by = {"moderator_llm": moderator.model.name, **diagnoses.made_by}
+        note_attestations(folder, models.gate)
+        make_folder(path.parent)
         with folders.Lock(path.parent):
             verdicts = _kept(path, records, made_by)
             queue = iter([record for record in records if record.unit not in verdicts])
             tried = len(verdicts)
-            with JsonLines(path) as sink:
+            with JsonLines(path, private=models.gate.closed) as sink:
 
                 async def worker() -> None:
                     nonlocal stop, tried
@@ -245,12 +277,7 @@ def _judgements(folder: Path, moderator_llm: str, name: str | None) -> Path:
         raise InputError(f"name: {name!r} cannot name a file in {folder / 'judgements'}; leave out slashes and dots")
     if not (folder / folders.RECORDS).is_file():
         raise InputError(f"{folder} is not the folder of a run: it has no {folders.RECORDS}")
-    path = folder / "judgements" / f"{name}.jsonl"
-    try:
-        path.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot be made ({error.strerror})") from None
-    return path
+    return folder / "judgements" / f"{name}.jsonl"
 
 
 def _unrecorded(settings: Settings) -> Settings:

@@ -12,11 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentclinic.cases.registry import load_cases
 from agentclinic.config import RunSettings, Settings, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.select import Models
+from agentclinic.privacy import DataClass, strictest
 from agentclinic.runs import folder as folders
-from agentclinic.runs.engine import Finished, Observer, play_missing, used_config
+from agentclinic.runs.engine import Finished, Observer, note_attestations, play_missing, used_config
 from agentclinic.runs.plan import Plan, make_plan
 
 
@@ -86,17 +88,34 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
                     yield Effect(factor, next(a for a in arms if a.values == wanted), arm)
 
 
+async def admit(arms: Sequence[Arm]) -> None:
+    """Refuse a sweep of which an arm may not send its cases where it would, before any arm is played."""
+    classes: dict[str, DataClass] = {}
+    for arm in arms:
+        dataset = arm.settings.run.dataset
+        if dataset not in classes:
+            classes[dataset] = strictest(case.data_class for case in load_cases(dataset, arm.settings.datasets))
+        if classes[dataset] is DataClass.CREDENTIALED:
+            async with Models(arm.settings, classes[dataset]) as models:
+                models.admit()
+
+
 async def play_arm(arm: Arm, observer: Observer) -> Finished:
     """Play an arm, or what is missing of it; refused when its settings changed since it was begun."""
     plan = make_plan(arm.settings)
     config = arm.folder / folders.CONFIG
-    async with Models(plan.settings) as models:
+    async with Models(plan.settings, plan.data_class) as models:
         models.prepare()
         if config.is_file():
             _refuse_changed(arm, plan, config)
         else:
             arm.folder.mkdir(parents=True, exist_ok=True)
-            folders.write_json(config, used_config(plan))
+        if models.gate.closed:
+            folders.make_private(arm.folder.parent.parent)  # the comparison of all arms is written there
+        if config.is_file():
+            note_attestations(arm.folder, models.gate)
+        else:
+            folders.write_json(config, used_config(plan, models.gate))
         return await play_missing(plan, arm.folder, models, observer)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from agentclinic.errors import InputError
-from agentclinic.files import write_whole
+from agentclinic.files import make_folder, write_whole
 from agentclinic.journal import read_records
 from agentclinic.record import Record
 from agentclinic.runs.folder import Lock
@@ -395,10 +395,7 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
     path = _file(panel.path.parent, name or "majority_" + "_".join(judges))
     if path.stem in judges or path.stem == RECORDED:
         raise InputError(f"name: {path.stem} is one of the judges; choose another")
-    try:
-        path.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot be made ({error.strerror})") from None
+    make_folder(path.parent)
     with Lock(path.parent):
         if path.exists() and any(entry.get("majority_of") != list(judges) for entry in read_judgements(path)):
             raise InputError(f"{path} holds other verdicts than the majority of {', '.join(judges)}; choose a name")

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentclinic.errors import AgentClinicError
-from agentclinic.files import write_whole
+from agentclinic.files import make_folder, write_whole
 
 FOLDER = "diagnosis_sessions"
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
@@ -114,10 +114,7 @@ class SessionStore:
         """Write a session whole."""
         path = self.path(session.session_id)
         with _lock(session.session_id):
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise SessionError(f"{path.parent}: cannot be made ({error.strerror})") from None
+            make_folder(path.parent)
             data = session.model_dump(mode="json")
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
             # of every encounter would hold up all the others.

@@ -1,0 +1,196 @@
+"""Where requests may go: credentialed data to this machine only, unless somebody answers for a host.
+
+`gate_for(settings, data_class)` makes the gate of a run, or of anything else that sends data of that class.
+`Gate.check` refuses an address before anything happens; `models.transport` asks `Gate.local_addresses` with each
+connection and connects to these and no others. Names are never trusted, only what they resolve to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentclinic import privacy
+from agentclinic.config import Attestation, Settings, host_name, is_unix
+from agentclinic.errors import ConfigError
+from agentclinic.privacy import DataClass
+
+Resolve = Callable[[str], Sequence[str]]
+"""All addresses a name stands for; raises `OSError` where it stands for none."""
+
+
+class NotAllowedError(OSError):
+    """The gate is closed to this address; an `OSError`, so that aiohttp treats it as a failure to connect."""
+
+
+class GateClosedError(ConfigError):
+    """Data of this class may not go to an address; ends a run also where a user's doctor asked for it."""
+
+
+def system_addresses(host: str) -> list[str]:
+    """Every address the system knows for a name, /etc/hosts included."""
+    # No AI_ADDRCONFIG: an address of a family this machine cannot reach today still tells where the name points.
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def is_loopback_address(address: str) -> bool:
+    """Whether an IP address, in canonical writing, is this machine's loopback."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.scope_id is not None:
+            return False
+        parsed = parsed.ipv4_mapped or parsed
+    return parsed.is_loopback
+
+
+# A name whose last label is a number is no name: some programs read 0x7f.1 or 2130706433 as an address, others not.
+_NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0[xX][0-9a-fA-F]*)\.?")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Where data of one class may be sent."""
+
+    data_class: DataClass = DataClass.PUBLIC
+    attested: Mapping[str, Attestation] = field(default_factory=dict)
+    """Hosts that the config names with everything it takes and to which the command line agrees."""
+    named: Mapping[str, Attestation] = field(default_factory=dict)
+    """Hosts that the config names, whatever it says of them."""
+    resolve: Resolve = system_addresses
+
+    @property
+    def closed(self) -> bool:
+        """Whether requests may go to this machine and attested hosts only."""
+        return self.data_class is DataClass.CREDENTIALED
+
+    def attests(self, base_url: str) -> bool:
+        """Whether somebody answers for the host of this address."""
+        return not is_unix(base_url) and any(name in self.attested for name in _names(base_url))
+
+    def check(self, base_url: str, setting: str) -> None:
+        """Refuse an address that is neither this machine's nor attested; `setting` is where it comes from."""
+        if not self.closed or is_unix(base_url):
+            return
+        try:
+            host, names = urlsplit(base_url).hostname or "", _names(base_url)
+        except ValueError:
+            raise ConfigError(f"{setting}: not an address; write e.g. http://127.0.0.1:8000/v1") from None
+        if self.attests(base_url):
+            if base_url.lower().startswith("http:") and self.refusal(host):
+                warnings.warn(f"{host}: credentialed data goes there unencrypted; use https", stacklevel=2)
+            return
+        reason = self.refusal(host)
+        if reason is not None:
+            raise GateClosedError(
+                f"{setting}: credentialed data may not go to {names[0]} ({reason}). "
+                f"Use a server on this machine (127.0.0.1, ::1, localhost or unix:///SOCKET), "
+                f"or {self._mend(base_url)} (docs/privacy.md)"
+            )
+
+    def refusal(self, host: str) -> str | None:
+        """Why a host, given by name or address, is not this machine; None when it is, whatever it resolves to."""
+        found = self.local_addresses(host)
+        return found if isinstance(found, str) else None
+
+    def local_addresses(self, host: str) -> list[str] | str:
+        """The addresses of a host that is this machine by all of them; else the reason why it is not."""
+        if not host:
+            return "no host"
+        if not host.isascii():
+            return "write the host in plain ASCII"
+        if ":" in host or _NUMERIC.fullmatch(host):
+            try:
+                ipaddress.ip_address(host)
+            except ValueError:
+                return "not an address in canonical writing; write e.g. 127.0.0.1"
+            return [host] if is_loopback_address(host) else "not a loopback address"
+        try:
+            found = list(self.resolve(host))
+        except (OSError, UnicodeError):
+            found = []
+        if not found:
+            return "the name cannot be resolved"
+        elsewhere = [address for address in found if not is_loopback_address(address)]
+        if elsewhere:
+            return f"the name resolves to {elsewhere[0]}, which is not loopback"
+        return found
+
+    def _mend(self, base_url: str) -> str:
+        names = _names(base_url)
+        for name in names:
+            if name in self.named:
+                lacks = lacking(self.named[name])
+                first = f"mend privacy.hosts.{name} ({'; '.join(lacks)}) and agree" if lacks else "agree"
+                return f"{first} with --allow-host {name}"
+        return (
+            f"name it under privacy.hosts in agentclinic.config.json with {', '.join(Attestation.model_fields)}, "
+            f"and agree with --allow-host {names[-1]}"
+        )
+
+
+OPEN = Gate()
+
+
+def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = system_addresses) -> Gate:
+    """The gate for data of a class; an `--allow-host` that the config does not fully back is refused."""
+    privacy.meet(data_class)
+    if data_class is not DataClass.CREDENTIALED:
+        return Gate(data_class, resolve=resolve)
+    if settings.llm.responses.get("store"):
+        raise ConfigError("llm.responses.store: credentialed data may not be stored at an endpoint; leave it out")
+    named = settings.privacy.hosts
+    attested = {}
+    for given in settings.allow_hosts:
+        try:
+            name = host_name(given)
+        except ValueError as error:
+            raise ConfigError(f"--allow-host {given!r}: {error}") from None
+        if name not in named:
+            raise ConfigError(
+                f"--allow-host {name}: privacy.hosts in agentclinic.config.json does not name it; a host needs "
+                f"{', '.join(Attestation.model_fields)} there (docs/privacy.md)"
+            )
+        lacks = lacking(named[name])
+        if lacks:
+            raise ConfigError(f"--allow-host {name}: privacy.hosts.{name}: {'; '.join(lacks)}")
+        attested[name] = named[name]
+    return Gate(data_class, attested, named, resolve)
+
+
+def lacking(attestation: Attestation, today: date | None = None) -> list[str]:
+    """What an attestation does not say, key by key."""
+    wanted = ("zero_retention", "no_training", "no_human_review")
+    lacks = [f"{key} must be true" for key in wanted if getattr(attestation, key) is not True]
+    if not (attestation.attested_by or "").strip():
+        lacks.append("attested_by must name who answers for this")
+    if attestation.attested_on is None:
+        lacks.append("attested_on must be the day of it, as YYYY-MM-DD")
+    elif attestation.attested_on > (today or date.today()):
+        lacks.append("attested_on lies in the future")
+    return lacks
+
+
+def in_force(gate: Gate) -> list[dict[str, Any]]:
+    """The attestations that open this gate, as written into a run's folder."""
+    return [{"host": name, **attestation.model_dump(mode="json")} for name, attestation in gate.attested.items()]
+
+
+def _names(base_url: str) -> list[str]:
+    """How the host of an address may be named: with its port, and without where the port is the scheme's own."""
+    parts = urlsplit(base_url)
+    host = (parts.hostname or "").rstrip(".")
+    shown = f"[{host}]" if ":" in host else host
+    usual = 443 if parts.scheme == "https" else 80
+    port = parts.port or usual
+    return [f"{shown}:{port}", shown] if port == usual else [f"{shown}:{port}"]

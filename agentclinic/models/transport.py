@@ -1,0 +1,116 @@
+"""How requests travel where the usual way will not do: through the gate, or over a unix socket.
+
+No redirects, no proxies whatever the environment says, no cookies; with a closed gate connections only to addresses
+that were checked a moment before. Imported with the first request: aiohttp and httpx2 take their time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import httpx2
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from agentclinic.config import unix_parts
+from agentclinic.models.gate import Gate, NotAllowedError, is_loopback_address
+
+if TYPE_CHECKING:
+    from aiohappyeyeballs import AddrInfoType
+
+
+class Transport(httpx2.AsyncBaseTransport):
+    """Sends requests to one address only."""
+
+    def __init__(self, base_url: str, gate: Gate, *, connections: int, keep_alive: float) -> None:
+        self._base_url = base_url
+        self._gate = gate
+        self._options: dict[str, Any] = {"limit": connections, "keepalive_timeout": keep_alive}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request and read the whole answer, whatever its status."""
+        session = self._session or self._open()
+        limits = request.extensions.get("timeout", {})
+        async with session.request(
+            request.method,
+            str(request.url),
+            headers=request.headers.multi_items(),
+            data=request.content,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(
+                total=None,
+                connect=limits.get("pool"),
+                sock_connect=limits.get("connect"),
+                sock_read=limits.get("read"),
+            ),
+        ) as answer:
+            content = await answer.read()
+        return httpx2.Response(answer.status, headers=answer.raw_headers, content=content, request=request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=self._connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
+        )
+        return self._session
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        unix = unix_parts(self._base_url)
+        if unix is not None:
+            return aiohttp.UnixConnector(unix.socket, **self._options)
+        # Whom to trust with TLS is not the gate's business: SSL_CERT_FILE counts here as it does elsewhere.
+        secure = httpx2.create_ssl_context(trust_env=True) if self._base_url.lower().startswith("https") else True
+        attested = self._gate.attests(self._base_url)
+        return aiohttp.TCPConnector(
+            ssl=secure,
+            resolver=_Resolver(self._gate, anywhere=attested),
+            socket_factory=None if attested else _loopback_socket,
+            **self._options,
+        )
+
+
+class _Resolver(AbstractResolver):
+    """Resolves names to the addresses the gate has just checked; refuses a name if any of them is elsewhere."""
+
+    def __init__(self, gate: Gate, *, anywhere: bool) -> None:
+        self._look_up = gate.resolve if anywhere else gate.local_addresses
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - aiohttp asks for any
+    ) -> list[ResolveResult]:
+        found = await asyncio.to_thread(self._look_up, host)
+        if isinstance(found, str):
+            raise NotAllowedError(f"{host}: {found}")
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _loopback_socket(info: AddrInfoType) -> socket.socket:
+    """The last door: no socket is made for an address that is not loopback, however it was come by."""
+    family, kind, protocol, _, address = info
+    if not is_loopback_address(str(address[0])):
+        raise NotAllowedError(f"{address[0]}: not a loopback address")
+    return socket.socket(family=family, type=kind, proto=protocol)

@@ -1,0 +1,141 @@
+"""Whose data a case is: what the row says, what its data set implies, and what fails closed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import osce
+
+from agentclinic import privacy
+from agentclinic.cases.registry import DATASETS, load_cases
+from agentclinic.cases.scenarios import ScenarioLoaderMIMICIV, ScenarioMedQA, ScenarioMIMICIV
+from agentclinic.config import Settings
+from agentclinic.errors import CaseError
+from agentclinic.privacy import DataClass
+from agentclinic.runs.plan import make_plan
+
+NEJM = {"patient_info": "A 50-year-old man coughs.", "answers": [{"text": "Croup", "correct": True}]}
+
+
+def write(path: Path, *rows: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def plan_class(dataset: str, **paths: str) -> DataClass:
+    settings = Settings.model_validate({"run": {"dataset": dataset}, "datasets": paths})
+    return make_plan(settings).data_class
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_only_mimic_is_credentialed_when_rows_say_nothing(name: str, tmp_path: Path) -> None:
+    row = NEJM if name.startswith("NEJM") else osce()
+    path = write(tmp_path / "cases.jsonl", row)
+    expected = DataClass.CREDENTIALED if name == "MIMICIV" else DataClass.PUBLIC
+    assert [case.data_class for case in load_cases(name, {name: str(path)})] == [expected]
+    assert privacy.met() is expected
+
+
+@pytest.mark.parametrize("said", [DataClass.SYNTHETIC, DataClass.OPEN_DEMO, DataClass.CREDENTIALED])
+@pytest.mark.parametrize("place", ["row", "chart"])
+@pytest.mark.parametrize("name", ["MIMICIV", "MedQA"])
+def test_a_row_says_itself_what_it_is(name: str, place: str, said: DataClass, tmp_path: Path) -> None:
+    row = osce()
+    (row if place == "row" else row["OSCE_Examination"])["data_class"] = said.value
+    (case,) = load_cases(name, {name: str(write(tmp_path / "cases.jsonl", row))})
+    assert case.data_class is said
+    assert privacy.silent() == (said is DataClass.CREDENTIALED)
+
+
+def test_a_row_that_says_two_things_is_the_stricter(tmp_path: Path) -> None:
+    row = osce()
+    row["data_class"] = "synthetic"
+    row["OSCE_Examination"]["data_class"] = "credentialed"
+    assert plan_class(str(write(tmp_path / "cases.jsonl", row))) is DataClass.CREDENTIALED
+
+
+@pytest.mark.parametrize("value", ["Credentialed", "secret", "", None, 3, True, ["public"], {"a": 1}])
+def test_a_class_nobody_knows_is_refused_with_file_and_line(value: object, tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", osce(), {**osce(), "data_class": value})
+    with pytest.raises(CaseError, match=r"cases\.jsonl line 2: data_class: .* is not a class of data"):
+        load_cases(str(path))
+
+
+def test_the_nearest_class_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", {**osce(), "data_class": "opendemo"})
+    with pytest.raises(CaseError, match="did you mean 'open-demo'"):
+        load_cases(str(path))
+
+
+def test_patients_are_not_public(tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", {**osce(), "data_class": "public"})
+    with pytest.raises(CaseError, match="line 1: data_class: cases made from patients are not public"):
+        load_cases("MIMICIV", {"MIMICIV": str(path)})
+    assert load_cases(str(path))[0].data_class is DataClass.PUBLIC
+
+
+def test_the_strictest_row_counts_for_the_whole_file_also_when_it_is_not_played(tmp_path: Path) -> None:
+    rows = [{**osce(truth=f"Fever {n}"), "data_class": "synthetic"} for n in range(3)]
+    rows[2]["data_class"] = "credentialed"
+    path = write(tmp_path / "cases.jsonl", *rows)
+    settings = Settings.model_validate({"run": {"dataset": str(path), "scenarios": "0"}})
+    assert make_plan(settings).data_class is DataClass.CREDENTIALED
+
+
+@pytest.mark.parametrize(
+    "name", ["agentclinic_mimiciv.jsonl", "my-MIMIC-cases.jsonl", "agentclinic_mimiciv_extended.json"]
+)
+def test_a_file_called_mimic_is_credentialed_by_path(name: str, tmp_path: Path) -> None:
+    assert plan_class(str(write(tmp_path / name, osce()))) is DataClass.CREDENTIALED
+
+
+def test_a_name_for_mimic_in_the_config_is_credentialed(tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", osce())
+    assert plan_class("mimic_small", mimic_small=str(path)) is DataClass.CREDENTIALED
+    assert plan_class("small", small=str(path)) is DataClass.PUBLIC
+
+
+@pytest.mark.parametrize("way", ["same", "path", "link", "hard link", "public name"])
+def test_the_file_of_mimic_under_another_name_is_still_credentialed(way: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", osce())
+    other = tmp_path / "other.jsonl"
+    if way == "link":
+        other.symlink_to(path)
+    elif way == "hard link":
+        os.link(path, other)
+    else:
+        other = path
+    name = {"path": str(path), "public name": "MedQA"}.get(way, "mine")
+    named = {} if way == "path" else {name: str(other)}
+    assert plan_class(name, MIMICIV=str(path), **named) is DataClass.CREDENTIALED
+
+
+@pytest.mark.parametrize("key", ["subject_id", "hadm_id", "stay_id", "HADM_ID"])
+def test_a_row_with_an_identifier_of_mimic_is_credentialed(key: str, tmp_path: Path) -> None:
+    assert plan_class(str(write(tmp_path / "a.jsonl", {**osce(), key: 1}))) is DataClass.CREDENTIALED
+    row = {**osce(), key: 1, "data_class": "open-demo"}
+    assert plan_class(str(write(tmp_path / "b.jsonl", row))) is DataClass.OPEN_DEMO
+
+
+def test_a_link_to_a_file_called_mimic_is_credentialed(tmp_path: Path) -> None:
+    write(tmp_path / "mimic.jsonl", osce())
+    (tmp_path / "mine.jsonl").symlink_to("mimic.jsonl")
+    assert plan_class(str(tmp_path / "mine.jsonl")) is DataClass.CREDENTIALED
+
+
+def test_the_seeds_scenarios_know_their_class(tmp_path: Path) -> None:
+    path = write(tmp_path / "cases.jsonl", osce())
+    assert ScenarioLoaderMIMICIV(path).get_scenario(0).case.data_class is DataClass.CREDENTIALED
+    assert ScenarioMIMICIV(osce()).case.data_class is DataClass.CREDENTIALED
+    assert ScenarioMedQA(osce()).case.data_class is DataClass.PUBLIC
+
+
+def test_the_class_is_no_part_of_a_cases_identity(tmp_path: Path) -> None:
+    rows = [osce(), {**osce(), "data_class": "synthetic"}]
+    first, second = load_cases(str(write(tmp_path / "cases.jsonl", *rows)))
+    assert first.id == second.id
