@@ -1,0 +1,147 @@
+"""Which statements of a script answer the symptoms a clause asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from agentclinic.cases.matcher import ontology
+from agentclinic.cases.matcher.parts import LOCAL, Item
+from agentclinic.cases.matcher.readings import TRIGGERS, reading, same_place
+from agentclinic.cases.model import Fact, Section
+
+STORY = (Section.HISTORY, Section.SYMPTOMS, Section.REVIEW)
+ABOUT_SYMPTOMS = (*STORY, Section.PAST)
+CHANGED = re.compile(
+    r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+|\bexacerbat\w+"
+    r"|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b|\bfluctuat\w+"
+    r"|\bcome[s]? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+|\bintensif\w+"
+    r"|\bespecially\b|\bdecreases?\b|\bincreasing(?:ly)?\b|\bescalat\w+"
+    r"|\bhelps?\b|\bprogress(?:ed|es|ing|ive|ively)\b|\bincreas(?:ed|ing|es)\b (?:in )?(?:frequency|severity|over)",
+    re.IGNORECASE,
+)
+TRIGGERED = re.compile(
+    r"\b(?:when|whenever|with|after|during|while|on|by|at|from|upon|following|toward|towards|post|trying)\b", re.I
+)
+_EARLIER = re.compile(r"\b(?:similar|previous(?:ly)?|prior|in the past|childhood|as a child)\b", re.IGNORECASE)
+_EARLIER_TOLD = re.compile(r"\b(?:previous(?:ly)?|prior|in the past|childhood|as a child|history of|before)\b", re.I)
+_ELSEWHERE = re.compile(
+    r"\b(?:elsewhere|anywhere else|other (?:\w+ )?(?:joint|area|place|part|injur|bodily|site|location|lesion)\w*)",
+    re.IGNORECASE,
+)
+_NEGATIVE = re.compile(
+    r"^(?:denies|denied|no|without|there(?:'s| is) no|on review, there's no|negative)\b"
+    r"|\b(?:has|have|had|did|does|do) not (?:noticed?|report|have|experienced?|had)\b|\bdenies\b",
+    re.IGNORECASE,
+)
+_ALL_OVER = re.compile(r"\b(?:generali[sz]ed|diffuse|all over|whole body|entire body|widespread)\b", re.IGNORECASE)
+_KIN = (
+    r"mother|father|parents?|brothers?|sisters?|siblings?|uncle|aunt|cousin|grand(?:mother|father|parents?|ma|pa)"
+    r"|relatives?|family members?"
+)
+FAMILY_TOLD = re.compile(
+    rf"\bfamily history\b|\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
+    rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
+    rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,25}}\b(?:has|had"
+    rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy|immune)\b",
+    re.IGNORECASE,
+)
+NOTHING_ELSE = re.compile(
+    r"\b(?:no|denies|without|any)\b(?: any)? (?:other|additional|further|associated)(?: significant| associated"
+    r"| specific| notable| new| relevant| major)* (?:symptoms?|complaints?|concerns?|issues)\b|\ball other systems\b",
+    re.IGNORECASE,
+)
+
+
+def negative(fact: Fact) -> bool:
+    """Whether a statement denies, as a whole or first of all."""
+    return fact.denied or bool(_NEGATIVE.search(fact.text))
+
+
+def of_kin(fact: Fact) -> bool:
+    """Whether a statement is about the patient's relatives."""
+    return fact.section is Section.FAMILY or bool(FAMILY_TOLD.search(fact.text))
+
+
+def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
+    """The statements that answer one item."""
+    here = [f for f in facts if f.section in (*ABOUT_SYMPTOMS, Section.SOCIAL) and not of_kin(f)]
+    if item.conditional:
+        found = [f for f in here if _under_condition(item, f) or (negative(f) and _speaks_of(item, f))]
+    elif item.complaints or item.findings:
+        found = [f for f in here if _speaks_of(item, f)]
+    else:
+        found = _by_things(item, here)
+    if _EARLIER.search(item.text):
+        found = [f for f in found if negative(f) or _EARLIER_TOLD.search(f.text) or f.section is Section.PAST]
+    if _ELSEWHERE.search(item.text):
+        found = [f for f in found if negative(f) or _ELSEWHERE.search(f.text)]
+    return found
+
+
+def speaks_of(item: Item, fact: Fact) -> bool:
+    """Whether a statement is about what an item names, whatever it says of it."""
+    if _speaks_of(item, fact):
+        return True
+    return not item.complaints and bool(item.things & reading(fact.text).things - TRIGGERS)
+
+
+def _speaks_of(item: Item, fact: Fact) -> bool:
+    read = reading(fact.text)
+    told = ontology.told(fact.text)
+    asked = item.complaints & told
+    if not asked and negative(fact):
+        # Who denies all bleeding denies a nosebleed.
+        asked = frozenset(name for name in item.complaints if ontology.kinds(name) & ontology.named(fact.text))
+    if asked:
+        return any(name not in LOCAL or _fits(item, fact) for name in asked)
+    return bool(item.findings & read.findings) and _fits(item, fact)
+
+
+def _fits(item: Item, fact: Fact) -> bool:
+    """Whether a statement is about the place asked for; a denial without a place is about all places."""
+    charted = reading(fact.text).places
+    if not item.places or same_place(item.places, charted):
+        return True
+    return not charted and (negative(fact) or bool(_ALL_OVER.search(fact.text)))
+
+
+def _under_condition(item: Item, fact: Fact) -> bool:
+    """Whether a statement tells of the thing asked for under the condition asked for, or how the two hang together."""
+    read = reading(fact.text)
+    shared = item.triggers & read.things or item.terms & (read.things | ontology.told(fact.text))
+    if not shared:
+        return False
+    about = item.complaints & ontology.told(fact.text) or item.findings & read.findings
+    if item.complaints and not about:
+        return bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
+    return bool(about or CHANGED.search(fact.text) or (read.pain and TRIGGERED.search(fact.text)))
+
+
+# Three of five words, two of three, both of two: less is another thing.
+_ENOUGH = 0.6
+
+
+def _by_things(item: Item, here: Sequence[Fact]) -> list[Fact]:
+    """Statements that share the most of an item's words, if that is enough, and the place where both name one."""
+    asked = item.things
+    if not asked:
+        return []
+    scores = []
+    for fact in here:
+        read = reading(fact.text)
+        shared = len(asked & read.things)
+        if shared < _ENOUGH * len(asked) or not shared:
+            continue
+        if item.places and read.places and not same_place(item.places, read.places):
+            continue
+        scores.append((shared, fact))
+    most = max((shared for shared, _ in scores), default=0)
+    return [fact for shared, fact in scores if shared == most]
+
+
+@lru_cache(maxsize=16384)
+def names_complaint(text: str) -> bool:
+    """Whether a text names any complaint."""
+    return bool(ontology.spans(text))
