@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentclinic.cases.matcher import ontology
 from agentclinic.cases.matcher.parts import Item
@@ -14,7 +14,7 @@ from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 
 _TIME = (
-    r"\d+[\s-]*(?:minute|hour|day|week|month|year)s?\b(?!-old)|\b(?:past|last|several|few|couple of|an?|one|two|three"
+    r"\d+[\s-]*(?:second|minute|hour|day|week|month|year)s?\b(?!-old)|\b(?:past|last|several|few|couple of|an?|one|two|three"
     r"|four|five|six|seven|eight|nine|ten|many) (?:few |several |couple of )?(?:minute|hour|day|week|month|year)s?\b"
     r"|\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b|\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b"
     r"|\b(?:minute|hour|day|week|month|year)s?-long\b|\bprogressive(?:ly)?\b|\babrupt(?:ly)?\b|\blast night\b"
@@ -47,7 +47,7 @@ _ASPECTS = (
     _aspect(
         "frequency",
         r"\bhow (?:often|frequent\w*|many (?:times|episodes))\b|\bfrequency of\b",
-        r"\btimes\b|\bepisodes?\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional|\bper "
+        r"\btimes\b|\bseveral episodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional|\bper "
         r"(?:day|week)"
         r"|\bconstant|\bintermittent",
     ),
@@ -117,7 +117,7 @@ _WORSE = re.compile(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}
 _BETTER = re.compile(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv", re.IGNORECASE)
 _HABIT = re.compile(r"smok|tobacco|cigarette|\bvap|\bpacks? (?:per|a|of)\b|alcohol|\bdrinks?\b|\bwine|\bbeer", re.I)
 _BACK = re.compile(
-    r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^(?:it|they)\b"
+    r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^it\b|^they (?:began|start|last|come|occur|worsen)"
     r"|^(?:worse|worsen\w*|better|exacerbat\w*|relie[fv]\w*|improve\w*|sudden|gradual|aggravat\w*)\b",
     re.IGNORECASE,
 )
@@ -135,10 +135,11 @@ def aspect_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
             continue
         here = [*story, *past] if aspect.name == "timing" else story
         told = [f for f in here if aspect.told.search(f.text) and _same_direction(aspect.name, clause, f)]
-        topics.append(Topic(aspect.name, Asked.SYMPTOM, tuple(_about_the_same(clause, told, here))))
+        placed = aspect.name != "spread"
+        topics.append(Topic(aspect.name, Asked.SYMPTOM, tuple(_about_the_same(clause, told, here, placed=placed))))
     if _WHERE.search(clause):
         told = [f for f in story if not negative(f) and _tells_more_of_place(clause, f)]
-        topics.append(Topic("where", Asked.SYMPTOM, tuple(_about_the_same(clause, told, story))))
+        topics.append(Topic("where", Asked.SYMPTOM, tuple(_about_the_same(clause, told, story, placed=True))))
     return topics
 
 
@@ -146,7 +147,7 @@ def _same_direction(aspect: str, clause: str, fact: Fact) -> bool:
     if aspect != "course":
         return True
     worse, better = _WORSE.search(clause), _BETTER.search(clause)
-    if bool(worse) == bool(better):
+    if bool(worse) == bool(better) or "fluctuat" in clause.lower():
         return True
     return bool((_WORSE if worse else _BETTER).search(fact.text)) or not (
         _WORSE.search(fact.text) or _BETTER.search(fact.text)
@@ -169,9 +170,10 @@ def _of_the_complaint(fact: Fact) -> bool:
     return not _HABIT.search(fact.text) and not of_kin(fact)
 
 
-def _about_the_same(clause: str, told: list[Fact], story: list[Fact]) -> list[Fact]:
+def _about_the_same(clause: str, told: list[Fact], story: list[Fact], *, placed: bool) -> list[Fact]:
     """Of the statements that tell a side, those about the symptom asked for, where the chart knows it."""
     subject = _subject(clause)
+    subject = subject if placed else replace(subject, places=frozenset())
     if not subject.names_something:
         return [f for f in told if not f.denied]
     known = [f for f in story if speaks_of(subject, f)]
@@ -186,7 +188,7 @@ def _subject(clause: str) -> Item:
     read = reading(clause)
     complaints = ontology.named(clause)
     things = frozenset() if complaints else read.things - TRIGGERS - _NO_SUBJECT
-    return Item(clause, read.findings, complaints, things, read.places, frozenset(), frozenset())
+    return Item(clause, read.findings, complaints, things, read.places - {"skin"}, frozenset(), frozenset())
 
 
 _NO_SUBJECT = reading(

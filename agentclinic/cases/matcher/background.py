@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentclinic.cases.matcher.parts import Item, items
+from agentclinic.cases.matcher.parts import Item, items, without_asides
 from agentclinic.cases.matcher.readings import reading
-from agentclinic.cases.matcher.symptoms import ABOUT_SYMPTOMS, FAMILY_TOLD, STORY
+from agentclinic.cases.matcher.symptoms import ABOUT_SYMPTOMS, FAMILY_TOLD, STORY, of_kin
 from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 
@@ -31,10 +31,11 @@ _WELL = re.compile(
     re.IGNORECASE,
 )
 _NOT_WELL = re.compile(
-    r"\brecent (?:illness|infection)|\bbirth\b|^(?:no |negative )?family history\b|\bsocial history\b", re.IGNORECASE
+    r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b",
+    re.IGNORECASE,
 )
 _PAST_TOLD = re.compile(
-    r"\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension"
+    r"(?<!day )(?<!week )(?<!month )(?<!year )(?<!long )\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension"
     r"|asthma)"
     r"|\bpast medical history\b|\bsignificant (?:past )?(?:medical )?history\b|\bprevious surger|\bpreviously healthy"
     r"|\bchronic (?:disease|condition|illness)",
@@ -93,7 +94,7 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             Section.SOCIAL,
             Asked.BACKGROUND,
             r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
-            r"|street drugs|drug use|use (?:any )?drugs|\binject|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
+            r"|street drugs|drug use|use (?:any )?drugs|\binject\w* (?:any )?drug|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
             r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwho "
             r"do you live|\blive (?:with|alone)|\bliving situation"
             r"|(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|sexual "
@@ -129,7 +130,7 @@ _SOCIAL_ASKED = {**_SOCIAL, "work": re.compile(_SOCIAL_TOPICS["work"].replace(r"
 
 def background_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
     """The parts of the background a clause asks for, each with the statements that tell it."""
-    clause = _CONDITION.sub(" ", clause)
+    clause = _CONDITION.sub(" ", without_asides(clause))
     topics = [
         Topic(section.value.replace("_", " "), kind, tuple(_background(section, clause, facts)))
         for section, kind, pattern in _BACKGROUND
@@ -202,7 +203,11 @@ def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
     clause = _by_one_name(clause)
     readings = [reading(item.text) for item in items(clause) if _SICKNESS.search(item.text)]
     wanted = [read.things | {place for place in read.places if place != "skin"} for read in readings]
-    told = [f for f in facts if f.section in ABOUT_SYMPTOMS and any(_tells_all(f, named) for named in wanted)]
+    told = [
+        f
+        for f in facts
+        if f.section in ABOUT_SYMPTOMS and not of_kin(f) and any(_tells_all(f, named) for named in wanted)
+    ]
     return [f for f in facts if f in told or _is_well(f)]
 
 

@@ -27,7 +27,11 @@ _ASIDE = re.compile(
     r"\b(?:besides|other than|apart from|aside from|along(?:side)? (?:with )?the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
-    r"(?:smartwatch|monitor)|with (?:the|these|this|it)|now or in the past|in those areas|on those areas)\b[^,;?()]*",
+    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past|(?:in|on) those areas"
+    r"|that seem\w*)\b[^,;?()]*|^given [^,]*,"
+    # A symptom taken as known is where another is asked for: "numbness over the lesions".
+    r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure|episode|attack)"
+    r"\w*(?: areas?)?",
     re.IGNORECASE,
 )
 _ITEM = re.compile(
@@ -47,6 +51,8 @@ _CONDITION = re.compile(
     r"|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|lessen\w*|decreas\w+ when|against|toward|towards|despite|lasting)\b",
     re.IGNORECASE,
 )
+_CHANGE = re.compile(r"\b(?:worse|better|worsen\w*|improv\w*|reliev\w*)\b", re.IGNORECASE)
+_LASTING = re.compile(r"\b(?:lasting|longer than|more than|over) (\d+)", re.IGNORECASE)
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
 _DEFINITE = re.compile(
     r"^(?:and |or |so |but )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those"
@@ -71,8 +77,13 @@ class Item:
     """What brings the thing on, or takes it away, in the condition that restricts it."""
     terms: frozenset[str]
     """The other words and complaints of that condition."""
-    definite: bool = False
-    """Asked of a symptom that is taken as known."""
+    subject: frozenset[str] = frozenset()
+    """The complaints it is asked of, which are taken as known."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether it asks for a change: "headaches worse in the morning"."""
+        return bool(_CHANGE.search(self.text))
 
     @property
     def conditional(self) -> bool:
@@ -95,14 +106,20 @@ def clauses(question: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def items(clause: str) -> tuple[Item, ...]:
     """The things a clause lists, each with where and under which condition it is asked for."""
-    definite = bool(_DEFINITE.match(clause))
-    plain = _HEADING.sub(" ", _ASIDE.sub(" ", _beyond_the_known(clause)))
+    known, rest = _beyond_the_known(clause)
+    subject = ontology.named(known)
+    plain = _HEADING.sub(" ", without_asides(rest))
     found = [_item(part) for part in _listed(plain)]
-    found = [replace(item, definite=definite) for item in _placed(_inherited(found))]
+    found = [replace(item, subject=subject) for item in _placed(_inherited(_conditioned(found)))]
     seen = {key for item in found for key in item.findings}
     # A name with "and" in it, or one whose words the list shares, is found in the whole only.
-    rest = [mention for mention in knowledge().finding_terms.find(plain) if mention.key not in seen]
-    return tuple([*found, *(_item(" ".join(mention.words)) for mention in rest)])
+    mentions = [m for m in knowledge().finding_terms.find(plain) if m.key not in seen and len(m.words) > 1]
+    return (*found, *(_item(" ".join(mention.words)) for mention in mentions))
+
+
+def without_asides(clause: str) -> str:
+    """A clause without what it sets aside or takes as known."""
+    return _ASIDE.sub(" ", clause)
 
 
 def _listed(text: str) -> list[str]:
@@ -119,7 +136,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _with_parts(part: str) -> list[str]:
-    """ "Tiredness with swelling of the legs" asks for both; "pain with walking" for one under a condition."""
+    """Part at "with" where a second complaint follows: tiredness with swelling, but not pain with walking."""
     for marker in _WITH.finditer(part):
         tail = part[marker.end() :]
         inside = any(span.start < marker.start() < span.end for span in ontology.spans(part))
@@ -141,9 +158,9 @@ def _item(part: str) -> Item:
         frozenset(mention.key for mention in mentions),
         complaints,
         frozenset() if complaints else reading(head).things,
-        rest.places | (reading(tail).places if tail else frozenset()),
+        (rest.places | (reading(tail).places if tail else frozenset())) - {"skin"},
         condition.things & TRIGGERS if condition else frozenset(),
-        (condition.things - TRIGGERS) | named if condition else frozenset(),
+        ((condition.things - TRIGGERS) | named if condition else frozenset()) | frozenset(_LASTING.findall(part)),
     )
 
 
@@ -154,8 +171,8 @@ def _split(part: str) -> tuple[str, str]:
         if any(span.start < marker.start() < span.end for span in spans):
             continue
         tail = part[marker.end() :]
-        if marker[0].lower() in ("worse", "better") or marker[0].lower().startswith(("worsen", "improv")):
-            tail = part[marker.start() :]
+        if any(marker.end() <= span.start <= marker.end() + 1 for span in spans) and _CHANGE.match(marker[0]):
+            continue  # "worse headache": the headache is asked for
         if reading(tail).things or ontology.named(tail):
             return part[: marker.start()], tail
     return part, ""
@@ -171,6 +188,16 @@ def _without_complaints(text: str) -> str:
     return " ".join(left)
 
 
+def _conditioned(listed: list[Item]) -> list[Item]:
+    """A condition at the end of a list holds for all of it: "pain or weakness when you lift the arm"."""
+    kept = list(listed)
+    for at in range(len(kept) - 1, 0, -1):
+        here, before = kept[at], kept[at - 1]
+        if here.conditional and not here.worse and not before.conditional and before.names_something:
+            kept[at - 1] = replace(before, triggers=here.triggers, terms=here.terms)
+    return kept
+
+
 def _inherited(listed: list[Item]) -> list[Item]:
     """A mere place in a list goes with the complaint before it: "a rash on the face, the neck or only on the arms"."""
     kept: list[Item] = []
@@ -178,7 +205,7 @@ def _inherited(listed: list[Item]) -> list[Item]:
         if item.places and not item.names_something and not item.conditional and kept:
             before = next((earlier for earlier in reversed(kept) if earlier.complaints & LOCAL), None)
             if before is not None:
-                item = replace(before, text=f"{before.text} {item.text}", places=item.places)
+                item = replace(before, text=item.text, places=item.places)
         kept.append(item)
     return kept
 
@@ -195,23 +222,26 @@ def _placed(listed: list[Item]) -> list[Item]:
 
 
 @lru_cache(maxsize=8192)
-def _beyond_the_known(clause: str) -> str:
-    """A clause without the symptom it takes as known: "Is the rash itchy?" asks for the itch.
+def _beyond_the_known(clause: str) -> tuple[str, str]:
+    """The symptom a clause takes as known, and what it asks of it: "Is the rash itchy?" asks for the itch.
 
     Where nothing is left that could be asked for, the symptom itself is: "Has your appetite changed?"
     """
     begins = _DEFINITE.match(clause)
     if not begins:
-        return clause
+        return "", clause
     subject = clause[begins.end() :].split()
     for reach in range(min(_SUBJECT_REACH, len(subject) - 1), 0, -1):
         known, left = " ".join(subject[:reach]), " ".join(subject[reach:])
         spans = ontology.spans(known)
-        if spans and spans[-1].end >= len(known.rstrip(",")) and not _crosses(known, left):
-            rest = reading(left)
-            asks = ontology.named(left) or rest.things
-            return f"Is it {left}" if asks else clause
-    return clause
+        if not spans or _PREDICATE.search(known) or spans[-1].end < len(known) or _crosses(known, left):
+            continue
+        asks = ontology.named(left) or reading(left).things
+        return (known, f"Is it {left}") if asks else ("", clause)
+    return "", clause
+
+
+_PREDICATE = re.compile(r",|\b(?:had|have|any|been|get|gets|feel|noticed|experienced|appear|become)\b", re.IGNORECASE)
 
 
 def _crosses(known: str, left: str) -> bool:

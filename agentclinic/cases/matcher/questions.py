@@ -21,7 +21,7 @@ _OPENING = re.compile(
     r"|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))|main (?:concern|complaint|problem)"
     r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)"
     r"|(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)"
-    r"|in your own words|how are you feeling|what (?:symptoms|happened)|reason for (?:your|the|this) visit"
+    r"|in your own words|how are you feeling|main symptoms?|what (?:symptoms|happened)|reason for (?:your|the|this) visit"
     r"|why (?:have you come|are you here)|what is (?:the matter|wrong|bothering)",
     re.IGNORECASE,
 )
@@ -29,7 +29,8 @@ _EXAMINED = re.compile(
     r"\b(?:let me|i(?:'d| would) like to|can i|may i|i will|i'll) (?:examine|check|listen|look|palpate|feel|measure)"
     r"|\bblood pressure (?:today|reading|now)|\bon (?:\w+ )?(?:exam|examination|palpation|auscultation|inspection)\b"
     r"|\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)"
-    r"|\b(?:maneuver|manoeuvre|impingement test|\w+ (?:test|sign) (?:positive|negative))\b"
+    r"|\b(?:maneuver|manoeuvre|impingement test|\w+ (?:test|sign) (?:positive|negative)"
+    r"|(?:\w+-\w+|\w+['’]s) (?:test|sign|maneuver|manoeuvre))\b"
     r"|\bresults? of\b|\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
     re.IGNORECASE,
 )

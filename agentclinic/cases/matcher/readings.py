@@ -113,7 +113,7 @@ _PLACES = {
     "chest": "breastbone retrosternal chest thorax thoracic sternal substernal",
     "breast": "breast breasts nipple nipples",
     "back": "back spine lumbar spinal",
-    "flank": "flank flanks side",
+    "flank": "flank flanks",
     "shoulder": "shoulder shoulders",
     "arm": "arm arms forearm",
     "elbow": "elbow elbows",
@@ -192,6 +192,7 @@ class Reading:
     """Its meaningful words, different words for one thing made one."""
     places: frozenset[str]
     pain: bool
+    numbers: frozenset[str]
 
 
 @lru_cache(maxsize=32768)
@@ -207,6 +208,7 @@ def reading(text: str) -> Reading:
         frozenset(SAME.get(stem, stem) for stem in stems if stem not in _VAGUE_STEMS or stem in SAME),
         places,
         bool(_PAIN.search(text)),
+        frozenset(word for word in named if word.isdigit()),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from agentclinic.cases.matcher import ontology
 from agentclinic.cases.matcher.parts import LOCAL, Item
@@ -41,10 +40,10 @@ _KIN = (
     r"|relatives?|family members?"
 )
 FAMILY_TOLD = re.compile(
-    rf"\bfamily history\b|\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
+    rf"\bfamily history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
     rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
     rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,25}}\b(?:has|had"
-    rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy|immune)\b",
+    rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy)\b",
     re.IGNORECASE,
 )
 NOTHING_ELSE = re.compile(
@@ -68,9 +67,9 @@ def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     """The statements that answer one item."""
     here = [f for f in facts if f.section in (*ABOUT_SYMPTOMS, Section.SOCIAL) and not of_kin(f)]
     if item.conditional:
-        found = [f for f in here if _under_condition(item, f) or (negative(f) and _speaks_of(item, f))]
+        found = [f for f in here if _under_condition(item, f) or (negative(f) and _denies_here(item, f))]
     elif item.complaints or item.findings:
-        found = [f for f in here if _speaks_of(item, f)]
+        found = [f for f in here if _speaks_of(item, f)] or [f for f in here if negative(f) and _denies_all(item, f)]
     else:
         found = _by_things(item, here)
     if _EARLIER.search(item.text):
@@ -88,15 +87,27 @@ def speaks_of(item: Item, fact: Fact) -> bool:
 
 
 def _speaks_of(item: Item, fact: Fact) -> bool:
-    read = reading(fact.text)
-    told = ontology.told(fact.text)
-    asked = item.complaints & told
-    if not asked and negative(fact):
-        # Who denies all bleeding denies a nosebleed.
-        asked = frozenset(name for name in item.complaints if ontology.kinds(name) & ontology.named(fact.text))
+    asked = item.complaints & ontology.told(fact.text)
     if asked:
         return any(name not in LOCAL or _fits(item, fact) for name in asked)
+    read = reading(fact.text)
+    if "pain" in item.complaints and not item.places and read.pain:
+        return True
     return bool(item.findings & read.findings) and _fits(item, fact)
+
+
+def _denies_here(item: Item, fact: Fact) -> bool:
+    """Whether a denial is of the thing asked for, at the place asked for or anywhere."""
+    charted = reading(fact.text).places
+    return _speaks_of(item, fact) and (not charted or bool(item.places) or not item.complaints & LOCAL)
+
+
+def _denies_all(item: Item, fact: Fact) -> bool:
+    """Whether who denies this denies the thing asked for too: no bleeding, no nosebleed."""
+    named = ontology.named(fact.text)
+    charted = reading(fact.text).places
+    wider = any((ontology.kinds(name) - {name}) & named for name in item.complaints)
+    return wider and (not charted or same_place(item.places, charted))
 
 
 def _fits(item: Item, fact: Fact) -> bool:
@@ -109,14 +120,14 @@ def _fits(item: Item, fact: Fact) -> bool:
 
 def _under_condition(item: Item, fact: Fact) -> bool:
     """Whether a statement tells of the thing asked for under the condition asked for, or how the two hang together."""
-    read = reading(fact.text)
-    shared = item.triggers & read.things or item.terms & (read.things | ontology.told(fact.text))
-    if not shared:
+    read, told = reading(fact.text), ontology.told(fact.text)
+    if not (item.triggers & read.things or item.terms & (read.things | told | frozenset(read.numbers))):
         return False
-    about = item.complaints & ontology.told(fact.text) or item.findings & read.findings
-    if item.complaints and not about:
+    if (item.complaints | item.subject) & told or item.findings & read.findings:
+        return True
+    if item.complaints:
         return bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
-    return bool(about or CHANGED.search(fact.text) or (read.pain and TRIGGERED.search(fact.text)))
+    return bool(CHANGED.search(fact.text) or (read.pain and TRIGGERED.search(fact.text)))
 
 
 # Three of five words, two of three, both of two: less is another thing.
@@ -139,9 +150,3 @@ def _by_things(item: Item, here: Sequence[Fact]) -> list[Fact]:
         scores.append((shared, fact))
     most = max((shared for shared, _ in scores), default=0)
     return [fact for shared, fact in scores if shared == most]
-
-
-@lru_cache(maxsize=16384)
-def names_complaint(text: str) -> bool:
-    """Whether a text names any complaint."""
-    return bool(ontology.spans(text))
