@@ -109,12 +109,13 @@ _LISTED = re.compile(
 )
 _HOW = re.compile(
     r"\b(?:when did|how|what makes|where|better or worse|worse or better|anything (?:that )?(?:make|help|relieve"
-    r"|trigger)|tried|triggers|factors|come and go|fluctuat|getting (?:worse|better))",
+    r"|trigger)|tried|triggers|factors|come and go|fluctuate\b|getting (?:worse|better))",
     re.IGNORECASE,
 )
 # Asked for one direction only, the other is no answer.
 _WORSE = re.compile(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}\bon\b|\bprovok", re.IGNORECASE)
 _BETTER = re.compile(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|they|them|this|these)\b", re.IGNORECASE)
 _HABIT = re.compile(r"smok|tobacco|cigarette|\bvap|\bpacks? (?:per|a|of)\b|alcohol|\bdrinks?\b|\bwine|\bbeer", re.I)
 _BACK = re.compile(
     r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^it\b|^they (?:began|start|last|come|occur|worsen)"
@@ -123,10 +124,16 @@ _BACK = re.compile(
 )
 
 
-def aspect_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
-    """The sides of the complaint a clause asks for, each with the statements that tell it."""
+def aspect_topics(clause: str, facts: Sequence[Fact], before: str = "") -> list[Topic]:
+    """The sides of the complaint a clause asks for, each with the statements that tell it.
+
+    "How long do they last?" is asked of what the clause before it names.
+    """
     if _LISTED.match(clause) and not _HOW.search(clause):
         return []
+    subject = _subject(clause)
+    if not subject.names_something and _PRONOUN.search(clause):
+        subject = _subject(before)
     story = [f for f in facts if f.section in STORY and _of_the_complaint(f)]
     past = [f for f in facts if f.section is Section.PAST and _of_the_complaint(f) and not f.denied]
     topics = []
@@ -136,10 +143,10 @@ def aspect_topics(clause: str, facts: Sequence[Fact]) -> list[Topic]:
         here = [*story, *past] if aspect.name == "timing" else story
         told = [f for f in here if aspect.told.search(f.text) and _same_direction(aspect.name, clause, f)]
         placed = aspect.name != "spread"
-        topics.append(Topic(aspect.name, Asked.SYMPTOM, tuple(_about_the_same(clause, told, here, placed=placed))))
+        topics.append(Topic(aspect.name, Asked.SYMPTOM, tuple(_about_the_same(subject, told, here, placed=placed))))
     if _WHERE.search(clause):
         told = [f for f in story if not negative(f) and _tells_more_of_place(clause, f)]
-        topics.append(Topic("where", Asked.SYMPTOM, tuple(_about_the_same(clause, told, story, placed=True))))
+        topics.append(Topic("where", Asked.SYMPTOM, tuple(_about_the_same(subject, told, story, placed=True))))
     return topics
 
 
@@ -170,9 +177,8 @@ def _of_the_complaint(fact: Fact) -> bool:
     return not _HABIT.search(fact.text) and not of_kin(fact)
 
 
-def _about_the_same(clause: str, told: list[Fact], story: list[Fact], *, placed: bool) -> list[Fact]:
+def _about_the_same(subject: Item, told: list[Fact], story: list[Fact], *, placed: bool) -> list[Fact]:
     """Of the statements that tell a side, those about the symptom asked for, where the chart knows it."""
-    subject = _subject(clause)
     subject = subject if placed else replace(subject, places=frozenset())
     if not subject.names_something:
         return [f for f in told if not f.denied]

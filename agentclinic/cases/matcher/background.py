@@ -78,7 +78,7 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
         (
             Section.DRUGS,
             Asked.BACKGROUND,
-            r"medications?|medicines?|\bmeds\b|prescri|\bpills?\b|supplements?|over.the.counter"
+            r"medications?|medicines?|\bmeds\b|prescribed|prescription (?:or|and|med|drug)\w*|\bpills?\b|supplements?|over.the.counter"
             r"|taking any(?:thing)?\b|what drugs|\bdrugs? (?:do|are) you\b|\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b"
             r"|\bblood thinners?\b|\bcontracepti|\bherbal",
         ),
@@ -99,7 +99,7 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             r"do you live|\blive (?:with|alone)|\bliving situation"
             r"|(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|sexual "
             r"(?:history|partners?"
-            r"|activity)|\bpartners?\b|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
+            r"|activity)|\bpartners?\b(?! (?:had|have|been))|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
             r"|\bsubstance|\bmarried\b|\boccupational",
         ),
         (
@@ -208,6 +208,7 @@ def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
         for f in facts
         if f.section in ABOUT_SYMPTOMS and not of_kin(f) and any(_tells_all(f, named) for named in wanted)
     ]
+    told = [f for f in told if f.section is Section.PAST or _SICKNESS.search(_by_one_name(f.text))]
     return [f for f in facts if f in told or _is_well(f)]
 
 

@@ -38,7 +38,9 @@ def _read_table() -> tuple[tuple[_Complaint, ...], dict[str, frozenset[str]]]:
         head, _, listed = line.partition(" : ")
         name, _, kinds = (part.strip() for part in head.partition("<"))
         parents[name] = kinds
-        alternatives = "|".join(_alternative(words) for words in re.split(r" \| ", listed))
+        # The longest first: of "sun" and "sun exposure" the second is meant.
+        words = sorted(re.split(r" \| ", listed), key=len, reverse=True)
+        alternatives = "|".join(_alternative(one) for one in words)
         complaints.append(_Complaint(name, re.compile(alternatives, re.IGNORECASE)))
     return tuple(complaints), {name: _kinds(kinds, parents) for name, kinds in parents.items()}
 

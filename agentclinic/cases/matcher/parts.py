@@ -16,7 +16,7 @@ _ASKS = (
     r"|please|also"
 )
 _CLAUSE = re.compile(
-    rf"[?;]+\s*|(?:—|\s[-–]\s)(?=(?:{_ASKS})\b)"
+    rf"[?;]+\s*|(?:—|\s[-–]\s)(?:and |or )?(?=(?:{_ASKS})\b)"
     rf"|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
     rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
     re.IGNORECASE,
@@ -24,11 +24,11 @@ _CLAUSE = re.compile(
 _DASH = re.compile(r"—|\s[-–]\s")
 # What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
 _ASIDE = re.compile(
-    r"\b(?:besides|other than|apart from|aside from|along(?:side)? (?:with )?the|in addition to"
+    r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
     r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past|(?:in|on) those areas"
-    r"|that seem\w*)\b[^,;?()]*|^given [^,]*,"
+    r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A symptom taken as known is where another is asked for: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure|episode|attack)"
     r"\w*(?: areas?)?",
@@ -51,9 +51,14 @@ _CONDITION = re.compile(
     r"|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|lessen\w*|decreas\w+ when|against|toward|towards|despite|lasting)\b",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(r"\b(?:worse|better|worsen\w*|improv\w*|reliev\w*)\b", re.IGNORECASE)
+_CHANGE = re.compile(r"\b(?:worse|better|worsen\w*|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*)\b", re.IGNORECASE)
+_WEAK = frozenset({"on", "at", "from", "by", "with", "toward", "towards"})
 _LASTING = re.compile(r"\b(?:lasting|longer than|more than|over) (\d+)", re.IGNORECASE)
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
+ELSEWHERE = re.compile(
+    r"\b(?:elsewhere|anywhere else|other (?:\w+ )?(?:joint|area|place|part|injur|bodily|site|location|lesion)\w*)",
+    re.IGNORECASE,
+)
 _DEFINITE = re.compile(
     r"^(?:and |or |so |but )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those"
     r"|his|her|its|their|my)\s+",
@@ -77,6 +82,8 @@ class Item:
     """What brings the thing on, or takes it away, in the condition that restricts it."""
     terms: frozenset[str]
     """The other words and complaints of that condition."""
+    elsewhere: bool = False
+    """Whether it asks for other places than the known ones."""
     subject: frozenset[str] = frozenset()
     """The complaints it is asked of, which are taken as known."""
 
@@ -110,7 +117,7 @@ def items(clause: str) -> tuple[Item, ...]:
     subject = ontology.named(known)
     plain = _HEADING.sub(" ", without_asides(rest))
     found = [_item(part) for part in _listed(plain)]
-    found = [replace(item, subject=subject) for item in _placed(_inherited(_conditioned(found)))]
+    found = [replace(item, subject=subject) for item in _placed(_inherited(_conditioned(found, plain)))]
     seen = {key for item in found for key in item.findings}
     # A name with "and" in it, or one whose words the list shares, is found in the whole only.
     mentions = [m for m in knowledge().finding_terms.find(plain) if m.key not in seen and len(m.words) > 1]
@@ -147,6 +154,8 @@ def _with_parts(part: str) -> list[str]:
 
 def _item(part: str) -> Item:
     head, tail = _split(part)
+    if not tail and _CHANGE.search(part) and not ontology.named(part) and reading(part).things & TRIGGERS:
+        head, tail = "", part  # "Does lying down make it worse?"
     mentions = knowledge().finding_terms.find(part)
     words = frozenset(word for mention in mentions for word in mention.words)
     complaints = ontology.named(head)
@@ -161,6 +170,7 @@ def _item(part: str) -> Item:
         (rest.places | (reading(tail).places if tail else frozenset())) - {"skin"},
         condition.things & TRIGGERS if condition else frozenset(),
         ((condition.things - TRIGGERS) | named if condition else frozenset()) | frozenset(_LASTING.findall(part)),
+        bool(ELSEWHERE.search(part)),
     )
 
 
@@ -173,6 +183,9 @@ def _split(part: str) -> tuple[str, str]:
         tail = part[marker.end() :]
         if any(marker.end() <= span.start <= marker.end() + 1 for span in spans) and _CHANGE.match(marker[0]):
             continue  # "worse headache": the headache is asked for
+        head = part[: marker.start()]
+        if marker[0].lower() in _WEAK and ontology.named(tail) and not ontology.named(head):
+            continue  # "late on your period": the period is asked for
         if reading(tail).things or ontology.named(tail):
             return part[: marker.start()], tail
     return part, ""
@@ -188,8 +201,10 @@ def _without_complaints(text: str) -> str:
     return " ".join(left)
 
 
-def _conditioned(listed: list[Item]) -> list[Item]:
-    """A condition at the end of a list holds for all of it: "pain or weakness when you lift the arm"."""
+def _conditioned(listed: list[Item], text: str) -> list[Item]:
+    """A condition after a pair holds for both: "pain or weakness when you lift the arm"; in a longer list for the last."""
+    if "," in text:
+        return listed
     kept = list(listed)
     for at in range(len(kept) - 1, 0, -1):
         here, before = kept[at], kept[at - 1]
@@ -205,7 +220,7 @@ def _inherited(listed: list[Item]) -> list[Item]:
         if item.places and not item.names_something and not item.conditional and kept:
             before = next((earlier for earlier in reversed(kept) if earlier.complaints & LOCAL), None)
             if before is not None:
-                item = replace(before, text=item.text, places=item.places)
+                item = replace(before, text=item.text, places=item.places, elsewhere=False)
         kept.append(item)
     return kept
 
@@ -216,7 +231,9 @@ def _placed(listed: list[Item]) -> list[Item]:
     for at, item in enumerate(listed):
         if not item.places and item.complaints & LOCAL:
             near = [*listed[at + 1 :], *reversed(listed[:at])]
-            item = replace(item, places=next((other.places for other in near if other.places), frozenset()))
+            other = next((other for other in near if other.places), None)
+            if other is not None:
+                item = replace(item, places=other.places, elsewhere=other.elsewhere)
         placed.append(item)
     return placed
 

@@ -45,9 +45,11 @@ _ANYTHING_ELSE = re.compile(
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     """What a question to the patient is about, part by part, each with the facts that answer it."""
     topics: list[Topic] = []
+    before = ""
     for clause in clauses(question):
-        for topic in _asked_in(clause, facts):
+        for topic in _asked_in(clause, facts, before):
             _add(topics, topic)
+        before = clause
     if any(topic.facts for topic in topics):
         # Beside an answer, what nobody could name and what the door tells is left unsaid.
         topics = [t for t in topics if t.facts or (t.kind is not Asked.UNCLEAR and t.name != "demographics")]
@@ -64,15 +66,15 @@ def _add(topics: list[Topic], topic: Topic) -> None:
     topics.append(topic)
 
 
-def _asked_in(clause: str, facts: Sequence[Fact]) -> list[Topic]:
+def _asked_in(clause: str, facts: Sequence[Fact], before: str) -> list[Topic]:
     if _EXAMINED.search(clause):
         return [Topic("examination or result", Asked.RESULT, ())]
-    if WHEN.match(clause) and (aspects := aspect_topics(clause, facts)):
+    if WHEN.match(clause) and (aspects := aspect_topics(clause, facts, before)):
         return aspects
     topics = background_topics(clause, facts)
     if _OPENING.search(clause) and not topics:
         return [Topic("opening", Asked.OPENING, _opening_facts(facts))]
-    aspects = [] if topics else aspect_topics(clause, facts)
+    aspects = [] if topics else aspect_topics(clause, facts, before)
     if aspects:
         return aspects
     return topics + _symptom_topics(clause, facts, background=bool(topics))

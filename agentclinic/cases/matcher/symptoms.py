@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agentclinic.cases.matcher import ontology
-from agentclinic.cases.matcher.parts import LOCAL, Item
+from agentclinic.cases.matcher.parts import ELSEWHERE, LOCAL, Item
 from agentclinic.cases.matcher.readings import TRIGGERS, reading, same_place
 from agentclinic.cases.model import Fact, Section
 
@@ -25,10 +25,6 @@ TRIGGERED = re.compile(
 )
 _EARLIER = re.compile(r"\b(?:similar|previous(?:ly)?|prior|in the past|childhood|as a child)\b", re.IGNORECASE)
 _EARLIER_TOLD = re.compile(r"\b(?:previous(?:ly)?|prior|in the past|childhood|as a child|history of|before)\b", re.I)
-_ELSEWHERE = re.compile(
-    r"\b(?:elsewhere|anywhere else|other (?:\w+ )?(?:joint|area|place|part|injur|bodily|site|location|lesion)\w*)",
-    re.IGNORECASE,
-)
 _NEGATIVE = re.compile(
     r"^(?:denies|denied|no|without|there(?:'s| is) no|on review, there's no|negative)\b"
     r"|\b(?:has|have|had|did|does|do) not (?:noticed?|report|have|experienced?|had)\b|\bdenies\b",
@@ -67,15 +63,16 @@ def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     """The statements that answer one item."""
     here = [f for f in facts if f.section in (*ABOUT_SYMPTOMS, Section.SOCIAL) and not of_kin(f)]
     if item.conditional:
-        found = [f for f in here if _under_condition(item, f) or (negative(f) and _denies_here(item, f))]
+        known = any(item.complaints & ontology.told(f.text) and not negative(f) for f in here)
+        found = [f for f in here if _under_condition(item, f, known=known) or (negative(f) and _denies_here(item, f))]
     elif item.complaints or item.findings:
         found = [f for f in here if _speaks_of(item, f)] or [f for f in here if negative(f) and _denies_all(item, f)]
     else:
         found = _by_things(item, here)
     if _EARLIER.search(item.text):
         found = [f for f in found if negative(f) or _EARLIER_TOLD.search(f.text) or f.section is Section.PAST]
-    if _ELSEWHERE.search(item.text):
-        found = [f for f in found if negative(f) or _ELSEWHERE.search(f.text)]
+    if item.elsewhere:
+        found = [f for f in found if negative(f) or ELSEWHERE.search(f.text)]
     return found
 
 
@@ -93,7 +90,7 @@ def _speaks_of(item: Item, fact: Fact) -> bool:
     read = reading(fact.text)
     if "pain" in item.complaints and not item.places and read.pain:
         return True
-    return bool(item.findings & read.findings) and _fits(item, fact)
+    return not item.complaints and bool(item.findings & read.findings) and _fits(item, fact)
 
 
 def _denies_here(item: Item, fact: Fact) -> bool:
@@ -105,7 +102,7 @@ def _denies_here(item: Item, fact: Fact) -> bool:
 def _denies_all(item: Item, fact: Fact) -> bool:
     """Whether who denies this denies the thing asked for too: no bleeding, no nosebleed."""
     named = ontology.named(fact.text)
-    charted = reading(fact.text).places
+    charted = reading(fact.text).places if item.complaints & LOCAL else frozenset()
     wider = any((ontology.kinds(name) - {name}) & named for name in item.complaints)
     return wider and (not charted or same_place(item.places, charted))
 
@@ -118,15 +115,18 @@ def _fits(item: Item, fact: Fact) -> bool:
     return not charted and (negative(fact) or bool(_ALL_OVER.search(fact.text)))
 
 
-def _under_condition(item: Item, fact: Fact) -> bool:
-    """Whether a statement tells of the thing asked for under the condition asked for, or how the two hang together."""
+def _under_condition(item: Item, fact: Fact, *, known: bool) -> bool:
+    """Whether a statement tells of the thing asked for under the condition asked for, or how the two hang together.
+
+    A statement that names no complaint ("Relief with rest") goes with one that the patient is known to have.
+    """
     read, told = reading(fact.text), ontology.told(fact.text)
     if not (item.triggers & read.things or item.terms & (read.things | told | frozenset(read.numbers))):
         return False
     if (item.complaints | item.subject) & told or item.findings & read.findings:
         return True
     if item.complaints:
-        return bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
+        return known and bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
     return bool(CHANGED.search(fact.text) or (read.pain and TRIGGERED.search(fact.text)))
 
 
