@@ -15,6 +15,7 @@ from pathlib import Path
 _TABLE = Path(__file__).parent.parent / "data" / "complaints.txt"
 
 
+_WORD = re.compile(r"\w+")
 _BOUNDARY = r"\b"
 _DASHES = str.maketrans("-‑–—_", "     ")
 
@@ -23,6 +24,8 @@ _DASHES = str.maketrans("-‑–—_", "     ")
 class _Complaint:
     name: str
     pattern: re.Pattern[str]
+    begins: frozenset[str] | None
+    """How words begin with which it can begin: most complaints need not be looked for. None: any word."""
 
 
 def _alternative(words: str) -> str:
@@ -41,8 +44,29 @@ def _read_table() -> tuple[tuple[_Complaint, ...], dict[str, frozenset[str]]]:
         # The longest first: of "sun" and "sun exposure" the second is meant.
         words = sorted(re.split(r" \| ", listed), key=len, reverse=True)
         alternatives = "|".join(_alternative(one) for one in words)
-        complaints.append(_Complaint(name, re.compile(alternatives, re.IGNORECASE)))
+        complaints.append(_Complaint(name, re.compile(alternatives, re.IGNORECASE), _begins(words)))
     return tuple(complaints), {name: _kinds(kinds, parents) for name, kinds in parents.items()}
+
+
+_LOOK = re.compile(r"^\(\?<[!=][^)]*\)")
+_LETTERS = re.compile(r"([a-z]+)([?*]?)")
+_GROUP = re.compile(r"\(\?:([a-z |]+)\)(?!\?)")
+_BEGINNING = 3
+
+
+def _begins(listed: list[str]) -> frozenset[str] | None:
+    """The first letters of everything listed, as far as they can be read off the patterns."""
+    found: set[str] = set()
+    for words in listed:
+        plain = _LOOK.sub("", words.strip())
+        if letters := _LETTERS.match(plain):
+            options = [letters[1][:-1] if letters[2] else letters[1]]
+        elif group := _GROUP.match(plain):
+            options = group[1].split("|")
+        else:
+            return None
+        found |= {option.split(" ")[0][:_BEGINNING] for option in options}
+    return frozenset(found) if all(found) else None
 
 
 def _kinds(listed: str, names: dict[str, str]) -> frozenset[str]:
@@ -83,9 +107,12 @@ class Span:
 def spans(text: str) -> tuple[Span, ...]:
     """The complaints a text names, in order; one that is part of another's name is left out."""
     text = text.translate(_DASHES)
+    words = _WORD.findall(text.lower())
+    beginnings = {word[:length] for word in words for length in range(1, _BEGINNING + 1)}
     found = [
         Span(complaint.name, match.start(), match.end())
         for complaint in _ontology()[0]
+        if complaint.begins is None or complaint.begins & beginnings
         for match in complaint.pattern.finditer(text)
         if match.end() > match.start()
     ]
