@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentclinic.cases.matcher import ontology
-from agentclinic.cases.matcher.parts import Item
+from agentclinic.cases.matcher.parts import Item, without_asides
 from agentclinic.cases.matcher.readings import TRIGGERS, reading
 from agentclinic.cases.matcher.symptoms import CHANGED, STORY, negative, of_kin, speaks_of
 from agentclinic.cases.matcher.topics import Asked, Topic
@@ -191,6 +191,7 @@ def _about_the_same(subject: Item, told: list[Fact], story: list[Fact], *, place
 
 def _subject(clause: str) -> Item:
     """What a clause asks a side of: everything it names but the words for sides."""
+    clause = without_asides(clause)
     read = reading(clause)
     complaints = ontology.named(clause)
     things = frozenset() if complaints else read.things - TRIGGERS - _NO_SUBJECT

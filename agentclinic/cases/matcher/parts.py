@@ -31,7 +31,7 @@ _ASIDE = re.compile(
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A symptom taken as known is where another is asked for: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure|episode|attack)"
-    r"\w*(?: areas?)?",
+    r"\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
     re.IGNORECASE,
 )
 _ITEM = re.compile(

@@ -87,6 +87,13 @@ def _opening_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
+# "No other symptoms" says nothing of these.
+_NO_SYMPTOMS = frozenset(
+    {"menses", "ovulation", "pregnancy", "fertility", "birth", "birth problem", "vaccination", "development", "exposure",
+     "sick contacts", "sun", "food", "caffeine", "stress", "prenatal care", "bite"}
+)  # fmt: skip
+
+
 @lru_cache(maxsize=1)
 def _symptom_names() -> frozenset[str]:
     return frozenset(finding.name for finding in knowledge().findings.values() if finding.kind == "symptom")
@@ -114,7 +121,7 @@ def _symptom_topics(clause: str, facts: Sequence[Fact], *, background: bool) -> 
             _add(topics, Topic(_label(item), Asked.SYMPTOM, about))
         elif item.names_something:
             nameless.append(_label(item))
-        silent |= not about and bool(item.complaints or item.findings) and not item.conditional
+        silent |= not about and bool(item.complaints - _NO_SYMPTOMS or item.findings) and not item.conditional
     asks = bool(_BODY_QUESTION.search(clause)) and not background
     if nameless and not topics and asks:
         topics.append(Topic(" ".join(nameless), Asked.SYMPTOM, ()))

@@ -123,7 +123,7 @@ def _under_condition(item: Item, fact: Fact, *, known: bool) -> bool:
     read, told = reading(fact.text), ontology.told(fact.text)
     if not (item.triggers & read.things or item.terms & (read.things | told | frozenset(read.numbers))):
         return False
-    if (item.complaints | item.subject) & told or item.findings & read.findings:
+    if (item.complaints | item.subject) & told or (not item.complaints and item.findings & read.findings):
         return True
     if item.complaints:
         return known and bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
