@@ -95,7 +95,7 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             Asked.BACKGROUND,
             r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
             r"|street drugs|drug use|use (?:any )?drugs|\binject\w* (?:any )?drug|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
-            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwho "
+            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwhere do you live|\bwho "
             r"do you live|\blive (?:with|alone)|\bliving situation"
             r"|(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|sexual "
             r"(?:history|partners?"
@@ -209,7 +209,11 @@ def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
         if f.section in ABOUT_SYMPTOMS and not of_kin(f) and any(_tells_all(f, named) for named in wanted)
     ]
     told = [f for f in told if f.section is Section.PAST or _SICKNESS.search(_by_one_name(f.text))]
-    return [f for f in facts if f in told or _is_well(f)]
+    # Beside an illness that is charted, "no other illness" is no answer.
+    return [f for f in facts if f in told or (_is_well(f) and not (told and _BUT.search(f.text)))]
+
+
+_BUT = re.compile(r"\b(?:other|otherwise|except)\b", re.IGNORECASE)
 
 
 def _tells_all(fact: Fact, named: frozenset[str]) -> bool:
@@ -231,7 +235,7 @@ def _social(clause: str, facts: Sequence[Fact]) -> list[Fact]:
         return [f for f in facts if f.section is Section.SOCIAL]
     told = []
     for fact in facts:
-        if fact.section not in (Section.SOCIAL, Section.HISTORY, Section.PAST):
+        if fact.section not in (Section.SOCIAL, Section.HISTORY, Section.PAST, Section.REVIEW):
             continue
         about = [name for name, pattern in _SOCIAL.items() if pattern.search(_whole(fact))]
         if fact.section is Section.SOCIAL and not about:

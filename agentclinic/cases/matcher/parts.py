@@ -60,7 +60,7 @@ ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _DEFINITE = re.compile(
-    r"^(?:and |or |so |but )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those"
+    r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those"
     r"|his|her|its|their|my)\s+",
     re.IGNORECASE,
 )
@@ -82,6 +82,8 @@ class Item:
     """What brings the thing on, or takes it away, in the condition that restricts it."""
     terms: frozenset[str]
     """The other words and complaints of that condition."""
+    bound: frozenset[str] = frozenset()
+    """Findings whose name has the condition in it: chest pain on exertion."""
     elsewhere: bool = False
     """Whether it asks for other places than the known ones."""
     subject: frozenset[str] = frozenset()
@@ -157,9 +159,9 @@ def _item(part: str) -> Item:
     if not tail and _CHANGE.search(part) and not ontology.named(part) and reading(part).things & TRIGGERS:
         head, tail = "", part  # "Does lying down make it worse?"
     mentions = knowledge().finding_terms.find(part)
-    words = frozenset(word for mention in mentions for word in mention.words)
     complaints = ontology.named(head)
-    condition = reading(" ".join(word for word in content_words(tail) if word not in words)) if tail else None
+    condition = reading(tail) if tail else None
+    after = content_words(tail)
     rest = reading(_without_complaints(head))
     named = ontology.named(tail) if tail else frozenset()
     return Item(
@@ -170,6 +172,7 @@ def _item(part: str) -> Item:
         (rest.places | (reading(tail).places if tail else frozenset())) - {"skin"},
         condition.things & TRIGGERS if condition else frozenset(),
         ((condition.things - TRIGGERS) | named if condition else frozenset()) | frozenset(_LASTING.findall(part)),
+        frozenset(mention.key for mention in mentions if after & set(mention.words)),
         bool(ELSEWHERE.search(part)),
     )
 

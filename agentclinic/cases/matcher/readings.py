@@ -102,7 +102,7 @@ SAME = _table(
 _PLACES = {
     "trunk": "trunk torso",
     "armpit": "armpit armpits axilla underarm axillary",
-    "head": "head scalp temple temporal forehead cranial",
+    "head": "head dandruff scalp temple temporal forehead cranial",
     "face": "face facial cheek cheeks",
     "jaw": "jaw chin beard",
     "eyebrow": "eyebrow eyebrows eyelid eyelids lid lids eyelashes",

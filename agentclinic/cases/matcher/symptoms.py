@@ -72,8 +72,15 @@ def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     if _EARLIER.search(item.text):
         found = [f for f in found if negative(f) or _EARLIER_TOLD.search(f.text) or f.section is Section.PAST]
     if item.elsewhere:
-        found = [f for f in found if negative(f) or ELSEWHERE.search(f.text)]
+        found = [f for f in found if negative(f) or ELSEWHERE.search(f.text) or _in_another_place(f, facts)]
     return found
+
+
+def _in_another_place(fact: Fact, facts: Sequence[Fact]) -> bool:
+    """Whether a statement is of another place than the main complaint."""
+    main = [reading(f.text).places for f in facts if f.heads and f.heads[-1].lower() == "primary symptom"]
+    charted = reading(fact.text).places
+    return bool(charted) and not any(same_place(places, charted) for places in main)
 
 
 def speaks_of(item: Item, fact: Fact) -> bool:
@@ -101,7 +108,7 @@ def _denies_here(item: Item, fact: Fact) -> bool:
 
 def _denies_all(item: Item, fact: Fact) -> bool:
     """Whether who denies this denies the thing asked for too: no bleeding, no nosebleed."""
-    named = ontology.named(fact.text)
+    named = frozenset(span.name for span in ontology.spans(fact.text))
     charted = reading(fact.text).places if item.complaints & LOCAL else frozenset()
     wider = any((ontology.kinds(name) - {name}) & named for name in item.complaints)
     return wider and (not charted or same_place(item.places, charted))
@@ -112,7 +119,13 @@ def _fits(item: Item, fact: Fact) -> bool:
     charted = reading(fact.text).places
     if not item.places or same_place(item.places, charted):
         return True
-    return not charted and (negative(fact) or bool(_ALL_OVER.search(fact.text)))
+    if charted:
+        return False
+    return negative(fact) or bool(_ALL_OVER.search(fact.text)) or bool(item.complaints & _UNPLACED)
+
+
+_UNPLACED = frozenset({"weakness", "numbness", "stiffness", "tremor"})
+"""Told without a place, they may be anywhere."""
 
 
 def _under_condition(item: Item, fact: Fact, *, known: bool) -> bool:
@@ -121,9 +134,11 @@ def _under_condition(item: Item, fact: Fact, *, known: bool) -> bool:
     A statement that names no complaint ("Relief with rest") goes with one that the patient is known to have.
     """
     read, told = reading(fact.text), ontology.told(fact.text)
+    if item.bound & read.findings:
+        return True
     if not (item.triggers & read.things or item.terms & (read.things | told | frozenset(read.numbers))):
         return False
-    if (item.complaints | item.subject) & told or (not item.complaints and item.findings & read.findings):
+    if (item.complaints | item.subject) & told:
         return True
     if item.complaints:
         return known and bool(CHANGED.search(fact.text)) and not ontology.named(fact.text)
