@@ -191,7 +191,7 @@ _PARTS = {
         "coordination": r"coordination|cerebellar|finger to nose|finger nose|heel to shin|romberg|dysmetria",
         "gait": r"gait|balance|tandem|romberg",
         "cranial nerves": r"cranial nerve|eye movements|extraocular|facial (?:symmetry|expression)",
-        "mental status": r"mental status|orientation|alert|consciousness|cognit|glasgow|gcs\b|mmse|moca",
+        "mental status": r"mental status|orientation|alert|consciousness|cognitive|glasgow|gcs\b|mmse|moca",
         "mood": r"mood|affect|behavior|speech|thought|insight|judgment|perception",
         "pupils": r"pupil|accommodation",
         "fundus": r"fund(?:us|osc)|ophthalmosc|optic disc|retina",
@@ -227,16 +227,19 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     known = knowledge()
     answers: list[Ordered] = []
     covered: set[str] = set()
+    barred: set[str] = set()
     for mention in known.test_names.find(_without_reasons(order)):
         test = known.tests[mention.key]
         if any(answer.name == test.name for answer in answers):
             continue
         covered.update(mention.words)
+        if _another(_part_about(mention.words, order), " ".join(mention.words)):
+            barred.add(test.id)
         answers.append(_answer(test, facts, _part_about(mention.words, order), " ".join(mention.words)))
-    for part in _SEPARATORS.split(order):
+    for part in _with_kinds(_SEPARATORS.split(order)):
         left = [word for word in words(_without_reasons(part)) if word not in covered]
         if set(left) - _MANNER:
-            found = _by_words(part, facts)
+            found = tuple(f for f in _by_words(part, facts) if not barred & _tests_named(". ".join(f.heads)))
             if found or not answers:
                 answers.append(Ordered(part, found))
     return _once(answers) or [Ordered(order, ())]
@@ -251,6 +254,27 @@ def _of_one_specimen(order: str) -> str:
     return ", ".join([grouped[1], *(f"{specimen[-1]} {part.strip()}" for part in grouped[2].split(","))])
 
 
+def _another(part: str, named: str) -> bool:
+    """Whether what is said with a test's name makes another test of it: an EMG of single fibers is no EMG."""
+    return bool(_ANOTHER.search(part)) and not _ANOTHER.search(f"{named} ")
+
+
+def _with_kinds(parts: list[str]) -> list[str]:
+    """Parts of an order, each with what is to be done: "X-rays of wrists and knees" orders two."""
+    whole, kind = [], ""
+    for part in parts:
+        named = _without_manner(part)
+        if named and kind and all(_is_site(word) for word in named):
+            part = f"{kind} {part}"
+        else:
+            kind = " ".join(sorted(named & _IMAGED))
+        whole.append(part)
+    return whole
+
+
+_IMAGED = frozenset("x ray ct mri ultrasound biopsy".split())
+
+
 def _examined(order: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The examination, with the vital signs that are named, or with all where everything is wanted.
 
@@ -258,7 +282,7 @@ def _examined(order: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """
     # A list of what is wanted leaves out the vital signs unless it names them.
     whole = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
-    named = set(_spelled(order)) | ({"heart", "rate"} if "pulse" in words(order) else set())
+    named = set(_spelled(_SKIN_WARMTH.sub(" ", order))) | ({"heart", "rate"} if "pulse" in words(order) else set())
     vitals = [f for f in facts if f.section is Section.VITALS and (whole or set(_spelled(f.heads[-1])) <= named)]
     found = [f for f in facts if f.section is Section.EXAMINATION]
     if not whole and (
@@ -272,6 +296,9 @@ def _examined(order: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         found = [f for f in found if _of_system(f, order)] or found
     chosen = {f.path for f in (*vitals, *found)}
     return tuple(f for f in facts if f.path in chosen)
+
+
+_SKIN_WARMTH = re.compile(r"\b(?:extremity|skin|limb|joint) temperature", re.IGNORECASE)
 
 
 def _of_system(fact: Fact, order: str) -> bool:
@@ -310,7 +337,7 @@ def _part_about(named: tuple[str, ...], order: str) -> str:
 
 
 def _answer(test: Test, facts: Sequence[Fact], part: str, named: str) -> Ordered:
-    if _ANOTHER.search(part) and not _ANOTHER.search(f"{named} "):
+    if _another(part, named):
         return Ordered(
             test.name, tuple(f for f in facts if _ANOTHER.search(" ".join(f.heads)) and _headed(test, f.heads))
         )
@@ -384,11 +411,18 @@ def _by_words(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     part = _without_reasons(part)
     exact = tuple(fact for fact in facts if fact.heads and words(fact.heads[-1]) == words(part) and _open(fact.heads))
     wanted = _without_manner(part)
+    if "biopsy" in wanted and not any(_is_site(word) for word in wanted):
+        wanted -= _HOW_TAKEN
     if exact or not wanted:
         return exact
     elsewhere = _SPECIMENS - set(words(part)) if len(wanted) == 1 or _of_blood(part) else frozenset()
-    found = tuple(fact for fact in facts if _names(fact, wanted, part) and not elsewhere & _head_words(fact))
-    return found or _parts_examined(part, facts)
+    found = {f.path for f in facts if _names(f, wanted, part) and not elsewhere & _head_words(f)}
+    found |= {f.path for f in _parts_examined(part, facts)}
+    return tuple(f for f in facts if f.path in found)
+
+
+_HOW_TAKEN = frozenset("punch excisional incisional core shave needle fine any abnormal area suspicious".split())
+"""How a piece is taken, and from wherever it looks wrong: that names no site."""
 
 
 def _parts_examined(part: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
