@@ -13,9 +13,11 @@ import anyio
 
 from agentclinic.agents.prompts import load_prompt
 from agentclinic.agents.roles import Moderator
+from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
+from agentclinic.cases.registry import load_cases
 from agentclinic.config import Settings, parse_settings, read_json, without_credentials
-from agentclinic.errors import InputError
+from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import ModelError
@@ -115,6 +117,7 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
         r for r in read_records(folder / folders.RECORDS) if r.ground_truth is not None and diagnosis_of(r) is not None
     ]
     prompts = Path(settings.run.prompts_dir) if settings.run.prompts_dir else None
+    charts = _charts(records, settings)
     failures: list[str] = []
     stop = False
     async with Models(_unrecorded(settings)) as models:
@@ -129,7 +132,7 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None) -> 
                 async def worker() -> None:
                     nonlocal stop, tried
                     while not stop and (record := next(queue, None)) is not None:
-                        entry = await _judge(record, moderator)
+                        entry = await _judge(record, moderator, charts.get(record.case_hash or "", ""))
                         if entry["correct"] is None:
                             failures.append(entry["fault"]["message"])
                             stop = entry["fault"]["error"] in FATAL
@@ -192,7 +195,19 @@ def _kept(path: Path, records: list[Record], moderator: str) -> dict[str, bool]:
     return kept
 
 
-async def _judge(record: Record, moderator: Moderator) -> dict[str, Any]:
+def _charts(records: list[Record], settings: Settings) -> dict[str, str]:
+    """The charts of the records' cases by hash, where their data set is still there: the judge may look into them."""
+    charts: dict[str, str] = {}
+    for dataset in {record.dataset for record in records if record.dataset}:
+        try:
+            cases = load_cases(dataset, settings.datasets)
+        except AgentClinicError:
+            continue  # judged by names alone, as before there were charts
+        charts.update((case.id, chart_text(case.facts)) for case in cases)
+    return charts
+
+
+async def _judge(record: Record, moderator: Moderator, chart: str) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "scenario_id": record.scenario_id,
         "case_hash": record.case_hash,
@@ -203,7 +218,7 @@ async def _judge(record: Record, moderator: Moderator) -> dict[str, Any]:
     enter_unit(f"{record.case_hash}:{record.repeat}")
     key = answer_key_of((record.annotations or {}).get("Answer_Key"))
     try:
-        verdict = await moderator.judge(diagnosis_of(record) or "", record.ground_truth or "", key)
+        verdict = await moderator.judge(diagnosis_of(record) or "", record.ground_truth or "", key, chart)
     except ModelError as error:
         return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
     return {
