@@ -59,7 +59,7 @@ _ASPECTS = (
         r"|\bprogress|\bchanged over\b|\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or "
         r"worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
         r"\w+) (?:any )?(?:better|worse)|\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves)"
-        r"|\bwhich activit|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat"
+        r"|\bwhich activit|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat"
         r"|reliev"
         r"|exacerbat)\w+ (?:or \w+ )?factors|\bany triggers\b|\bworsened or improved\b|\bimproved or worsened\b",
         CHANGED.pattern,

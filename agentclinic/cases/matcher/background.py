@@ -16,7 +16,9 @@ _DRUGS_TOLD = re.compile(
     r"\bmedications?\b|\bmedicines?\b|\btak(?:es|ing)\b|\btaken (?!to\b)|\btook\b|\bprescribed\b|\btreated with\b|\bon "
     r"[a-z]+(?:mab|pril|olol|statin|formin|sartan|azole|cillin|ine|one|ide|arin)\b|\btreatment includes\b"
     r"|\buse of [a-z]+(?:ine|ol|en|in)\b|\bsupplements?\b|\bvitamins?\b|\bcontracepti|\bantibiotics?\b|\bibuprofen\b"
-    r"|\baspirin\b|\bacetaminophen\b|\bcontrolled with\b|\binsulin\b|\bwarfarin\b",
+    r"|\baspirin\b|\bacetaminophen\b|\b(?:controlled|managed) (?:with|by|on)\b|\binsulin\b|\bwarfarin\b"
+    r"|\b\w{3,}(?:pril|sartan|olol|statin|mycin|cillin|azole|formin|gliptin|mab|tidine|oxetine|zepam|zolam|barbital"
+    r"|triptan|parin|xaban|thiazide|semide|peridone|thyroxine)\b",
     re.IGNORECASE,
 )
 _WELL = re.compile(
@@ -79,7 +81,8 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             Section.DRUGS,
             Asked.BACKGROUND,
             r"medications?|medicines?|\bmeds\b|prescribed|prescription (?:or|and|med|drug)\w*|\bpills?\b|supplements?|over.the.counter"
-            r"|taking any(?:thing)?\b|what drugs|\bdrugs? (?:do|are) you\b|\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b"
+            r"|taking any(?:thing)?\b|\b(?:do|does|did) (?:you|he|she|they) take\b(?! (?:long|time|care|a while))|\b(?:you|he|she) taking\b"
+            r"|what drugs|\bdrugs? (?:do|are) you\b|\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b"
             r"|\bblood thinners?\b|\bcontracepti|\bherbal",
         ),
         (
@@ -201,7 +204,7 @@ def _by_one_name(text: str) -> str:
 def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
     """What the chart says of the illnesses named, and what it says of all illness."""
     clause = _by_one_name(clause)
-    readings = [reading(item.text) for item in items(clause) if _SICKNESS.search(item.text)]
+    readings = [reading(named) for item in items(clause) for named in _sicknesses(item.text)]
     wanted = [read.things | {place for place in read.places if place != "skin"} for read in readings]
     told = [
         f
@@ -213,6 +216,13 @@ def _this_sickness(clause: str, facts: Sequence[Fact]) -> list[Fact]:
     return [f for f in facts if f in told or (_is_well(f) and not (told and _BUT.search(f.text)))]
 
 
+def _sicknesses(text: str) -> list[str]:
+    """The illnesses a text names, each with the word or two that say which: "heart murmur", "liver disease"."""
+    return [" ".join(text[: found.end()].split()[-_NAME:]) for found in _SICKNESS.finditer(text)]
+
+
+_NAME = 3
+"""Words that a name of an illness has at most, as far as these questions go."""
 _BUT = re.compile(r"\b(?:other|otherwise|except)\b", re.IGNORECASE)
 
 

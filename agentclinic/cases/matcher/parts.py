@@ -198,6 +198,8 @@ def _without_complaints(text: str) -> str:
     """What a text says beyond the complaints it names; their own words for places belong to their names."""
     left, begin = [], 0
     for span in ontology.spans(text):
+        if span.name in LOCAL or span.name in _SITED:
+            continue
         left.append(text[begin : span.start])
         begin = max(begin, span.end)
     left.append(text[begin:])
@@ -214,6 +216,10 @@ def _conditioned(listed: list[Item], text: str) -> list[Item]:
         if here.conditional and not here.worse and not before.conditional and before.names_something:
             kept[at - 1] = replace(before, triggers=here.triggers, terms=here.terms)
     return kept
+
+
+_SITED = frozenset({"testicle", "breast"})
+"""Complaints named by their place, which other complaints can have too."""
 
 
 def _inherited(listed: list[Item]) -> list[Item]:

@@ -36,9 +36,9 @@ _KIN = (
     r"|relatives?|family members?"
 )
 FAMILY_TOLD = re.compile(
-    rf"\bfamily history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
+    rf"\bfamil(?:y|ial) history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
     rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
-    rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,25}}\b(?:has|had"
+    rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,40}}\b(?:has|had"
     rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy)\b",
     re.IGNORECASE,
 )
@@ -61,7 +61,10 @@ def of_kin(fact: Fact) -> bool:
 
 def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     """The statements that answer one item."""
-    here = [f for f in facts if f.section in (*ABOUT_SYMPTOMS, Section.SOCIAL) and not of_kin(f)]
+    sections = (*ABOUT_SYMPTOMS, Section.SOCIAL)
+    if item.complaints & _OF_THE_PERSON:
+        sections = (*sections, Section.DEMOGRAPHICS)
+    here = [f for f in facts if f.section in sections and not of_kin(f)]
     if item.conditional:
         known = any(item.complaints & ontology.told(f.text) and not negative(f) for f in here)
         found = [f for f in here if _under_condition(item, f, known=known) or (negative(f) and _denies_here(item, f))]
@@ -74,6 +77,10 @@ def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     if item.elsewhere:
         found = [f for f in found if negative(f) or ELSEWHERE.search(f.text) or _in_another_place(f, facts)]
     return found
+
+
+_OF_THE_PERSON = frozenset({"pregnancy", "menses", "birth"})
+"""What a chart may tell with age and sex."""
 
 
 def _in_another_place(fact: Fact, facts: Sequence[Fact]) -> bool:
