@@ -87,13 +87,13 @@ _ASPECTS = (
         r"\bradiat|\bspread|\bmigrat|\bmov(?:e|es|ed|ing) (?:anywhere|elsewhere|to|toward|down)\b|\btravel (?:anywhere|to"
         r"|down)\b|\bgo anywhere else\b",
         r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat|\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)"
-        r"|\bpain (?:around|over|in|behind|at) ",
+        r"|\bpain (?:around|over|in|behind) ",
     ),
     _aspect(
         "treatment",
         r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed"
         r"|\bdone anything for\b",
-        r"\btried\b|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bibuprofen|\bacetaminophen|\bmedicat|\bcream"
+        r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bibuprofen|\bacetaminophen|\bmedicat|\bcream"
         r"|\bointment|\bantibiotic|\buse of\b|\bover-the-counter",
     ),
 )  # fmt: skip

@@ -251,7 +251,7 @@ def _social(clause: str, facts: Sequence[Fact]) -> list[Fact]:
         if fact.section is Section.SOCIAL and not about:
             about = ["work"]  # "Graphic designer."
         if fact.section is not Section.SOCIAL:
-            about = [name for name in about if name in ("smoking", "alcohol", "drugs", "travel", "sex")]
+            about = [name for name in about if name in ("smoking", "alcohol", "drugs", "travel", "sex", "animals")]
             about = [name for name in about if name != "drugs" or not _DRUGS_TOLD.search(fact.text)]
         if set(about) & set(wanted):
             told.append(fact)

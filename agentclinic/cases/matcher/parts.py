@@ -27,7 +27,7 @@ _ASIDE = re.compile(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
-    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past|(?:in|on) those areas"
+    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past|at rest or (?:with|on|during)|(?:in|on) those areas"
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A symptom taken as known is where another is asked for: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure|episode|attack)"
@@ -51,7 +51,11 @@ _CONDITION = re.compile(
     r"|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|lessen\w*|decreas\w+ when|against|toward|towards|despite|lasting)\b",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(r"\b(?:worse|better|worsen\w*|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*)\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"\b(?:worse|better|worsen\w*|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|eas(?:e|es|ed|ing)"
+    r"|lessens?)\b",
+    re.IGNORECASE,
+)
 _WEAK = frozenset({"on", "at", "from", "by", "with", "toward", "towards"})
 _LASTING = re.compile(r"\b(?:lasting|longer than|more than|over) (\d+)", re.IGNORECASE)
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
@@ -156,8 +160,9 @@ def _with_parts(part: str) -> list[str]:
 
 def _item(part: str) -> Item:
     head, tail = _split(part)
-    if not tail and _CHANGE.search(part) and not ontology.named(part) and reading(part).things & TRIGGERS:
-        head, tail = "", part  # "Does lying down make it worse?"
+    change = _CHANGE.search(part)
+    if not tail and change and reading(part[: change.start()]).things & TRIGGERS:
+        head, tail = part[change.end() :], part[: change.start()]  # "Does lying down ease the pain?"
     mentions = knowledge().finding_terms.find(part)
     complaints = ontology.named(head)
     condition = reading(tail) if tail else None
