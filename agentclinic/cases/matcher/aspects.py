@@ -14,9 +14,11 @@ from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 
 _TIME = (
-    r"\d+[\s-]*(?:second|minute|hour|day|week|month|year)s?\b(?!-old)|\b(?:past|last|several|few|couple of|an?|one|two|three"
+    r"\d+[\s-]*(?:second|minute|hour|day|week|month|year)s?\b(?!-old)|\b(?:past|last|several|few|couple of|an?"
+    r"|one|two|three"
     r"|four|five|six|seven|eight|nine|ten|many) (?:few |several |couple of )?(?:minute|hour|day|week|month|year)s?\b"
-    r"|\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b|\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b"
+    r"|\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b"
+    r"|\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b"
     r"|\b(?:minute|hour|day|week|month|year)s?-long\b|\bprogressive(?:ly)?\b|\babrupt(?:ly)?\b|\blast night\b"
 )
 
@@ -40,7 +42,8 @@ _ASPECTS = (
         r"\bwhen (?:did|was|were|do|does)?\b.{0,60}\b(?:start\w*|beg[aiu]n\w*|occur\w*|happen\w*|first|notice\w*|onset"
         r"|appear\w*|come on|develop\w*|last)\b|\bhow long\b|\bsince when\b|\bonset\b|\bduration\b|\bsuddenly\b"
         r"|\bsudden or\b|\bgradual(?:ly)?\b|\bhow (?:fast|quickly|many (?:minutes|hours|days|weeks|months|years))\b"
-        r"|\bfor how\b|\btimeline\b|\btime course\b|\bdid (?:it|this|they|the \w+(?: \w+)?) (?:start|begin|come on|appear"
+        r"|\bfor how\b|\btimeline\b|\btime course\b|\bdid (?:it|this|they|the \w+(?: \w+)?) (?:start|begin"
+        r"|come on|appear"
         r"|develop)\b|\b(?:lasted|been present)\b.{0,30}\b(?:day|week|month|year)s?\b",
         _TIME,
     ),
@@ -59,7 +62,9 @@ _ASPECTS = (
         r"|\bprogress|\bchanged over\b|\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or "
         r"worse\b|\bworse,? or better\b|\bmake[s]? (?:it|them|the \w+|this|your "
         r"\w+) (?:any )?(?:better|worse)|\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves)"
-        r"|\bwhich activit|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)|\b(?:aggravat|alleviat"
+        r"|\bwhich activit|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best"
+        r"|better)\b|\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas)"
+        r"|\b(?:aggravat|alleviat"
         r"|reliev"
         r"|exacerbat)\w+ (?:or \w+ )?factors|\bany triggers\b|\bworsened or improved\b|\bimproved or worsened\b",
         CHANGED.pattern,
@@ -84,7 +89,8 @@ _ASPECTS = (
     ),
     _aspect(
         "spread",
-        r"\bradiat|\bspread|\bmigrat|\bmov(?:e|es|ed|ing) (?:anywhere|elsewhere|to|toward|down)\b|\btravel (?:anywhere|to"
+        r"\bradiat|\bspread|\bmigrat|\bmov(?:e|es|ed|ing) (?:anywhere|elsewhere|to|toward|down)\b"
+        r"|\btravel (?:anywhere|to"
         r"|down)\b|\bgo anywhere else\b",
         r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat|\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)"
         r"|\bpain (?:around|over|in|behind) ",
@@ -93,7 +99,8 @@ _ASPECTS = (
         "treatment",
         r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed"
         r"|\bdone anything for\b",
-        r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bibuprofen|\bacetaminophen|\bmedicat|\bcream"
+        r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bibuprofen"
+        r"|\bacetaminophen|\bmedicat|\bcream"
         r"|\bointment|\bantibiotic|\buse of\b|\bover-the-counter",
     ),
 )  # fmt: skip
@@ -118,7 +125,8 @@ _BETTER = re.compile(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)
 _PRONOUN = re.compile(r"\b(?:it|they|them|this|these)\b", re.IGNORECASE)
 _HABIT = re.compile(r"smok|tobacco|cigarette|\bvap|\bpacks? (?:per|a|of)\b|alcohol|\bdrinks?\b|\bwine|\bbeer", re.I)
 _BACK = re.compile(
-    r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^it\b|^they (?:began|start|last|come|occur|worsen)"
+    r"\b(?:these|the|this|those) (?:symptoms?|episodes?|attacks?|condition)\b|\bof symptoms\b|^it\b"
+    r"|^they (?:began|start|last|come|occur|worsen)"
     r"|^(?:worse|worsen\w*|better|exacerbat\w*|relie[fv]\w*|improve\w*|sudden|gradual|aggravat\w*)\b",
     re.IGNORECASE,
 )

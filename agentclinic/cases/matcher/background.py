@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from agentclinic.cases.matcher.parts import Item, items, without_asides
 from agentclinic.cases.matcher.readings import reading
-from agentclinic.cases.matcher.symptoms import ABOUT_SYMPTOMS, FAMILY_TOLD, STORY, of_kin
+from agentclinic.cases.matcher.symptoms import ABOUT_SYMPTOMS, STORY, of_kin
 from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 
@@ -37,7 +37,8 @@ _NOT_WELL = re.compile(
     re.IGNORECASE,
 )
 _PAST_TOLD = re.compile(
-    r"(?<!day )(?<!week )(?<!month )(?<!year )(?<!long )\bhistory of\b(?! smoking| alcohol| travel)|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension"
+    r"(?<!day )(?<!week )(?<!month )(?<!year )(?<!long )\bhistory of\b(?! smoking| alcohol| travel)"
+    r"|\bdiagnosed\b|\b(?:has|had|known) (?:type|diabetes|hypertension"
     r"|asthma)"
     r"|\bpast medical history\b|\bsignificant (?:past )?(?:medical )?history\b|\bprevious surger|\bpreviously healthy"
     r"|\bchronic (?:disease|condition|illness)",
@@ -50,7 +51,8 @@ _SICKNESS = re.compile(
     r"\b(?:diseases?|disorders?|conditions?|syndrome|cancers?|tumou?rs?|asthma|eczema|atopy|atopic|diabetes"
     r"|hypertension|hyperlipidemia|thrombosis|sexually-transmitted|infarction|high blood pressure|hay fever"
     r"|allergic rhinitis|migraines?|strokes?|epilepsy|heart attacks?"
-    r"|(?:kidney|renal|gall) ?stones?|murmur|(?!diagnosis)\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis|plasia)|sti|stis|std|stds|lupus|gout|hiv|depression"
+    r"|(?:kidney|renal|gall) ?stones?|murmur|(?!diagnosis)\w+(?:itis|osis|oma|opathy|emia|aemia|philia|iasis"
+    r"|plasia)|sti|stis|std|stds|lupus|gout|hiv|depression"
     r"|bipolar|psychosis|schizophrenia|dementia|anxiety disorder|tuberculosis|tb"
     r"|surger\w*|operations?|hospitali\w+|(?:kidney|heart|liver|lung|thyroid|bleeding|skin|stomach|mental health"
     r"|medical|clotting|autoimmune|blood|psychiatric|neurologic\w*) (?:issues?|problems?|trouble)|cirrhosis|clots?)\b",
@@ -72,7 +74,8 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
         (
             Section.FAMILY,
             Asked.FAMILY,
-            r"\bfamily\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe))|\bparents?\b(?! notice)|\bmother|\bfather|sibling|\brelatives\b|\ba relative\b|\bruns? in\b"
+            r"\bfamily\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe))"
+            r"|\bparents?\b(?! notice)|\bmother|\bfather|sibling|\brelatives\b|\ba relative\b|\bruns? in\b"
             r"|heredit"
             r"|\bgenetic",
         ),
@@ -80,8 +83,10 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
         (
             Section.DRUGS,
             Asked.BACKGROUND,
-            r"medications?|medicines?|\bmeds\b|prescribed|prescription (?:or|and|med|drug)\w*|\bpills?\b|supplements?|over.the.counter"
-            r"|taking any(?:thing)?\b|\b(?:do|does|did) (?:you|he|she|they) take\b(?! (?:long|time|care|a while))|\b(?:you|he|she) taking\b"
+            r"medications?|medicines?|\bmeds\b|prescribed|prescription (?:or|and|med|drug)\w*|\bpills?\b"
+            r"|supplements?|over.the.counter"
+            r"|taking any(?:thing)?\b|\b(?:do|does|did) (?:you|he|she|they) take\b(?! (?:long|time|care"
+            r"|a while))|\b(?:you|he|she) taking\b"
             r"|what drugs|\bdrugs? (?:do|are) you\b|\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b"
             r"|\bblood thinners?\b|\bcontracepti|\bherbal",
         ),
@@ -91,24 +96,29 @@ _BACKGROUND: tuple[tuple[Section, Asked, re.Pattern[str]], ...] = tuple(
             r"(?:past |previous |medical |prior |health |surgical )(?:medical |health )?(?:history|conditions?"
             r"|problems?"
             r"|illness(?:es)?|issues)|chronic (?:conditions?|illness(?:es)?|diseases?|medical)|surger|operations?\b"
-            r"|hospitali|\bother (?:health|medical)|underlying|\bserious illness|\bmajor illness|\bbeen healthy\b|\bdiagnosis\b|\bbeing treated for\b",
+            r"|hospitali|\bother (?:health|medical)|underlying|\bserious illness|\bmajor illness"
+            r"|\bbeen healthy\b|\bdiagnosis\b|\bbeing treated for\b",
         ),
         (
             Section.SOCIAL,
             Asked.BACKGROUND,
             r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit"
-            r"|street drugs|drug use|use (?:any )?drugs|\binject\w* (?:any )?drug|occupation|\bjob\b|\bwhat (?:kind|type|sort) of work\b"
-            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living|\bwhere do you live|\bwho "
+            r"|street drugs|drug use|use (?:any )?drugs|\binject\w* (?:any )?drug|occupation|\bjob\b"
+            r"|\bwhat (?:kind|type|sort) of work\b"
+            r"|(?<!affect )(?<!affected )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b|for a living"
+            r"|\bwhere do you live|\bwho "
             r"do you live|\blive (?:with|alone)|\bliving situation"
             r"|(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|sexual "
             r"(?:history|partners?"
-            r"|activity)|\bpartners?\b(?! (?:had|have|been))|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b|lifestyle|social history"
+            r"|activity)|\bpartners?\b(?! (?:had|have|been))|condom|\bdiet\b|\bhobb|\bpets?\b|\banimals?\b"
+            r"|lifestyle|social history"
             r"|\bsubstance|\bmarried\b|\boccupational",
         ),
         (
             Section.DEMOGRAPHICS,
             Asked.BACKGROUND,
-            r"how old|\bteenager\b|\ban adult\b|\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s|newborn['’]?s) (?:exact )?age\b"
+            r"how old|\bteenager\b|\ban adult\b|\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s"
+            r"|infant['’]?s|newborn['’]?s) (?:exact )?age\b"
             r"|what age"
             r"|\bage and (?:sex|gender)|\byour (?:sex|gender)\b",
         ),
@@ -153,7 +163,7 @@ def _background(section: Section, clause: str, facts: Sequence[Fact]) -> list[Fa
         case Section.SOCIAL:
             return _social(clause, facts)
         case Section.FAMILY:
-            return [f for f in facts if f.section is section or FAMILY_TOLD.search(f.text)]
+            return [f for f in facts if f.section is section or of_kin(f)]
         case Section.DRUGS:
             return [f for f in facts if f.section is section or _tells_drugs(f)]
         case Section.ALLERGIES:
@@ -179,7 +189,7 @@ def _past(clause: str, facts: Sequence[Fact]) -> list[Fact]:
         f
         for f in facts
         if f.section is Section.PAST
-        or (f.section in STORY and (_PAST_TOLD.search(f.text) or _is_well(f)) and not FAMILY_TOLD.search(f.text))
+        or (f.section in STORY and (_PAST_TOLD.search(f.text) or _is_well(f)) and not of_kin(f))
     ]
 
 

@@ -1,7 +1,7 @@
 """What patients complain of and are asked for: each complaint with its words and what it is a kind of.
 
-A line of `data/complaints.txt` reads `name < kinds : words | words`. The words are beginnings of words unless they end in `$`.
-A name belongs to everything it is a kind of: who asks for bleeding hears of a
+A line of `data/complaints.txt` reads `name < kinds : words | words`. The words are beginnings of words unless they end
+in `$`. A name belongs to everything it is a kind of: who asks for bleeding hears of a
 nosebleed, who asks for a nosebleed does not hear of other bleeding, but hears that there is none at all.
 """
 

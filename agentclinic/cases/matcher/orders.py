@@ -197,7 +197,8 @@ _PARTS = {
         "fundus": r"fund(?:us|osc)|ophthalmosc|optic disc|retina",
         "visual": r"visual (?:acuity|field)",
         "range of motion": r"range of motion|rom\b|flexion|abduction|rotation",
-        "special tests": r"special tests?|straight leg|finkelstein|phalen|tinel|lachman|mcmurray|drawer|murphy|spurling",
+        "special tests": r"special tests?|straight leg|finkelstein|phalen|tinel|lachman|mcmurray|drawer|murphy"
+        "|spurling",
         "pulses": r"pulses|capillary refill|cap refill|neurovascular|perfusion",
         "edema": r"edema",
         "lymph nodes": r"lymph",
@@ -359,8 +360,8 @@ def _narrowed(test: Test, own: tuple[Fact, ...], part: str, named: str) -> tuple
     if parts := _exam_parts(named):
         return tuple(f for f in own if parts & _exam_parts(" ".join(f.heads[1:] or f.heads)))
     wanted = frozenset(_spelled(part)) - _MANNER
-    named = tuple(f for f in own if len(f.heads) > 1 and wanted <= set(_spelled(" ".join(f.heads[1:]))) - _MANNER)
-    return named if wanted and named else own
+    found = tuple(f for f in own if len(f.heads) > 1 and wanted <= set(_spelled(" ".join(f.heads[1:]))) - _MANNER)
+    return found if wanted and found else own
 
 
 def _standing_in(test: Test, other: Test, facts: Sequence[Fact]) -> tuple[Fact, ...]:

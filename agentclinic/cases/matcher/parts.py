@@ -27,10 +27,12 @@ _ASIDE = re.compile(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
     r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
-    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past|at rest or (?:with|on|during)|(?:in|on) those areas"
+    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past"
+    r"|at rest or (?:with|on|during)|(?:in|on) those areas"
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
     # A symptom taken as known is where another is asked for: "numbness over the lesions".
-    r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure|episode|attack)"
+    r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure"
+    r"|episode|attack)"
     r"\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
     re.IGNORECASE,
 )
@@ -48,7 +50,8 @@ _HEADING = re.compile(
 _CONDITION = re.compile(
     r"\b(?:when(?:ever)?|while|during|after|following|upon|with(?!out)|by|from|on|at|in (?=the (?:morning|evening"
     r"|afternoon)|cold|response)|due to|in relation to|relation to|related to|triggered|worse|worsen\w*|better"
-    r"|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|lessen\w*|decreas\w+ when|against|toward|towards|despite|lasting)\b",
+    r"|improv\w*|reliev\w*|aggravat\w*|exacerbat\w*|lessen\w*|decreas\w+ when|against|toward|towards|despite"
+    r"|lasting)\b",
     re.IGNORECASE,
 )
 _CHANGE = re.compile(
@@ -64,7 +67,8 @@ ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _DEFINITE = re.compile(
-    r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your|this|these|that|those"
+    r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+(?:the|your"
+    r"|this|these|that|those"
     r"|his|her|its|their|my)\s+",
     re.IGNORECASE,
 )
@@ -212,7 +216,7 @@ def _without_complaints(text: str) -> str:
 
 
 def _conditioned(listed: list[Item], text: str) -> list[Item]:
-    """A condition after a pair holds for both: "pain or weakness when you lift the arm"; in a longer list for the last."""
+    """A condition after a pair holds for both ("pain or weakness when you lift it"), in a longer list for the last."""
     if "," in text:
         return listed
     kept = list(listed)

@@ -21,7 +21,8 @@ _OPENING = re.compile(
     r"|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))|main (?:concern|complaint|problem)"
     r"|tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)"
     r"|(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)"
-    r"|in your own words|how are you feeling|main symptoms?|what (?:symptoms|happened)|reason for (?:your|the|this) visit"
+    r"|in your own words|how are you feeling|main symptoms?|what (?:symptoms|happened)|reason for (?:your|the"
+    r"|this) visit"
     r"|why (?:have you come|are you here)|what is (?:the matter|wrong|bothering)",
     re.IGNORECASE,
 )
@@ -89,8 +90,8 @@ def _opening_facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 # "No other symptoms" says nothing of these.
 _NO_SYMPTOMS = frozenset(
-    {"menses", "ovulation", "pregnancy", "fertility", "birth", "birth problem", "vaccination", "development", "exposure",
-     "sick contacts", "sun", "food", "caffeine", "stress", "prenatal care", "bite"}
+    {"menses", "ovulation", "pregnancy", "fertility", "birth", "birth problem", "vaccination", "development",
+     "exposure", "sick contacts", "sun", "food", "caffeine", "stress", "prenatal care", "bite"}
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agentclinic.cases.matcher import ontology
 from agentclinic.cases.matcher.parts import ELSEWHERE, LOCAL, Item
@@ -35,8 +36,9 @@ _KIN = (
     r"mother|father|parents?|brothers?|sisters?|siblings?|uncle|aunt|cousin|grand(?:mother|father|parents?|ma|pa)"
     r"|relatives?|family members?"
 )
-FAMILY_TOLD = re.compile(
-    rf"\bfamil(?:y|ial) history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b|\bhereditary\b|\bgenetic diseases?\b"
+_FAMILY_TOLD = re.compile(
+    rf"\bfamil(?:y|ial) history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b"
+    rf"|\bhereditary\b|\bgenetic diseases?\b"
     rf"|\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
     rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,40}}\b(?:has|had"
     rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy)\b",
@@ -51,19 +53,30 @@ NOTHING_ELSE = re.compile(
 
 def negative(fact: Fact) -> bool:
     """Whether a statement denies, as a whole or first of all."""
-    return fact.denied or bool(_NEGATIVE.search(fact.text))
+    return fact.denied or _denies(fact.text)
+
+
+# A chart's statements are read again at every question.
+@lru_cache(maxsize=32768)
+def _denies(text: str) -> bool:
+    return bool(_NEGATIVE.search(text))
+
+
+@lru_cache(maxsize=32768)
+def _tells_of_kin(text: str) -> bool:
+    return bool(_FAMILY_TOLD.search(text))
 
 
 def of_kin(fact: Fact) -> bool:
     """Whether a statement is about the patient's relatives."""
-    return fact.section is Section.FAMILY or bool(FAMILY_TOLD.search(fact.text))
+    return fact.section is Section.FAMILY or _tells_of_kin(fact.text)
 
 
 def answering(item: Item, facts: Sequence[Fact]) -> list[Fact]:
     """The statements that answer one item."""
-    sections = (*ABOUT_SYMPTOMS, Section.SOCIAL)
+    sections = {*ABOUT_SYMPTOMS, Section.SOCIAL}
     if item.complaints & _OF_THE_PERSON:
-        sections = (*sections, Section.DEMOGRAPHICS)
+        sections.add(Section.DEMOGRAPHICS)
     here = [f for f in facts if f.section in sections and not of_kin(f)]
     if item.conditional:
         known = any(item.complaints & ontology.told(f.text) and not negative(f) for f in here)
