@@ -203,7 +203,7 @@ def _subject(clause: str) -> Item:
     read = reading(clause)
     complaints = ontology.named(clause)
     things = frozenset() if complaints else read.things - TRIGGERS - _NO_SUBJECT
-    return Item(clause, read.findings, complaints, things, read.places - {"skin"}, frozenset(), frozenset())
+    return Item(clause, frozenset(), complaints, things, read.places - {"skin"}, frozenset(), frozenset())
 
 
 _NO_SUBJECT = reading(

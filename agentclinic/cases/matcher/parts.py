@@ -286,9 +286,10 @@ def _crosses(known: str, left: str) -> bool:
 
 
 LOCAL = frozenset(
-    {"pain", "swelling", "numbness", "weakness", "stiffness", "rash", "skin lesion", "lump", "itch", "scale", "redness",
-     "warmth", "tenderness", "patch", "bumps", "blisters", "ulcer", "wound", "pigment", "thickening", "injury", "cramps",
-     "discharge", "locking", "instability", "range of motion", "joint complaint", "skin dryness", "tremor", "bruising",
-     "petechiae", "involuntary movement", "morphology", "skin complaint", "hives", "posture of limb", "bleeding"}
+    {"pain", "swelling", "numbness", "weakness", "stiffness", "rash", "skin lesion", "lump", "itch", "scale",
+     "redness", "warmth", "tenderness", "patch", "bumps", "blisters", "ulcer", "wound", "pigment", "thickening",
+     "injury", "cramps", "discharge", "locking", "instability", "range of motion", "joint complaint",
+     "skin dryness", "tremor", "bruising", "petechiae", "involuntary movement", "morphology", "skin complaint",
+     "hives", "posture of limb", "bleeding"}
 )  # fmt: skip
 """Complaints that can be anywhere on the body: said of one place, they say nothing of another."""

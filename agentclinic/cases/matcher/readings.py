@@ -158,7 +158,7 @@ _PAIN = re.compile(
 )
 # Words that many facts share; agreeing on one of them alone says nothing.
 _VAGUE = frozenset(
-    "pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
+    "doe pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
     "started began begin change changed trouble problem issue difficulty normal history past medical health condition "
     "family last long often usually associated worse worsen worsened worsening better severe mild moderate new recent "
     "significant any anything else thing area body side left right able come go make take taken took taking use used "

@@ -100,7 +100,7 @@ def _in_another_place(fact: Fact, facts: Sequence[Fact]) -> bool:
     """Whether a statement is of another place than the main complaint."""
     main = [reading(f.text).places for f in facts if f.heads and f.heads[-1].lower() == "primary symptom"]
     charted = reading(fact.text).places
-    return bool(charted) and not any(same_place(places, charted) for places in main)
+    return bool(charted and any(main)) and not any(same_place(places, charted) for places in main)
 
 
 def speaks_of(item: Item, fact: Fact) -> bool:
