@@ -133,6 +133,8 @@ _SPELLED = {
     "vdrl": "syphilis",
     "o2": "oxygen saturation",
     "sao2": "oxygen saturation",
+    "so2": "oxygen saturation",
+    "oximetry": "oxygen saturation",
     "radiogram": "x ray",
     "roentgenogram": "x ray",
     "mra": "mri angiography",
@@ -359,7 +361,7 @@ def _narrowed(test: Test, own: tuple[Fact, ...], part: str, named: str) -> tuple
         return own
     if parts := _exam_parts(named):
         return tuple(f for f in own if parts & _exam_parts(" ".join(f.heads[1:] or f.heads)))
-    wanted = frozenset(_spelled(part)) - _MANNER
+    wanted = frozenset(_spelled(part)) - _MANNER - frozenset(_spelled(named))
     found = tuple(f for f in own if len(f.heads) > 1 and wanted <= set(_spelled(" ".join(f.heads[1:]))) - _MANNER)
     return found if wanted and found else own
 
