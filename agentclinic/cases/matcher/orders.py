@@ -449,10 +449,10 @@ def _of_blood(part: str) -> bool:
 def _names(fact: Fact, wanted: frozenset[str], part: str) -> bool:
     if not fact.heads:
         return wanted <= set(_spelled(fact.text))
-    if fact.section is Section.TESTS and all(_is_site(word) for word in wanted):
-        return False
     heads = _head_words(fact)
     title = _title(fact.heads)
+    if fact.section is Section.TESTS and all(_is_site(word) for word in wanted):
+        return bool(title) and title <= wanted  # "Skin" in an examination written as prose, not "CT head"
     # "Right leg" under "Range of motion" is no answer to every order that concerns the right leg.
     own = title and title <= wanted and not all(_is_site(word) for word in title)
     if own and title <= _KINDS:
