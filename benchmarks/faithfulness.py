@@ -1,8 +1,9 @@
 """How faithfully patient and laboratory answer, against two readers who marked what was asked for.
 
-`python benchmarks/faithfulness.py [--half dev|test|both]` prints how far the readers agree, precision and recall of the
-builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient invents.
-Needs the public data at `../shared/data`. Aggregates only: the test half's rows stay unseen.
+`python benchmarks/faithfulness.py [--half dev|test|both] [--labels FOLDER]` prints how far the readers agree, precision
+and recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin
+patient invents. Needs the public data at `../shared/data`. Aggregates only. Both halves of the shipped labels have been
+used for development; labels of other rows, in files of the same names, are measured with `--labels`.
 """
 
 from __future__ import annotations
@@ -108,11 +109,11 @@ def _marked(path: Path) -> dict[int, Marked]:
     return {row["row"]: Marked(frozenset(row["paths"]), frozenset(row.get("equivalent", ()))) for row in _lines(path)}
 
 
-def items(task: Task, half: str, cases: Sequence[Case]) -> list[Item]:
-    """The labelled rows of a half: the 1st, 3rd, 5th ... are for development, the others for the test."""
-    first, second = (_marked(LABELS / f"{task.labels}_reader_{reader}.jsonl") for reader in "ab")
+def items(task: Task, half: str, cases: Sequence[Case], labels: Path = LABELS) -> list[Item]:
+    """The labelled rows of a half: the 1st, 3rd, 5th ... were for development first, the others for the test."""
+    first, second = (_marked(labels / f"{task.labels}_reader_{reader}.jsonl") for reader in "ab")
     if first.keys() != second.keys():
-        raise ValueError(f"{LABELS}: the readers of the {task.labels} did not mark the same rows")
+        raise ValueError(f"{labels}: the readers of the {task.labels} did not mark the same rows")
     rows = sorted(first)
     chosen = {"dev": rows[::2], "test": rows[1::2], "both": rows}[half]
     said = _lines(DATA / "judge" / task.file)
@@ -239,6 +240,11 @@ def recall(c: Counts) -> Counts:
     return np.asarray(c[0] / (c[0] + c[2]))
 
 
+def recall_of_b(c: Counts) -> Counts:
+    """Of agreement counts: marked by both ÷ marked by the first reader."""
+    return np.asarray(c[0] / (c[0] + c[1]))
+
+
 def f1(c: Counts) -> Counts:
     """Harmonic mean of precision and recall; between readers the same in both directions."""
     return np.asarray(2 * c[0] / (2 * c[0] + c[1] + c[2]))
@@ -299,15 +305,18 @@ def _root(word: str) -> str:
     return re.sub(r"(?:e?s|y|ie)$", "", word)
 
 
-def figures(task: Task, half: str, cases: Sequence[Case]) -> Iterable[str]:
+def figures(task: Task, half: str, cases: Sequence[Case], labels: Path = LABELS) -> Iterable[str]:
     """Everything printed for one role and one half."""
-    rows = items(task, half, cases)
+    rows = items(task, half, cases, labels)
     counts = agreement_counts(rows)
     yield f"{task.name}, {half}: {len(rows)} rows, {int(counts.sum())} facts to decide on"
     yield (
         f"  readers    F1 {interval(counts, f1)}  Jaccard {interval(counts, jaccard)}  kappa {interval(counts, kappa)}"
     )
     yield f"  {'':<10} {'against':<9} {'precision':<26} {'recall':<26}"
+    # The ceiling: how well one reader does by the other.
+    told, found = interval(counts[:, [0, 2, 1]], precision), interval(counts, recall_of_b)
+    yield f"  {'reader b':<10} {'reader a':<9} {told:<26} {found:<26}"
     replies = [task.ours(item) for item in rows]
     yield from compare("builtin", rows, [told_by_ours(reply) for reply in replies], provenance=True)
     yield from compare("recorded", rows, [told_by_recorded(item) for item in rows], provenance=False)
@@ -321,7 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the figures of the chosen half."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, default="test", help="which labelled rows; default: test")
-    half = parser.parse_args(arguments).half
+    parser.add_argument("--labels", type=Path, default=LABELS, help="folder of the readers' files")
+    given = parser.parse_args(arguments)
+    half = given.half
     path = DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
     missing = [str(place) for place in (path, DATA / "judge") if not place.exists()]
     if missing:
@@ -329,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     cases = load_cases("MedQA_Ext", {"MedQA_Ext": str(path)})
     for task in TASKS:
-        print("\n".join(figures(task, half, cases)))
+        print("\n".join(figures(task, half, cases, given.labels)))
 
 
 if __name__ == "__main__":

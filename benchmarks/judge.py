@@ -19,6 +19,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from agentclinic.cases.facts import chart_text  # noqa: E402
+from agentclinic.cases.registry import load_cases  # noqa: E402
 from agentclinic.knowledge.compare import STRICT, Relation, compare  # noqa: E402
 from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case  # noqa: E402
 from agentclinic.scoring.outcome import proportion  # noqa: E402
@@ -101,7 +103,8 @@ def read_rows() -> list[Row] | None:
     source, cases = DATA / "judge" / "verdicts.jsonl", DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
     if not source.exists() or not cases.exists():
         return None
-    verdicts, charts = _lines(source), [_chart(case) for case in _lines(cases)]
+    verdicts = _lines(source)
+    charts = [chart_text(case.facts) for case in load_cases("MedQA_Ext", {"MedQA_Ext": str(cases)})]
     readers = [
         {label["row"]: label["relation"] for label in _lines(LABELS / f"verdicts_reader_{r}.jsonl")} for r in "ab"
     ]
@@ -124,10 +127,6 @@ def read_rows() -> list[Row] | None:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
-def _chart(case: dict[str, Any]) -> str:
-    return json.dumps({key: value for key, value in case["OSCE_Examination"].items() if key != "Correct_Diagnosis"})
 
 
 Verdict = Callable[[Row], bool]

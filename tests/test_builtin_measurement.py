@@ -131,6 +131,7 @@ EXAMINED = {
     [
         ("Physical examination", set()),
         ("physical_exam (heart, lungs, skin)", set()),
+        ("Comprehensive physical exam (heart, lungs)", set()),
         ("Physical exam with blood pressure", {"Vital_Signs/Blood_Pressure"}),
         ("Physical exam including temperature and BP", {"Vital_Signs/Temperature", "Vital_Signs/Blood_Pressure"}),
     ],
@@ -141,7 +142,7 @@ def test_an_examination_is_given_with_the_vital_signs_that_are_named_and_no_test
     assert told(request_) == EXAMINED | vitals
 
 
-@pytest.mark.parametrize("request_", ["full physical exam", "Comprehensive physical exam (heart, lungs)"])
+@pytest.mark.parametrize("request_", ["full physical exam", "Comprehensive physical exam (heart, lungs, vital signs)"])
 def test_a_whole_examination_gives_examination_and_vital_signs_but_no_tests(request_: str) -> None:
     assert told(request_) == {
         "Vital_Signs/Temperature",

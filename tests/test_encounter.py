@@ -9,6 +9,7 @@ from dataclasses import replace
 import anyio
 import pytest
 from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of
+from helpers import osce
 
 from agentclinic.agents.prompts import load_prompts
 from agentclinic.agents.roles import Moderator
@@ -179,6 +180,18 @@ async def test_patient_and_laboratory_failing_is_never_the_doctors_fault(role: s
     assert transcript.fault is not None
     assert (transcript.fault.role, transcript.fault.error) == (role, error.kind)
     assert transcript.num_turns == 1
+
+
+async def test_the_builtin_judge_looks_into_the_chart_and_a_language_model_is_not_shown_it() -> None:
+    case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
+    transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
+    unit, prompt = Unit(case, 0, 0), load_prompts()["moderator"]
+    verdict = await judged(transcript, unit, Moderator(Builtin(), prompt))
+    assert verdict is not None
+    assert (verdict.yes, verdict.relation) == (False, "narrower_unsupported")
+    model = Scripted("Yes")
+    assert await judged(transcript, unit, Moderator(model, prompt)) is not None
+    assert "three days" not in model.prompts[0]
 
 
 @pytest.mark.parametrize("answer", [base.ServerError("down"), base.RefusedError("no"), "Perhaps", ""])

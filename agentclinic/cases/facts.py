@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.knowledge.text import fold, sentences
@@ -72,6 +72,11 @@ def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
         head, body = _split_head(part) if section in (Section.EXAMINATION, Section.TESTS) else ("", part)
         facts.extend(_statements(body, f"{root}#{index}", (head,) if head else (), section, split=False))
     return tuple(facts)
+
+
+def chart_text(facts: Iterable[Fact]) -> str:
+    """A chart's statements as lines of text, each under its headings, for a judge who may look into it."""
+    return "\n".join(". ".join((*fact.heads[-1:], fact.text)) for fact in facts)
 
 
 def _walk(value: JSON, path: str, heads: tuple[str, ...], section: Section | None) -> Iterator[Fact]:

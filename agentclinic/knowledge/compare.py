@@ -155,6 +155,8 @@ def _related(said: Said, truth: str) -> Compared:
         found = _with_tail(alone, _by_name(mended(name(said.full), meant), meant))
     if found.relation not in STRICT and any(_same(inside, truth) for inside in said.brackets):
         return Compared(Relation.SAME, "the same by the name in brackets")
+    if found.relation not in STRICT and any(_by_table_only(inside, meant) for inside in said.brackets):
+        return Compared(Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True)
     if found.relation not in (Relation.SAME, Relation.BROADER) and _follows_from(said, meant):
         return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
     if found.relation is Relation.SAME and any(_KIND.search(inside) for inside in said.brackets):
@@ -163,6 +165,12 @@ def _related(said: Said, truth: str) -> Compared:
     if found.relation not in STRICT and first != said.principal and _by_name(name(first), meant).relation in STRICT:
         return _by_name(name(first), meant)
     return found
+
+
+def _by_table_only(text: str, meant: Name) -> bool:
+    """Whether a name in brackets is one that the tables know as a kind of the disease."""
+    found = _by_table(name(text), meant)
+    return found is not None and found.relation is Relation.NARROWER_CONSISTENT
 
 
 def _follows_from(said: Said, meant: Name) -> bool:

@@ -27,6 +27,10 @@ _CUES = {
     "virus": "virus viral",
     "leg": "leg calf thigh popliteal femoral ankle foot",
     "cardioembolic": "fibrillation thrombus endocarditis embolic embolus",
+    "malignant": "malignant malignancy carcinoma sarcoma invasive invasion metastasis metastatic",
+    "metastatic": "metastasis metastatic metastases secondary secondaries",
+    "borderline": "borderline",
+    "invasive": "invasive invasion infiltrating",
     "newborn": "newborn neonate neonatal premature preterm day week",
 }
 # A type that has a laboratory name of its own.

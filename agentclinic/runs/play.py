@@ -14,6 +14,7 @@ from agentclinic.agents.policy import PolicyDoctor
 from agentclinic.agents.reference import chart_exchanges, reference_doctor, without_tests
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient, as_text
 from agentclinic.agents.uncertainty import UncertaintyDoctor
+from agentclinic.cases.facts import chart_text
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
 from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
@@ -211,7 +212,9 @@ async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Ju
     if transcript.status is not Status.DIAGNOSED:
         return None
     try:
-        return await moderator.judge(transcript.diagnosis or "", unit.case.diagnosis, unit.case.answer_key)
+        return await moderator.judge(
+            transcript.diagnosis or "", unit.case.diagnosis, unit.case.answer_key, chart_text(unit.case.facts)
+        )
     except ModelError as error:
         transcript.status = Status.JUDGE_FAILED
         transcript.fault = Fault("moderator", error.kind, str(error))

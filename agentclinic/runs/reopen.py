@@ -13,10 +13,11 @@ import anyio
 
 from agentclinic.agents.prompts import Prompt, load_prompt
 from agentclinic.agents.roles import Moderator
+from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
-from agentclinic.cases.registry import default_class
+from agentclinic.cases.registry import default_class, load_cases
 from agentclinic.config import RunSettings, Settings, parse_settings, read_json, without_credentials
-from agentclinic.errors import InputError
+from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import make_folder, write_whole
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
@@ -206,6 +207,7 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None, *, 
         moderator = Moderator(
             models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
         )
+        charts = _charts(records, settings)
         made_by = {"moderator_llm": moderator.model.name, **diagnoses.made_by}
         note_attestations(folder, models.gate)
         make_folder(path.parent)
@@ -218,7 +220,7 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None, *, 
                 async def worker() -> None:
                     nonlocal stop, tried
                     while not stop and (record := next(queue, None)) is not None:
-                        entry = await _judge(record, moderator, diagnoses)
+                        entry = await _judge(record, moderator, diagnoses, charts.get(record.case_hash or "", ""))
                         if entry["correct"] is None:
                             failures.append(entry["fault"]["message"])
                             stop = entry["fault"]["error"] in FATAL
@@ -308,7 +310,21 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
     return kept
 
 
-async def _judge(record: Record, moderator: Moderator, diagnoses: _Recorded | _Resynthesized) -> dict[str, Any]:
+def _charts(records: list[Record], settings: Settings) -> dict[str, str]:
+    """The charts of the records' cases by hash, where their data set is still there: the judge may look into them."""
+    charts: dict[str, str] = {}
+    for dataset in {record.dataset for record in records if record.dataset}:
+        try:
+            cases = load_cases(dataset, settings.datasets)
+        except AgentClinicError:
+            continue  # judged by names alone, as before there were charts
+        charts.update((case.id, chart_text(case.facts)) for case in cases)
+    return charts
+
+
+async def _judge(
+    record: Record, moderator: Moderator, diagnoses: _Recorded | _Resynthesized, chart: str
+) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "scenario_id": record.scenario_id,
         "case_hash": record.case_hash,
@@ -321,7 +337,7 @@ async def _judge(record: Record, moderator: Moderator, diagnoses: _Recorded | _R
     try:
         diagnosis, problem = await diagnoses.of(record)
         entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-        verdict = await moderator.judge(diagnosis, record.ground_truth or "", key)
+        verdict = await moderator.judge(diagnosis, record.ground_truth or "", key, chart)
     except ModelError as error:
         return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
     return {

@@ -1,0 +1,104 @@
+"""What a question asks for: complaints and their kinds, conditions, places, subjects, and who is spoken of."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import ask, case_of, osce
+
+from agentclinic.cases.matcher import ontology
+from agentclinic.cases.matcher.parts import clauses, items
+
+CASE = case_of(
+    osce(
+        patient={
+            "Demographics": "44-year-old woman, 12 weeks pregnant",
+            "History": "The patient has had a throbbing headache for 2 weeks. It is worse when she bends over. "
+            "She has had a red, scaly patch on the left elbow since May. Her sister has migraines.",
+            "Symptoms": {
+                "Primary_Symptom": "Throbbing headache",
+                "Secondary_Symptoms": ["Nosebleeds twice a week", "Relief with ibuprofen", "Swollen left ankle"],
+            },
+            "Past_Medical_History": "No significant past medical history.",
+            "Social_History": "Works as a baker.",
+            "Review_of_Systems": "Denies vision changes. Denies chest pain. No rash elsewhere.",
+        }
+    )
+)
+A = "Patient_Actor/"
+
+
+def told(question: str) -> set[str]:
+    return {path.removeprefix(A) for d in ask(CASE, question).disclosures for path in d.paths}
+
+
+def test_every_kind_in_the_table_is_a_complaint_of_the_table() -> None:
+    complaints, kinds = ontology._ontology()
+    assert len(complaints) > 150
+    assert {kind for of in kinds.values() for kind in of} <= kinds.keys()
+    assert all(name in of for name, of in kinds.items())
+
+
+def test_looking_at_first_letters_loses_no_complaint() -> None:
+    text = "Any h\u00e6matemesis, tarry black stools, pins and needles, drooping eyelids or trouble lying flat?"
+    plain = text.replace("-", " ")
+    for complaint in ontology._ontology()[0]:
+        if complaint.pattern.search(plain):
+            spans = [span for span in ontology.spans(text) if span.name == complaint.name]
+            found = complaint.pattern.search(plain)
+            inside = any(s.start <= found.start() and found.end() <= s.end for s in ontology.spans(text))  # type: ignore[union-attr]
+            assert spans or inside, complaint.name
+
+
+def test_the_special_answers_the_general_and_only_a_denial_of_the_general_answers_the_special() -> None:
+    assert told("Any bleeding?") == {"Symptoms/Secondary_Symptoms[0]"}
+    assert told("Any rectal bleeding?") == set()
+    assert told("Do you see double?") == set()
+    assert told("Any double vision?") == {"Review_of_Systems#0"}
+
+
+@pytest.mark.parametrize("question", ["Is the headache worse when you bend over?", "Does bending make it worse?"])
+def test_a_condition_is_answered_by_what_tells_of_it(question: str) -> None:
+    assert told(question) == {"History#1"}
+
+
+@pytest.mark.parametrize("question", ["Any headache after meals?", "Is the headache worse in the morning?"])
+def test_a_condition_the_chart_does_not_tell_of_is_not_answered_with_the_complaint(question: str) -> None:
+    assert told(question) == set()
+
+
+def test_a_place_asked_for_is_the_place_told_of() -> None:
+    assert told("Any swelling of your ankles?") == {"Symptoms/Secondary_Symptoms[2]"}
+    assert told("Any swelling of your hands?") == set()
+    assert told("Any rash elsewhere?") == {"Review_of_Systems#2"}
+
+
+def test_what_is_taken_as_known_is_not_what_is_asked_for() -> None:
+    assert told("Is the patch scaly?") == {"History#2"}
+    assert told("Any numbness over the patch?") == set()
+
+
+def test_relatives_answer_for_themselves_alone() -> None:
+    assert told("Do you have migraines?") == {"Past_Medical_History"}
+    assert told("Does anyone in your family have migraines?") == {"History#3"}
+
+
+def test_a_pronoun_stands_for_what_was_named_before() -> None:
+    assert told("When did the headaches start, and how long do they last?") == {"History#0"}
+
+
+def test_age_and_sex_tell_of_a_pregnancy_too() -> None:
+    assert told("How far along are you?") == {"Demographics"}
+
+
+def test_a_condition_after_two_things_holds_for_both_and_in_a_list_for_the_last() -> None:
+    pair = items("Any pain or weakness when you lift the arm")
+    assert [item.conditional for item in pair] == [True, True]
+    three = items("Any nausea, vomiting, or headache after meals")
+    assert [item.conditional for item in three] == [False, False, True]
+
+
+def test_a_list_after_a_dash_belongs_to_what_stands_before_it() -> None:
+    assert clauses("Any stomach symptoms—diarrhea, constipation—and do you have fever?") == (
+        "Any stomach symptoms: diarrhea, constipation",
+        "do you have fever",
+    )
