@@ -1,0 +1,171 @@
+"""A case's chart, read once for the audit: what it says is there, what not, how long, how many, which side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from agentclinic.audit.amounts import Count, Duration, counts, drugs, durations, sides
+from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
+from agentclinic.cases.check import diagnosis_names
+from agentclinic.cases.matcher.readings import reading, same_place
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
+from agentclinic.knowledge.base import knowledge, vocabulary
+from agentclinic.knowledge.compare import STRICT, compare
+from agentclinic.knowledge.text import Phrasebook
+
+DOOR = "door"
+"""The path of what everybody is told at the door."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the chart a concept is spoken of, and of which part of the body."""
+
+    path: str
+    places: frozenset[str]
+
+
+class Chart:
+    """What there is to hold a reply against."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._patient = frozenset(fact.path for fact in case.patient_facts)
+        self.there: dict[str, list[Place]] = {}
+        self.denied: dict[str, list[Place]] = {}
+        for path, text in self.texts:
+            self._read(path, text)
+
+    @cached_property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """Every statement of the chart with its path; the door's comes first."""
+        door = (DOOR, f"{self.case.door.demographics}. {self.case.door.objective}")
+        return (door, *((fact.path, spoken(fact)) for fact in self.case.facts))
+
+    @cached_property
+    def told(self) -> tuple[tuple[str, str], ...]:
+        """Of them, what the patient can tell, and the door."""
+        own = {DOOR, *(fact.path for fact in self.case.patient_facts)}
+        return tuple((path, text) for path, text in self.texts if path in own)
+
+    @cached_property
+    def diagnoses(self) -> Phrasebook:
+        """The names under which a text might give the diagnosis away: also all that the judge would take for it."""
+        case, key = self.case, self.case.answer_key
+        names = set(diagnosis_names(case.diagnosis, key.accept))
+        for name in _all_names():
+            if compare(name, case.diagnosis, key.accept, key.partial, key.reject).relation in STRICT:
+                names.add(name)
+        return Phrasebook({name: (name,) for name in sorted(names)})
+
+    def _read(self, path: str, text: str) -> None:
+        for statement in statements(text):
+            if statement.unsure:
+                continue
+            normal = statement.normal and path not in self._patient
+            self._note(self.denied if normal else self.there, path, concepts(statement.there), statement.there)
+            self._note(self.denied, path, concepts(statement.denied), statement.denied)
+            for name in implied(statement.denied) if statement.denied else ():
+                self.denied.setdefault(f"~{name}", []).append(Place(path, frozenset()))
+
+    @staticmethod
+    def _note(table: dict[str, list[Place]], path: str, named: Iterable[Concept], text: str) -> None:
+        places = reading(text).places
+        for concept in named:
+            for key in {concept.key, *(f"~{kin}" for kin in concept.kin)}:
+                table.setdefault(key, []).append(Place(path, places))
+
+    def holds(self, concept: Concept) -> str | None:
+        """The path of a statement that says the concept is there, where it is said to be."""
+        return _first(self.there, concept)
+
+    def denies(self, concept: Concept) -> str | None:
+        """The path of a statement that says the concept is not there."""
+        return _first(self.denied, concept)
+
+    def pain_in(self, places: frozenset[str]) -> str | None:
+        """The path of a statement that speaks of pain in one of the places, or of pain without saying where."""
+        for path, text in self.texts:
+            read = reading(text)
+            if read.pain and same_place(places, read.places | _region(read.places)):
+                return path
+        return None
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """All meaningful words."""
+        return frozenset(stem for _, text in self.texts for stem in stems(text))
+
+    @cached_property
+    def durations(self) -> tuple[tuple[str, Duration], ...]:
+        """All stretches of time with their paths."""
+        return tuple((path, span) for path, text in self.texts for span in durations(text))
+
+    @cached_property
+    def counts(self) -> tuple[tuple[str, Count], ...]:
+        """All counted things with their paths."""
+        return tuple((path, count) for path, text in self.texts for count in counts(text))
+
+    @cached_property
+    def sides(self) -> dict[tuple[str, str], str]:
+        """Side and part of the body to a path."""
+        return {side: path for path, text in reversed(self.texts) for side in sides(text)}
+
+    @cached_property
+    def both_sides(self) -> frozenset[str]:
+        """Parts of the body of which the chart speaks on both sides."""
+        found = {
+            place for side, place in self.sides if ("left", place) in self.sides and ("right", place) in self.sides
+        }
+        for _, text in self.texts:
+            if re.search(r"\b(?:both|bilateral\w*|either|each)\b", text, re.IGNORECASE):
+                found |= reading(text).places
+        return frozenset(found)
+
+    @cached_property
+    def drugs(self) -> dict[str, str]:
+        """Drug to a path."""
+        return {drug: path for path, text in reversed(self.texts) for drug in drugs(text)}
+
+
+@lru_cache(maxsize=1)
+def _all_names() -> tuple[str, ...]:
+    ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
+    return tuple(dict.fromkeys([*ours, *(name for group in vocabulary().synonyms for name in group)]))
+
+
+# A pain in one of these is often told as one in another.
+_REGIONS = (
+    frozenset({"abdomen", "pelvis", "flank", "groin"}), frozenset({"back", "flank", "neck"}), frozenset({"chest", "breast"}),
+    frozenset({"hip", "groin", "leg"}), frozenset({"head", "face", "eye"}), frozenset({"throat", "neck", "mouth"}),
+    frozenset({"shoulder", "arm"}), frozenset({"urine", "pelvis", "genitals", "abdomen"}),
+)  # fmt: skip
+
+
+def _region(places: frozenset[str]) -> frozenset[str]:
+    return frozenset().union(*(region for region in _REGIONS if region & places))
+
+
+def _first(table: dict[str, list[Place]], concept: Concept) -> str | None:
+    for key in (concept.key, *(f"~{kin}" for kin in sorted(concept.kin))):
+        for place in table.get(key, ()):
+            if _fits(concept, place):
+                return place.path
+    return None
+
+
+def _fits(concept: Concept, place: Place) -> bool:
+    if not concept.places or not place.places or not (concept.kin & LOCAL or concept.key.lstrip("~") in LOCAL):
+        return True
+    return same_place(concept.places, place.places | _region(place.places))
+
+
+def spoken(fact: Fact) -> str:
+    """A fact with the heading without which a result says nothing: "Murmurs: none"."""
+    if fact.section in PATIENT_SECTIONS and fact.section is not Section.DRUGS:
+        return fact.text
+    heads = [head for head in fact.heads[-2:] if head.lower() not in ("findings", "result", "results", "comments")]
+    return f"{' '.join(heads)}: {fact.text}" if heads else fact.text

@@ -1,0 +1,38 @@
+"""Whether a reply names the diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentclinic.audit.chart import Chart
+from agentclinic.audit.model import Exchange, Finding, Kind
+from agentclinic.audit.statements import statements
+from agentclinic.cases.model import Case, Section
+from agentclinic.knowledge.text import Phrasebook
+
+_HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
+
+
+def audit_revealed(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
+    """The statements that name the case's diagnosis, by the rules of the builtin judge, and do not deny it.
+
+    A name that stands in the chart's past, drug or family history is excepted: there the chart itself tells it.
+    """
+    for statement in statements(exchange.reply):
+        for mention in chart.diagnoses.find(statement.there):
+            if mention.negated or _as_history(mention.words, chart.case):
+                continue
+            path = _stands_at(mention.words, chart)
+            why = "names the diagnosis, as the chart does" if path else "names the diagnosis"
+            yield Finding(kind=Kind.REVEALED, words=statement.text, path=path, term=mention.key, why=why)
+            return
+
+
+def _as_history(words: tuple[str, ...], case: Case) -> bool:
+    named = Phrasebook({"it": (" ".join(words),)})
+    return any(named.find(fact.text) for fact in case.facts if fact.section in _HISTORY and not fact.denied)
+
+
+def _stands_at(words: tuple[str, ...], chart: Chart) -> str | None:
+    named = Phrasebook({"it": (" ".join(words),)})
+    return next((path for path, text in chart.texts if any(not m.negated for m in named.find(text))), None)
