@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from agentclinic.audit.amounts import Count, Duration, counts, drugs, durations, sides
 from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
 from agentclinic.cases.check import diagnosis_names
 from agentclinic.cases.matcher.readings import reading, same_place
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
-from agentclinic.knowledge.base import knowledge, vocabulary
 from agentclinic.knowledge.compare import STRICT, compare
 from agentclinic.knowledge.text import Phrasebook
 
@@ -34,6 +33,7 @@ class Chart:
     def __init__(self, case: Case) -> None:
         self.case = case
         self._patient = frozenset(fact.path for fact in case.patient_facts)
+        self._judged: dict[str, bool] = {}
         self.there: dict[str, list[Place]] = {}
         self.denied: dict[str, list[Place]] = {}
         for path, text in self.texts:
@@ -53,13 +53,17 @@ class Chart:
 
     @cached_property
     def diagnoses(self) -> Phrasebook:
-        """The names under which a text might give the diagnosis away: also all that the judge would take for it."""
-        case, key = self.case, self.case.answer_key
-        names = set(diagnosis_names(case.diagnosis, key.accept))
-        for name in _all_names():
-            if compare(name, case.diagnosis, key.accept, key.partial, key.reject).relation in STRICT:
-                names.add(name)
-        return Phrasebook({name: (name,) for name in sorted(names)})
+        """The case's own names of its diagnosis."""
+        names = diagnosis_names(self.case.diagnosis, self.case.answer_key.accept)
+        return Phrasebook({name: (name,) for name in names})
+
+    def is_diagnosis(self, name: str) -> bool:
+        """Whether the judge would take a disease's name for the diagnosis."""
+        if name not in self._judged:
+            key = self.case.answer_key
+            judged = compare(name, self.case.diagnosis, key.accept, key.partial, key.reject)
+            self._judged[name] = judged.relation in STRICT
+        return self._judged[name]
 
     def _read(self, path: str, text: str) -> None:
         for statement in statements(text):
@@ -78,13 +82,13 @@ class Chart:
             for key in {concept.key, *(f"~{kin}" for kin in concept.kin)}:
                 table.setdefault(key, []).append(Place(path, places))
 
-    def holds(self, concept: Concept) -> str | None:
-        """The path of a statement that says the concept is there, where it is said to be."""
-        return _first(self.there, concept)
+    def holds(self, concept: Concept, *, itself: bool = False) -> str | None:
+        """The path of a statement that says the concept, or `itself` alone, is there, where it is said to be."""
+        return _first(self.there, concept, itself=itself)
 
     def denies(self, concept: Concept) -> str | None:
         """The path of a statement that says the concept is not there."""
-        return _first(self.denied, concept)
+        return _first(self.denied, concept, itself=False)
 
     def pain_in(self, places: frozenset[str]) -> str | None:
         """The path of a statement that speaks of pain in one of the places, or of pain without saying where."""
@@ -131,12 +135,6 @@ class Chart:
         return {drug: path for path, text in reversed(self.texts) for drug in drugs(text)}
 
 
-@lru_cache(maxsize=1)
-def _all_names() -> tuple[str, ...]:
-    ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
-    return tuple(dict.fromkeys([*ours, *(name for group in vocabulary().synonyms for name in group)]))
-
-
 # A pain in one of these is often told as one in another.
 _REGIONS = (
     frozenset({"abdomen", "pelvis", "flank", "groin"}), frozenset({"back", "flank", "neck"}), frozenset({"chest", "breast"}),
@@ -149,8 +147,8 @@ def _region(places: frozenset[str]) -> frozenset[str]:
     return frozenset().union(*(region for region in _REGIONS if region & places))
 
 
-def _first(table: dict[str, list[Place]], concept: Concept) -> str | None:
-    for key in (concept.key, *(f"~{kin}" for kin in sorted(concept.kin))):
+def _first(table: dict[str, list[Place]], concept: Concept, *, itself: bool) -> str | None:
+    for key in (concept.key, *(() if itself else (f"~{kin}" for kin in sorted(concept.kin)))):
         for place in table.get(key, ()):
             if _fits(concept, place):
                 return place.path

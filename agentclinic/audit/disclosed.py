@@ -44,9 +44,13 @@ def said(reply: str) -> tuple[Said, ...]:
     """The sentences of a reply, its statements, and the whole."""
     parts = [s for line in plain(reply).split("\n") for s in sentences(line)]
     parts += [s.text for s in statements(reply)]
-    return tuple(
-        Said(part, stems(part), numbers(part), bool(_DENIES.search(part))) for part in dict.fromkeys([*parts, reply])
-    )
+    return tuple(whole(part) for part in dict.fromkeys([*parts, reply]))
+
+
+@lru_cache(maxsize=16384)
+def whole(text: str) -> Said:
+    """A text as one thing said."""
+    return Said(text, stems(text), numbers(text), bool(_DENIES.search(text)))
 
 
 @lru_cache(maxsize=16384)

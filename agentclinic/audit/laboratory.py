@@ -10,24 +10,16 @@ from agentclinic.audit import disclosed
 from agentclinic.audit.amounts import sides
 from agentclinic.audit.chart import Chart, spoken
 from agentclinic.audit.model import Exchange, Finding, Kind
-from agentclinic.audit.statements import NORMAL, Concept, Statement, concepts, plain, statements, stems
+from agentclinic.audit.statements import NORMAL, SILENT, Concept, Statement, concepts, plain, statements, stems
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.quality.values import analyte_of, measured_in
 from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import words
+from agentclinic.knowledge.text import fold, words
 
 _LEAD = re.compile(r"^\s*RESULTS?\s*:\s*", re.IGNORECASE)
-# Words the recorded clinic's own frame ran into the reply.
-_FRAME = re.compile(r"This is the final question\. Please provide a diagnosis\.?\s*$")
 _DEFAULT = re.compile(r"^\W*(?:all )?(?:readings? (?:are |is )?)?normal(?: readings?| results?)?\W*$", re.IGNORECASE)
-_SILENT = re.compile(
-    r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
-    r"|documented|measured|on file|been (?:done|performed))\b|\bunavailable\b|\bnon-?applicable\b|\bn/?a\b|\bpending\b"
-    r"|\bno (?:data|results?|information|record)\b|\bwas not done\b",
-    re.IGNORECASE,
-)
 _ABNORMAL = re.compile(
     r"\b(?:elevated|raised|high|increased|low|decreased|reduced|diminished|positive|abnormal\w*|enlarged|lesions?|mass(?:es)?"
     r"|fracture\w*|infiltrat\w*|opacit\w*|effusion|stenosis|thicken\w*|consistent with|suggest\w*|indicat\w+|tender\w*"
@@ -55,7 +47,7 @@ class Line:
 
 def lines(reply: str) -> tuple[Line, ...]:
     """A report taken apart into results; a heading goes with what follows it."""
-    text = _FRAME.sub("", _LEAD.sub("", plain(reply)))
+    text = _LEAD.sub("", plain(reply))
     found: list[Line] = []
     above: tuple[str, ...] = ()
     for piece in _LINES.split(text):
@@ -83,7 +75,7 @@ def audit_measurement(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
         yield from _defaulted(report[0], ordered, exchange, chart)
         return
     for line in report:
-        if not _SILENT.search(line.body):
+        if not SILENT.search(line.body):
             yield from _line(line, exchange, chart, ordered)
     yield from _omitted(exchange, ordered, report, chart)
     yield from _overshared(exchange, ordered, report, chart)
@@ -91,7 +83,7 @@ def audit_measurement(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
 
 def held(case: Case) -> tuple[Fact, ...]:
     """The results a chart holds; "details are not provided" is none."""
-    return tuple(fact for fact in case.exam_facts if not _SILENT.search(fact.text))
+    return tuple(fact for fact in case.exam_facts if not SILENT.search(fact.text))
 
 
 def _defaulted(line: Line, ordered: Sequence[Ordered], exchange: Exchange, chart: Chart) -> Iterator[Finding]:
@@ -159,6 +151,8 @@ def _is_sign(concept: Concept) -> bool:
 
 
 def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordered]) -> Iterator[Finding]:
+    if _copied(line, chart):
+        return
     own = _charted(line, exchange, chart, ordered)
     figures = disclosed.numbers(line.body)
     if _DEFAULT.match(line.body) or _only_normal(line.body):
@@ -174,6 +168,20 @@ def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordere
         yield from _made_up_value(line, chart)
     else:
         yield from _worded(line, chart, own)
+
+
+def _copied(line: Line, chart: Chart) -> bool:
+    """Whether the chart says the same, word for word, under one of the line's headings."""
+    body, heads = _bare(line.body), stems(" ".join(line.heads))
+    for fact in chart.case.exam_facts:
+        if body.strip() and body in _bare(fact.text):
+            if not heads or heads & stems(" ".join(fact.heads)) or heads & stems(fact.text):
+                return True
+    return False
+
+
+def _bare(text: str) -> str:
+    return f" {' '.join(re.sub(r'[;.,:]', ' ', fold(text)).split())} "
 
 
 def _finding(kind: Kind, line: Line, why: str, *, path: str | None = None, term: str | None = None) -> Finding:
@@ -232,7 +240,7 @@ _SUPPORT = 0.5
 
 def _worded(line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
     for statement in statements(line.text if line.heads else line.body):
-        if statement.answer or statement.unsure or _SILENT.search(statement.text):
+        if statement.answer or statement.unsure or SILENT.search(statement.text):
             continue
         against = next((f for f in _against(statement, line, chart, own)), None)
         if against:
@@ -288,8 +296,8 @@ def _material(statement: Statement) -> bool:
 
 
 def _omitted(exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart) -> Iterator[Finding]:
-    parts = _parts(report)
-    before = tuple(part for reply in exchange.told_before for part in _parts(lines(reply)))
+    parts = (*_parts(report), disclosed.whole(exchange.reply))
+    before = tuple(part for reply in exchange.told_before for part in (*_parts(lines(reply)), disclosed.whole(reply)))
     for answer in ordered:
         missed = [
             fact
@@ -321,7 +329,8 @@ def _summed_up(fact: Fact, report: Sequence[Line], chart: Chart) -> bool:
 
 
 def _parts(report: Sequence[Line]) -> tuple[disclosed.Said, ...]:
-    return tuple(part for line in report for part in disclosed.said(" ".join((*line.heads, line.body)))[-1:])
+    texts = [" ".join((*line.heads, line.body)) for line in report]
+    return tuple(disclosed.whole(text) for text in texts)
 
 
 def _overshared(

@@ -18,7 +18,8 @@ from agentclinic.knowledge.base import knowledge
 _HABITS = {
     "smoking": re.compile(r"\bsmok\w*|\btobacco|\bcigarette\w*|\bvap(?:e|ing)\b", re.IGNORECASE),
     "alcohol": re.compile(
-        r"\balcohol|\bdrink(?:s|ing)?\b(?! (?:water|fluids|enough|plenty))|\bwine|\bbeers?\b", re.IGNORECASE
+        r"\balcohol|\bdrink(?:s|ing)?\b(?![^.;]*\b(?:energy|water|coffee|tea|milk|fluids|caffeine|soda|juice|formula)\b)(?<!energy drinks)(?<!energy drink)|\bwine|\bbeers?\b",
+        re.IGNORECASE,
     ),
     "drugs": re.compile(
         r"\b(?:recreational|illicit) |\bmarijuana|\bcocaine|\bcannabis|\bheroin|\binject", re.IGNORECASE
@@ -76,7 +77,7 @@ _TALK = frozenset(
         "noticeable noticeably deal manage managing managed ongoing overall general generally otherwise besides aside apart pain painful hurt hurts sore discomfort "
         "area body side left right both around near when while during after before since until because also too as well together along "
         "first last next long short ago far much many more most less few several couple some any all every each one two three "
-        "between above below behind back front under within almost close able unable cannot cant can could would should might may must will let see look looks looking find found understand clear clearly "
+        "tend tends remain remains such rather off fairly theyre were hes shes ive im id youre enough straight ahead mind between above below behind back front under within almost close able unable cannot cant can could would should might may must will let see look looks looking find found understand clear clearly "
         "people person family life daily everyday normal activity activities work move moving way ways moment point end rest part focus "
         "occur occurs occurred occasionally frequently frequent episode episodes bothering bothersome bother affect affects affecting affected impact related "
         "explain describe described information detail details share regarding about directly exactly question result results "
@@ -113,11 +114,16 @@ def _said(exchange: Exchange, topics: list[Topic]) -> list[Statement]:
     for place, statement in enumerate(said):
         if not statement.answer or any(topic.kind is Asked.RESULT for topic in topics):
             continue
-        if statement.denied and len(unnamed) == len(asked):
+        if statement.denied and len(unnamed) == len(asked) and _nothing_more(exchange.asked, len(asked)):
             said[place] = Statement(statement.text, "", ", ".join(c.name for c in unnamed), answer=True)
         elif statement.there and len(asked) == 1 and unnamed:
             said[place] = Statement(statement.text, unnamed[0].name, "", answer=True)
     return said
+
+
+def _nothing_more(question: str, things: int) -> bool:
+    """Whether a question asks whether things are there and no more: "no" to "worse at night?" does not deny pain."""
+    return len(stems(question) - _TALK) <= 2 * things
 
 
 # --- what a statement says, against the chart ------------------------------------------------------------------------
@@ -173,12 +179,14 @@ def _in_other_words(concept: Concept, statement: Statement, chart: Chart) -> boo
 def _symptoms_denied(statement: Statement, exchange: Exchange, chart: Chart) -> Iterator[Finding]:
     if not statement.denied or _PARTLY.search(statement.denied) or _KIN.search(statement.text):
         return
+    asked = {concept.key for concept in concepts(exchange.asked)}
     for concept in concepts(statement.denied):
-        if not _is_complaint(concept) or chart.denies(concept):
+        if not _is_complaint(concept) or chart.denies(concept) or (statement.answer and concept.key not in asked):
             continue
         there = chart.holds(concept)
-        if there and there.startswith("Patient_Actor"):
-            yield _finding(Kind.CONTRADICTED, statement, "the chart says it is there", path=there, term=concept.name)
+        itself = chart.holds(concept, itself=True)
+        if itself and itself in dict(chart.told):
+            yield _finding(Kind.CONTRADICTED, statement, "the chart says it is there", path=itself, term=concept.name)
         elif not there and exchange.silent_symptom == "unknown":
             yield _finding(Kind.INVENTED_MATERIAL, statement, "denied, where the chart is silent", term=concept.name)
 
@@ -341,7 +349,7 @@ def _diseases(text: str) -> list[str]:
 
 def _charted(name: str, chart: Chart) -> tuple[str | None, bool | None]:
     """Where the chart speaks of an illness, and whether it says it is or was there."""
-    needles = next((names for key, names in _SAME_ILLNESS.items() if key in name), (re.sub(r"'?s?$", "", name),))
+    needles = next((names for key, names in _SAME_ILLNESS.items() if key in name), ()) + (re.sub(r"'?s?$", "", name),)
     found: tuple[str | None, bool | None] = (None, None)
     for path, text in chart.told:
         for statement in statements(text):
@@ -449,7 +457,8 @@ def _answered(fact: Fact, parts: tuple[disclosed.Said, ...], exchange: Exchange,
     # A plain "no" answers where the chart denies; "yes" where it does not.
     if topic.kind is Asked.SYMPTOM and any(s.answer for s in said):
         return True
-    return fact.denied and any(s.denied for s in said)
+    denies = fact.denied or any(s.denied for s in statements(fact.text))
+    return denies and any(s.denied or s.normal for s in said)
 
 
 def _overshared(exchange: Exchange, topics: list[Topic], chart: Chart) -> Iterator[Finding]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
-from agentclinic.audit.statements import statements
+from agentclinic.audit.statements import SILENT, statements
 from agentclinic.cases.model import Case, Section
+from agentclinic.knowledge.base import knowledge, vocabulary
 from agentclinic.knowledge.text import Phrasebook
 
 _HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
@@ -19,13 +21,23 @@ def audit_revealed(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
     A name that stands in the chart's past, drug or family history is excepted: there the chart itself tells it.
     """
     for statement in statements(exchange.reply):
-        for mention in chart.diagnoses.find(statement.there):
+        if SILENT.search(statement.text):
+            continue
+        known = (mention for mention in _known().find(statement.there) if chart.is_diagnosis(mention.key))
+        for mention in (*chart.diagnoses.find(statement.there), *known):
             if mention.negated or _as_history(mention.words, chart.case):
                 continue
             path = _stands_at(mention.words, chart)
             why = "names the diagnosis, as the chart does" if path else "names the diagnosis"
             yield Finding(kind=Kind.REVEALED, words=statement.text, path=path, term=mention.key, why=why)
             return
+
+
+@lru_cache(maxsize=1)
+def _known() -> Phrasebook:
+    ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
+    names = dict.fromkeys([*ours, *(name for group in vocabulary().synonyms for name in group)])
+    return Phrasebook({name: (name,) for name in names})
 
 
 def _as_history(words: tuple[str, ...], case: Case) -> bool:

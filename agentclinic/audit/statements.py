@@ -12,6 +12,8 @@ from agentclinic.knowledge.text import STOP_WORDS, sentences, words
 
 _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
 _MARKUP = re.compile(r"[*`#]{1,3}|(?<!\w)_+|_+(?!\w)")
+# The original clinic ran this into the reply before the last turn.
+_FRAME = re.compile(r"\s*This is the final question\. Please provide a diagnosis\.?\s*$")
 _VERB = (
     r"(?:['’](?:m|ve|s|re|d)\b|\s+(?:also |just |still |really |only |now |usually |often |sometimes |definitely |mostly )?"
     r"(?:am|is|are|was|were|have|has|had|do|does|did|can|could|feel|feels|felt|get|gets|got|take|took|would|will|work|"
@@ -52,6 +54,13 @@ NORMAL = re.compile(
     r"|great|same as (?:always|before))\b",
     re.IGNORECASE,
 )
+# The chart, or the laboratory, has nothing to say.
+SILENT = re.compile(
+    r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
+    r"|documented|measured|on file|been (?:done|performed))\b|\bunavailable\b|\bnon-?applicable\b|\bn/?a\b|\bpending\b"
+    r"|\bno (?:data|results?|information|record)\b|\bwas not done\b",
+    re.IGNORECASE,
+)
 _HEADED = re.compile(r"^(?P<head>[^:]{1,60}?):\s*(?P<body>.*)$", re.DOTALL)
 _NONE = re.compile(
     r"^\W*(?:none|negative|absent|nil|no|not (?:present|seen|detected|noted|observed|found|palpable))\W*$", re.I
@@ -84,6 +93,7 @@ class Statement:
 
 def plain(reply: str) -> str:
     """A reply without decoration."""
+    reply = _FRAME.sub("", reply)
     return _MARKUP.sub("", reply.replace("’", "'").replace("\u201c", '"').replace("\u201d", '"')).strip().strip('"')
 
 
@@ -138,6 +148,10 @@ LOCAL = frozenset(
 )
 
 
+# The matcher looks for "itch" within words.
+_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch)\w*", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Concept:
     """Something a statement speaks of."""
@@ -154,6 +168,7 @@ class Concept:
 def concepts(text: str) -> tuple[Concept, ...]:
     """The symptoms, signs and results a text names."""
     found: dict[str, Concept] = {}
+    text = _NO_ITCH.sub(" ", text)
     places = reading(text).places
     covered: set[str] = set()
     for mention in knowledge().finding_terms.find(text):
