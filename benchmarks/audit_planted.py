@@ -268,6 +268,10 @@ class _Maker:
             ((Section.FAMILY, self.say.family), (Section.PAST, self.say.past), (Section.SOCIAL, self.say.social))
         )
         facts = [f for f in case.patient_facts if f.section is section]
+        if section is Section.SOCIAL:  # the question is about these
+            facts = [
+                f for f in facts if re.search(r"smok|alcohol|drink|wine|beer|cigar|tobacco", f.text, re.IGNORECASE)
+            ]
         return (self.pick(questions), " ".join(self.voice(f) for f in facts)) if facts else None
 
     def times(self, case: Case) -> Made:
@@ -288,17 +292,27 @@ class _Maker:
             fact = self.timed(case)
             if fact is None:
                 return None
-            changed = _DURATION.sub(lambda m: f"{self.rng.choice(('nine', 'eleven', '17'))} {m[2]}", self.voice(fact), count=1)
+            changed = _DURATION.sub(
+                lambda m: f"{self.rng.choice(('nine', 'eleven', '17'))} {m[2]}", self.voice(fact), count=1
+            )
             return self.pick(self.say.when), self.pick(self.say.story, x=changed)
         if way == 3:
-            sided = [f for f in case.patient_facts if re.search(r"\b(?:left|right)\b", f.text) and f.section is Section.HISTORY]
+            sided = [
+                f
+                for f in case.patient_facts
+                if re.search(r"\b(?:left|right)\b", f.text) and f.section is Section.HISTORY
+            ]
             both = {s for f in case.facts for s in re.findall(r"\b(left|right)\b", f.text)}
             if not sided or len(both) > 1:
                 return None
             text = self.voice(sided[0])
             swapped = re.sub(r"\b(left|right)\b", lambda m: "right" if m[1] == "left" else "left", text)
             return self.pick(self.say.opening), self.pick(self.say.story, x=swapped)
-        smokes = [f for f in case.patient_facts if f.section is Section.SOCIAL and re.search(r"\b(?:never smoked|non-?smoker|does not smoke)", f.text, re.I)]
+        smokes = [
+            f
+            for f in case.patient_facts
+            if f.section is Section.SOCIAL and re.search(r"\b(?:never smoked|non-?smoker|does not smoke)", f.text, re.I)
+        ]
         return (self.pick(self.say.social), "I smoke about a pack a day.") if smokes else None
 
     def invents(self, case: Case) -> Made:
@@ -313,7 +327,11 @@ class _Maker:
         else:
             more = self.pick(self.say.new_illness, x=self.rng.choice(_ILLNESSES))
         chart = " ".join(f.text for f in case.facts).lower()
-        return None if any(w in chart for w in (*_DRUGS, *(i.lower() for i in _ILLNESSES)) if w in more.lower()) else (base[0], f"{base[1]} {more}")
+        return (
+            None
+            if any(w in chart for w in (*_DRUGS, *(i.lower() for i in _ILLNESSES)) if w in more.lower())
+            else (base[0], f"{base[1]} {more}")
+        )
 
     def chats(self, case: Case) -> Made:
         base = self.faithful(case)
@@ -352,7 +370,11 @@ class _Maker:
     def reported(self, case: Case) -> Made:
         if self.rng.random() < 0.2:
             name, _ = self.rng.choice(self.say.lab_normal)
-            return None if self.holds(case, name) else (self.pick(self.say.order, x=name), self.pick(self.say.missing, x=name))
+            return (
+                None
+                if self.holds(case, name)
+                else (self.pick(self.say.order, x=name), self.pick(self.say.missing, x=name))
+            )
         head, facts = self.test(case)
         return self.pick(self.say.order, x=head), self.report([_result(f) for f in facts])
 
@@ -361,7 +383,12 @@ class _Maker:
         values = list(measured_in(facts))
         if values:
             value = self.rng.choice(values)
-            wrong = [_result(f) if f.path != value.path else _result(f).replace(f"{value.raw:g}", f"{value.raw * 3 + 7:g}", 1) for f in facts]
+            wrong = [
+                _result(f)
+                if f.path != value.path
+                else _result(f).replace(f"{value.raw:g}", f"{value.raw * 3 + 7:g}", 1)
+                for f in facts
+            ]
             if wrong == [_result(f) for f in facts]:
                 return None
             return self.pick(self.say.order, x=head), self.report(wrong)
@@ -421,9 +448,16 @@ class _Maker:
         names = [
             re.sub(r"^(?:No|Denies|Without)\s+", "", f.text)
             for f in case.patient_facts
-            if f.denied and f.section in (Section.SYMPTOMS, Section.REVIEW) and len(f.text.split()) <= 4 and told_symptoms(f.text)
+            if f.denied
+            and f.section in (Section.SYMPTOMS, Section.REVIEW)
+            and len(f.text.split()) <= 4
+            and told_symptoms(f.text)
         ]
-        names = [name for name in names if not any(told_symptoms(name) & told_symptoms(f.text) for f in case.patient_facts if not f.denied)]
+        names = [
+            name
+            for name in names
+            if not any(told_symptoms(name) & told_symptoms(f.text) for f in case.patient_facts if not f.denied)
+        ]
         return _lower(self.rng.choice(names)) if names else None
 
     def foreign(self, case: Case) -> str:
@@ -439,11 +473,19 @@ class _Maker:
         return self.rng.choice(names)
 
     def drug_list(self, case: Case) -> list[str]:
-        return [f.text.rstrip(".") for f in case.patient_facts if f.section is Section.DRUGS and not f.denied and "none" not in f.text.lower()]
+        return [
+            f.text.rstrip(".")
+            for f in case.patient_facts
+            if f.section is Section.DRUGS and not f.denied and "none" not in f.text.lower()
+        ]
 
     def timed(self, case: Case) -> Fact | None:
         facts = [f for f in case.patient_facts if f.section is Section.HISTORY and _DURATION.search(f.text)]
-        return facts[0] if facts and facts[0] == next(f for f in case.patient_facts if f.section is Section.HISTORY) else None
+        return (
+            facts[0]
+            if facts and facts[0] == next(f for f in case.patient_facts if f.section is Section.HISTORY)
+            else None
+        )
 
     def test(self, case: Case) -> tuple[str, list[Fact]]:
         """A test or examination of the chart with its results."""
@@ -462,7 +504,8 @@ class _Maker:
 
 
 _DURATION = re.compile(
-    r"\b(\d+|one|two|three|four|five|six|seven|eight|ten|twelve)[ -](minutes?|hours?|days?|weeks?|months?|years?)\b(?!-old)", re.I
+    r"\b(\d+|one|two|three|four|five|six|seven|eight|ten|twelve)[ -](minutes?|hours?|days?|weeks?|months?|years?)\b(?!-old)",
+    re.I,
 )
 
 

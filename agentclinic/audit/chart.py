@@ -18,6 +18,11 @@ from agentclinic.knowledge.text import Phrasebook
 DOOR = "door"
 """The path of what everybody is told at the door."""
 
+_BOTH = re.compile(r"\b(?:both|bilateral\w*|either|each)\b", re.IGNORECASE)
+_SIDE = re.compile(r"\b(left|right)(?= (?:side|sided|\w+)|[,.;]|$)")
+# Words that are denied along with any thing.
+_LOOSE = stems("any other recent new known history of signs sign symptoms further obvious marked significant so far")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -36,8 +41,10 @@ class Chart:
         self._judged: dict[str, bool] = {}
         self.there: dict[str, list[Place]] = {}
         self.denied: dict[str, list[Place]] = {}
+        measured = {fact.path for fact in case.facts if fact.section is Section.VITALS}
         for path, text in self.texts:
-            self._read(path, text)
+            if path not in measured:  # "Temperature: 36.7" names no fever
+                self._read(path, text)
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
@@ -99,6 +106,27 @@ class Chart:
         return None
 
     @cached_property
+    def denials(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """What the chart denies, thing by thing, as words with their paths."""
+        said = ((path, s) for path, text in self.texts for s in statements(text) if s.denied and not s.unsure)
+        found = ((path, stems(part)) for path, s in said for part in s.denied.split(",")[:1])
+        return tuple((path, words - _LOOSE) for path, words in found if words - _LOOSE)
+
+    @cached_property
+    def assertions(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """What the chart says is there, thing by thing, as words with their paths."""
+        said = ((path, s) for path, text in self.texts for s in statements(text) if not s.unsure and not s.normal)
+        return tuple((path, stems(part)) for path, s in said for part in s.there.split(","))
+
+    @cached_property
+    def only_side(self) -> tuple[str, str] | None:
+        """The one side of which the patient's script speaks, and where; None where it speaks of both or none."""
+        found = {side: path for path, text in reversed(self.told) for side in _SIDE.findall(text.lower())}
+        if len(found) != 1 or any(_BOTH.search(text) for _, text in self.told):
+            return None
+        return next(iter(found.items()))
+
+    @cached_property
     def stems(self) -> frozenset[str]:
         """All meaningful words."""
         return frozenset(stem for _, text in self.texts for stem in stems(text))
@@ -125,7 +153,7 @@ class Chart:
             place for side, place in self.sides if ("left", place) in self.sides and ("right", place) in self.sides
         }
         for _, text in self.texts:
-            if re.search(r"\b(?:both|bilateral\w*|either|each)\b", text, re.IGNORECASE):
+            if _BOTH.search(text):
                 found |= reading(text).places
         return frozenset(found)
 

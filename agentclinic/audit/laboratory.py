@@ -63,13 +63,18 @@ def lines(reply: str) -> tuple[Line, ...]:
             continue
         if len(heads) > 1:
             above = tuple(heads[:-1])
-        found.append(Line((*above, *heads[-1:]) if heads else above, piece))
+        # What has no heading of its own goes on with the last.
+        last = found[-1].heads if found else above
+        found.append(Line((*above, *heads[-1:]) if heads else last, piece))
     return tuple(found)
 
 
 def audit_measurement(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
     """Everything in which a report departs from the chart or from the order."""
-    ordered = asked_of_measurement(exchange.asked, held(chart.case))
+    ordered = [
+        Ordered(answer.name, tuple(f for f in answer.facts if _same_digits(answer.name, f)), answer.equivalent)
+        for answer in asked_of_measurement(exchange.asked, held(chart.case))
+    ]
     report = lines(exchange.reply)
     if len(report) == 1 and _DEFAULT.match(report[0].body):
         yield from _defaulted(report[0], ordered, exchange, chart)
@@ -151,14 +156,15 @@ def _is_sign(concept: Concept) -> bool:
 
 
 def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordered]) -> Iterator[Finding]:
-    if _copied(line, chart):
+    if _copied(line, chart) or _is_heading(line, chart):
         return
     own = _charted(line, exchange, chart, ordered)
-    figures = disclosed.numbers(line.body)
+    figures = _values(line.body)
     if _DEFAULT.match(line.body) or _only_normal(line.body):
         yield from _called_normal(line, own, chart, exchange)
-    elif figures and own and (charted := frozenset().union(*(disclosed.numbers(fact.text) for fact in own))):
-        if not figures & charted:
+    elif figures and own and (charted := frozenset().union(*(_values(fact.text) for fact in own))):
+        first = next(iter(_NUMBER.findall(_REFERENCE.sub("", line.body))), "").replace(",", "")
+        if not figures & charted or (first not in charted and _is_value(line)):
             yield _finding(
                 Kind.CONTRADICTED, line, "the chart gives another value", path=own[0].path, term=own[0].text[:80]
             )
@@ -170,6 +176,14 @@ def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordere
         yield from _worded(line, chart, own)
 
 
+_REFERENCE = re.compile(r"\(?\b(?:ref|reference|normal range|normal)\b[^);]*\)?", re.IGNORECASE)
+
+
+def _values(text: str) -> frozenset[str]:
+    """The numbers of a result without its reference range."""
+    return disclosed.numbers(_REFERENCE.sub("", text))
+
+
 def _copied(line: Line, chart: Chart) -> bool:
     """Whether the chart says the same, word for word, under one of the line's headings."""
     body, heads = _bare(line.body), stems(" ".join(line.heads))
@@ -178,6 +192,13 @@ def _copied(line: Line, chart: Chart) -> bool:
             if not heads or heads & stems(" ".join(fact.heads)) or heads & stems(fact.text):
                 return True
     return False
+
+
+def _is_heading(line: Line, chart: Chart) -> bool:
+    mine = stems(line.body)
+    return not _NUMBER.sub("", line.body) == "" and any(
+        mine and mine <= stems(" ".join(fact.heads)) for fact in chart.case.exam_facts if ":" not in line.body
+    )
 
 
 def _bare(text: str) -> str:
@@ -194,13 +215,19 @@ def _charted(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ord
     for depth in (1, 2):
         if len(line.heads) >= depth:
             head = " ".join(line.heads[-depth:])
-            found = [fact for answer in asked_of_measurement(head, facts) for fact in answer.facts]
+            found = [f for answer in asked_of_measurement(head, facts) for f in answer.facts if _same_digits(head, f)]
             narrow = [f for f in found if f.heads and stems(f.heads[-1]) & stems(line.heads[-1])]
             if found:
                 return narrow or found
     if line.heads:
         return [f for f in facts if f.heads and stems(f.heads[-1]) and stems(f.heads[-1]) <= stems(line.heads[-1])]
     return [fact for answer in ordered for fact in answer.facts]
+
+
+def _same_digits(name: str, fact: Fact) -> bool:
+    """CA 125 is no calcium, whatever CA stands for elsewhere."""
+    figures = {word for word in words(name) if word.isdigit()}
+    return figures <= set(words(" ".join((*fact.heads, fact.text))))
 
 
 def _only_normal(body: str) -> bool:
@@ -249,7 +276,7 @@ def _worded(line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
         mine = stems(statement.text) - _PLAIN
         if not mine or _supported(mine, chart):
             continue
-        if statement.normal or statement.denied or not _material(statement):
+        if statement.normal or (statement.denied and not _ABNORMAL.search(statement.there)):
             yield _finding(
                 Kind.INVENTED_BENIGN, line, "nothing amiss, where the chart is silent", term=statement.text[:80]
             )
@@ -259,21 +286,37 @@ def _worded(line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
 
 def _against(statement: Statement, line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
     """Concepts and sides of which the chart says the opposite."""
-    places = {fact.path for fact in own}
+    tested = {fact.path for fact in chart.case.exam_facts}
     if not statement.normal:
         for concept in concepts(statement.there):
             path = chart.denies(concept)
-            if path and not chart.holds(concept) and (not places or path in places or _is_sign(concept)):
+            if path in tested and not chart.holds(concept):
                 yield _finding(Kind.CONTRADICTED, line, "the chart says it is not there", path=path, term=concept.name)
     for concept in concepts(statement.denied):
         path = chart.holds(concept)
-        if path and not chart.denies(concept) and not path.startswith(("Patient_Actor", "door")):
+        if path in tested and not chart.denies(concept):
             yield _finding(Kind.CONTRADICTED, line, "the chart says it is there", path=path, term=concept.name)
+    yield from _turned(statement, line, chart, {fact.path for fact in own})
     for side, place in sorted(sides(statement.text)):
         other = "left" if side == "right" else "right"
         if (side, place) not in chart.sides and (other, place) in chart.sides and place not in chart.both_sides:
             path = chart.sides[other, place]
             yield _finding(Kind.CONTRADICTED, line, f"the chart says {other}", path=path, term=f"{side} {place}")
+
+
+def _turned(statement: Statement, line: Line, chart: Chart, own: set[str]) -> Iterator[Finding]:
+    """Things the chart denies under the same heading, told as there, and the reverse, whatever they are called."""
+    parts = [stems(part) for part in statement.there.split(",")] if not statement.normal else []
+    asserted = [there for path, there in chart.assertions if path in own]
+    for path, denied in chart.denials:
+        if path in own and any(denied <= part for part in parts) and not any(denied <= there for there in asserted):
+            yield _finding(Kind.CONTRADICTED, line, "the chart denies it", path=path, term=" ".join(sorted(denied)))
+            return
+    mine = stems(statement.denied.split(",")[0]) - _PLAIN
+    for path, there in chart.assertions:
+        if mine and path in own and mine <= there and not any(mine <= d for p, d in chart.denials if p in own):
+            yield _finding(Kind.CONTRADICTED, line, "the chart has it", path=path, term=" ".join(sorted(mine)))
+            return
 
 
 _PLAIN = stems(
@@ -288,10 +331,6 @@ def _supported(mine: frozenset[str], chart: Chart) -> bool:
     return best >= _SUPPORT * len(mine) or len(mine & chart.stems) >= 0.85 * len(mine)
 
 
-def _material(statement: Statement) -> bool:
-    return bool(_ABNORMAL.search(statement.there) or concepts(statement.there))
-
-
 # --- left out, or told unasked -----------------------------------------------------------------------------------------
 
 
@@ -299,21 +338,29 @@ def _omitted(exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Li
     parts = (*_parts(report), disclosed.whole(exchange.reply))
     before = tuple(part for reply in exchange.told_before for part in (*_parts(lines(reply)), disclosed.whole(reply)))
     for answer in ordered:
+        wanted = _wanted(answer, exchange.asked)
         missed = [
             fact
-            for fact in answer.facts
+            for fact in wanted
             if not disclosed.tells(parts, fact)
             and not disclosed.tells(before, fact)
             and not _summed_up(fact, report, chart)
         ]
-        if missed and len(missed) >= _LEFT_OUT * len(answer.facts):
+        if missed and len(missed) >= _LEFT_OUT * len(wanted):
             yield Finding(
                 kind=Kind.OMITTED,
                 words=plain(exchange.reply)[:200],
                 path=missed[0].path,
                 term=answer.name,
-                why=f"{answer.name} was ordered; the chart holds {len(answer.facts)} results, {len(missed)} are not told",
+                why=f"{answer.name} was ordered; the chart holds {len(wanted)} results, {len(missed)} are not told",
             )
+
+
+def _wanted(answer: Ordered, order: str) -> list[Fact]:
+    """Of a test's results those the order names itself: who orders TSH is not owed the rest of the thyroid panel."""
+    named = stems(order)
+    own = [f for f in answer.facts if f.heads and (stems(f.heads[-1]) <= named or stems(f.heads[0]) <= named)]
+    return own or list(answer.facts)
 
 
 _LEFT_OUT = 0.3
@@ -330,6 +377,10 @@ def _summed_up(fact: Fact, report: Sequence[Line], chart: Chart) -> bool:
 
 def _parts(report: Sequence[Line]) -> tuple[disclosed.Said, ...]:
     texts = [" ".join((*line.heads, line.body)) for line in report]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for line in report:
+        groups.setdefault(line.heads, []).append(line.body)
+    texts += [" ".join((*heads, *bodies)) for heads, bodies in groups.items() if len(bodies) > 1]
     return tuple(disclosed.whole(text) for text in texts)
 
 

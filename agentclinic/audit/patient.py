@@ -132,6 +132,7 @@ def _nothing_more(question: str, things: int) -> bool:
 def _stated(statement: Statement, exchange: Exchange, chart: Chart, topics: list[Topic]) -> Iterator[Finding]:
     yield from _symptoms_there(statement, chart)
     yield from _symptoms_denied(statement, exchange, chart)
+    yield from _said_otherwise(statement, chart)
     yield from _pain_elsewhere(statement, chart)
     yield from _how_long(statement, chart, topics)
     yield from _how_many(statement, chart)
@@ -191,6 +192,31 @@ def _symptoms_denied(statement: Statement, exchange: Exchange, chart: Chart) -> 
             yield _finding(Kind.INVENTED_MATERIAL, statement, "denied, where the chart is silent", term=concept.name)
 
 
+def _said_otherwise(statement: Statement, chart: Chart) -> Iterator[Finding]:
+    """Things that are no symptom we have a name for, told as there where the chart denies them, and the reverse."""
+    if statement.answer or statement.normal or _KIN.search(statement.text):
+        return
+    for part in statement.there.split(",") if not statement.denied else ():
+        mine = stems(part)
+        for path, denied in chart.denials:
+            if denied <= mine and len(denied) >= 0.5 * len(mine - _TALK) and not _asserted(denied, chart):
+                yield _finding(
+                    Kind.CONTRADICTED, statement, "the chart denies it", path=path, term=" ".join(sorted(denied))
+                )
+                return
+    denied = stems(statement.denied.split(",")[0]) - _TALK
+    if not denied or statement.there.strip(" ,") or _PARTLY.search(statement.denied):
+        return
+    for path, there in chart.assertions:
+        if denied <= there and len(denied) >= 0.6 * len(there - _TALK) and path in dict(chart.told):
+            yield _finding(Kind.CONTRADICTED, statement, "the chart has it", path=path, term=" ".join(sorted(denied)))
+            return
+
+
+def _asserted(things: frozenset[str], chart: Chart) -> bool:
+    return any(things <= there for _, there in chart.assertions)
+
+
 _COMES_BACK = re.compile(
     r"\b(?:com\w+|go\w*|get\w*|kept|keeps|look\w*) back\b|\bback (?:and|to|then|when)\b", re.IGNORECASE
 )
@@ -216,7 +242,9 @@ def _how_long(statement: Statement, chart: Chart, topics: list[Topic]) -> Iterat
     if not statement.there.strip() and not statement.denied:
         return
     for span in durations(statement.text):
-        if any(span.fits(other) for _, other in chart.durations):
+        when = {fact.path for topic in topics if topic.name == "timing" for fact in topic.facts}
+        asked = [(path, other) for path, other in chart.durations if path in when]
+        if any(span.fits(other) for _, other in asked or chart.durations):
             continue
         path = (
             None if re.search(r"\bapart\b|\bcycles?\b|\beach\b", statement.text) else _timed(statement, chart, topics)
@@ -233,6 +261,8 @@ def _timed(statement: Statement, chart: Chart, topics: list[Topic]) -> str | Non
     mine = {c.key for c in concepts(statement.text)}
     asked = {fact.path for topic in topics if topic.name == "timing" for fact in topic.facts}
     texts = dict(chart.texts)
+    if any(topic.name == "timing" for topic in topics):
+        asked |= {fact.path for fact in chart.case.patient_facts if fact.section is Section.HISTORY}
     for path, _ in chart.durations:
         if path in asked or mine & {c.key for c in concepts(texts[path])}:
             return path
@@ -263,6 +293,12 @@ def _which_side(statement: Statement, chart: Chart) -> Iterator[Finding]:
         if (side, place) not in chart.sides and (other, place) in chart.sides and place not in chart.both_sides:
             path = chart.sides[other, place]
             yield _finding(Kind.CONTRADICTED, statement, f"the chart says {other}", path=path, term=f"{side} {place}")
+    alone = re.findall(
+        r"\b(?:on|to) (?:the|my) (left|right)\b(?! (?:of|track|now|way|time|thing|foods?|amount))", statement.there
+    )
+    if chart.only_side and set(alone) and chart.only_side[0] not in alone and not sides(statement.there):
+        side, path = chart.only_side
+        yield _finding(Kind.CONTRADICTED, statement, f"the chart says {side}", path=path, term=alone[0])
 
 
 def _which_drug(statement: Statement, chart: Chart) -> Iterator[Finding]:
@@ -419,8 +455,6 @@ def _from_nowhere(statement: Statement, exchange: Exchange, chart: Chart, topics
 
 # --- left out, or told unasked ---------------------------------------------------------------------------------------
 
-_LISTS = frozenset({Section.DRUGS, Section.PAST, Section.ALLERGIES, Section.FAMILY})
-
 
 def _omitted(exchange: Exchange, topics: list[Topic]) -> Iterator[Finding]:
     parts = disclosed.said(exchange.reply)
@@ -432,7 +466,7 @@ def _omitted(exchange: Exchange, topics: list[Topic]) -> Iterator[Finding]:
             continue
         missed = [fact for fact in topic.facts if not _answered(fact, parts, exchange, topic)]
         if len(missed) < len(topic.facts):
-            missed = [f for f in missed if f.section in _LISTS and not f.denied and topic.kind is not Asked.SYMPTOM]
+            missed = [f for f in missed if f.section.value.replace("_", " ") == topic.name and not f.denied]
         missed = [fact for fact in missed if not disclosed.tells(before, fact)]
         if missed:
             yield Finding(
@@ -447,9 +481,8 @@ def _omitted(exchange: Exchange, topics: list[Topic]) -> Iterator[Finding]:
 def _answered(fact: Fact, parts: tuple[disclosed.Said, ...], exchange: Exchange, topic: Topic) -> bool:
     if disclosed.tells(parts, fact):
         return True
-    whole = {c.key for s in statements(exchange.reply) for c in concepts(s.text)}
-    mine = {c.key for c in concepts(fact.text)}
-    if mine & whole:
+    whole = {key for s in statements(exchange.reply) for c in concepts(s.text) for key in (c.key, *c.kin)}
+    if whole & {key for c in concepts(fact.text) for key in (c.key, *c.kin)}:
         return True
     if topic.name == "timing" and any(a.fits(b) for a in durations(exchange.reply) for b in durations(fact.text)):
         return True

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.laboratory import audit_measurement
-from agentclinic.audit.model import Exchange, Finding
+from agentclinic.audit.model import Exchange, Finding, Kind
 from agentclinic.audit.patient import audit_patient
 from agentclinic.audit.revealed import audit_revealed
+
+_INVENTED = frozenset({Kind.INVENTED_MATERIAL, Kind.INVENTED_BENIGN})
 
 
 def audit_reply(exchange: Exchange, chart: Chart) -> list[Finding]:
     """Every departure of one reply from the chart, or from what was asked; each kind and words once."""
     audit = audit_patient if exchange.role == "patient" else audit_measurement
-    found = [*audit(exchange, chart), *audit_revealed(exchange, chart)]
+    revealed = list(audit_revealed(exchange, chart))
+    # Whoever names the diagnosis says something the chart does not; that is one fault, not two.
+    named = {finding.words for finding in revealed}
+    other = [f for f in audit(exchange, chart) if f.words not in named or f.kind not in _INVENTED]
+    found = [*other, *revealed]
     return list({(finding.kind, finding.words, finding.path, finding.term): finding for finding in found}.values())
