@@ -94,7 +94,7 @@ class Chart:
         return _first(self.there, concept, itself=itself)
 
     def denies(self, concept: Concept) -> str | None:
-        """The path of a statement that says the concept is not there."""
+        """The path of a statement that says the concept is not there, in the patient's script first."""
         return _first(self.denied, concept, itself=False)
 
     def pain_in(self, places: frozenset[str]) -> str | None:
@@ -176,11 +176,8 @@ def _region(places: frozenset[str]) -> frozenset[str]:
 
 
 def _first(table: dict[str, list[Place]], concept: Concept, *, itself: bool) -> str | None:
-    for key in (concept.key, *(() if itself else (f"~{kin}" for kin in sorted(concept.kin)))):
-        for place in table.get(key, ()):
-            if _fits(concept, place):
-                return place.path
-    return None
+    keys = (concept.key, *(() if itself else (f"~{kin}" for kin in sorted(concept.kin))))
+    return next((place.path for key in keys for place in table.get(key, ()) if _fits(concept, place)), None)
 
 
 def _fits(concept: Concept, place: Place) -> bool:

@@ -13,6 +13,7 @@ from agentclinic.audit.model import Exchange, Finding, Kind
 from agentclinic.audit.statements import NORMAL, SILENT, Concept, Statement, concepts, plain, statements, stems
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
+from agentclinic.cases.matcher.readings import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.quality.values import analyte_of, measured_in
 from agentclinic.knowledge.base import knowledge
@@ -82,7 +83,8 @@ def audit_measurement(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
     for line in report:
         if not SILENT.search(line.body):
             yield from _line(line, exchange, chart, ordered)
-    yield from _omitted(exchange, ordered, report, chart)
+    named = tuple(line if line.heads else Line((exchange.asked.replace("_", " "),), line.body) for line in report)
+    yield from _omitted(exchange, ordered, named, chart)
     yield from _overshared(exchange, ordered, report, chart)
 
 
@@ -94,7 +96,17 @@ def held(case: Case) -> tuple[Fact, ...]:
 def _defaulted(line: Line, ordered: Sequence[Ordered], exchange: Exchange, chart: Chart) -> Iterator[Finding]:
     """ "Normal readings": right where the chart's are, a contradiction where they are not, else made up."""
     facts = [fact for answer in ordered for fact in answer.facts]
-    off = [fact for fact in facts if is_normal(fact, chart.case) is False]
+    off = [fact for fact in facts if _amiss(fact, chart.case)]
+    near = _of_the_same_place(exchange.asked, chart) if not facts else None
+    if near:
+        yield Finding(
+            kind=Kind.CONTRADICTED,
+            words=line.text,
+            path=near.path,
+            term=spoken(near)[:80],
+            why="the chart's finding there",
+        )
+        return
     if off:
         yield Finding(
             kind=Kind.CONTRADICTED, words=line.text, path=off[0].path, term=spoken(off[0])[:80], why="called normal"
@@ -113,6 +125,39 @@ def _defaulted(line: Line, ordered: Sequence[Ordered], exchange: Exchange, chart
             term=exchange.asked[:80],
             why="the chart does not hold this test",
         )
+
+
+def _amiss(fact: Fact, case: Case) -> bool:
+    """Whether a result cannot be called normal: a value beyond the usual, or a finding in words that denies nothing."""
+    normal = is_normal(fact, case)
+    if normal is None and not _NUMBER.search(fact.text):
+        return bool(stems(_undenied(fact.text)) - _PLAIN)
+    return normal is False
+
+
+_MODALITIES = frozenset(
+    "ultrasound ct mri radiograph biopsy endoscopy echocardiogram emg ecg dermoscopy doppler".split()
+)
+_IMAGING = re.compile(
+    r"\b(?:ct|mri|ultrasound|ultrasonography|x-?ray|dermoscopy|doppler|scan|imaging|radiograph|biopsy)\b", re.I
+)
+
+
+def _of_the_same_place(order: str, chart: Chart) -> Fact | None:
+    """An abnormal finding where a test that the chart does not hold was to look: a lump in a neck whose CT is normal."""
+    order = order.replace("_", " ")
+    if not _IMAGING.search(order):
+        return None
+    places = reading(order).places | ({"skin"} if re.search(r"dermoscop|lesion", order, re.I) else frozenset())
+    kinds = {word for word in words(order) if word in _MODALITIES}
+    for fact in chart.case.exam_facts:
+        if fact.section is Section.VITALS or not _amiss(fact, chart.case):
+            continue
+        heads = " ".join(fact.heads)
+        here = reading(heads).places | ({"skin"} if re.search(r"skin|derm", heads, re.I) else frozenset())
+        if places & here or (kinds & set(words(heads)) and not (here and places)):
+            return fact
+    return None
 
 
 def is_normal(fact: Fact, case: Case) -> bool | None:
@@ -387,7 +432,8 @@ def _parts(report: Sequence[Line]) -> tuple[disclosed.Said, ...]:
 def _overshared(
     exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart
 ) -> Iterator[Finding]:
-    asked = {fact.path for answer in ordered for fact in answer.facts}
+    every = asked_of_measurement(exchange.asked, chart.case.exam_facts)
+    asked = {fact.path for answer in (*ordered, *every) for fact in answer.facts}
     named = stems(exchange.asked)
     parts = _parts(report)
     before = tuple(part for reply in exchange.told_before for part in _parts(lines(reply)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agentclinic.audit import disclosed
 from agentclinic.audit.amounts import counts, drugs, durations, pain_score, sides
-from agentclinic.audit.chart import Chart
+from agentclinic.audit.chart import DOOR, Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
 from agentclinic.audit.statements import COMPLAINTS, Concept, Statement, concepts, plain, statements, stems
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
@@ -55,7 +55,7 @@ _SPREADS = re.compile(
 _PARTLY = re.compile(
     r"\b(?:severe|sudden|new|other|major|further|additional|specific|particular|excessive|constant|similar|previous(?:ly)?"
     r"|prior|before|in the past|worse|worsen\w*|else|more|any(?:where|thing) else|significant|unusual|usually|always"
-    r"|until|only|that (?:much|bad)|yet|anymore|every|relief|help\w*|better|improv\w*|go away|chang\w*|spread\w*|radiat\w*)\b",
+    r"|until|only|that (?:much|bad)|yet|anymore|every|relief|help\w*|better|improv\w*|go away|chang\w*|spread\w*|radiat\w*|with|when|while|during|after)\b",
     re.IGNORECASE,
 )
 # What people say around what they tell.
@@ -134,7 +134,7 @@ def _stated(statement: Statement, exchange: Exchange, chart: Chart, topics: list
     yield from _symptoms_denied(statement, exchange, chart)
     yield from _said_otherwise(statement, chart)
     yield from _pain_elsewhere(statement, chart)
-    yield from _how_long(statement, chart, topics)
+    yield from _how_long(statement, exchange, chart, topics)
     yield from _how_many(statement, chart)
     yield from _which_side(statement, chart)
     yield from _which_drug(statement, chart)
@@ -163,7 +163,7 @@ def _symptoms_there(statement: Statement, chart: Chart) -> Iterator[Finding]:
         if not _is_complaint(concept) or chart.holds(concept):
             continue
         denied = chart.denies(concept)
-        if denied:
+        if denied in dict(chart.told):
             yield _finding(
                 Kind.CONTRADICTED, statement, "the chart says it is not there", path=denied, term=concept.name
             )
@@ -186,7 +186,7 @@ def _symptoms_denied(statement: Statement, exchange: Exchange, chart: Chart) -> 
             continue
         there = chart.holds(concept)
         itself = chart.holds(concept, itself=True)
-        if itself and itself in dict(chart.told):
+        if itself:
             yield _finding(Kind.CONTRADICTED, statement, "the chart says it is there", path=itself, term=concept.name)
         elif not there and exchange.silent_symptom == "unknown":
             yield _finding(Kind.INVENTED_MATERIAL, statement, "denied, where the chart is silent", term=concept.name)
@@ -238,7 +238,7 @@ def _pain_elsewhere(statement: Statement, chart: Chart) -> Iterator[Finding]:
         )
 
 
-def _how_long(statement: Statement, chart: Chart, topics: list[Topic]) -> Iterator[Finding]:
+def _how_long(statement: Statement, exchange: Exchange, chart: Chart, topics: list[Topic]) -> Iterator[Finding]:
     if not statement.there.strip() and not statement.denied:
         return
     for span in durations(statement.text):
@@ -247,7 +247,9 @@ def _how_long(statement: Statement, chart: Chart, topics: list[Topic]) -> Iterat
         if any(span.fits(other) for _, other in asked or chart.durations):
             continue
         path = (
-            None if re.search(r"\bapart\b|\bcycles?\b|\beach\b", statement.text) else _timed(statement, chart, topics)
+            None
+            if re.search(r"\bapart\b|\bcycles?\b|\beach\b", statement.text)
+            else _timed(statement, exchange.asked, chart, topics)
         )
         if path:
             yield _finding(Kind.CONTRADICTED, statement, "the chart gives another time", path=path, term=span.text)
@@ -256,15 +258,16 @@ def _how_long(statement: Statement, chart: Chart, topics: list[Topic]) -> Iterat
         return
 
 
-def _timed(statement: Statement, chart: Chart, topics: list[Topic]) -> str | None:
+def _timed(statement: Statement, question: str, chart: Chart, topics: list[Topic]) -> str | None:
     """The path of a time the chart gives for what the statement, or the question, is about."""
-    mine = {c.key for c in concepts(statement.text)}
-    asked = {fact.path for topic in topics if topic.name == "timing" for fact in topic.facts}
-    texts = dict(chart.texts)
-    if any(topic.name == "timing" for topic in topics):
-        asked |= {fact.path for fact in chart.case.patient_facts if fact.section is Section.HISTORY}
+    mine = {key for text in (statement.text, question) for c in concepts(text) for key in (c.key, *c.kin)}
+    timing = any(topic.name == "timing" for topic in topics)
+    texts = dict(chart.told)
     for path, _ in chart.durations:
-        if path in asked or mine & {c.key for c in concepts(texts[path])}:
+        if path not in texts or path == DOOR:
+            continue
+        charted = {key for c in concepts(texts[path]) for key in (c.key, *c.kin)}
+        if mine & charted or (timing and not mine):
             return path
     return None
 
@@ -433,8 +436,13 @@ def _what_it_is_like(statement: Statement, chart: Chart) -> Iterator[Finding]:
 
 # --- words from nowhere ----------------------------------------------------------------------------------------------
 
-# Fewer new words are a manner of speaking.
+# Fewer new words are a manner of speaking; more are needed where nothing clinical is said.
 _NEW_WORDS = 2
+_NEW_CHAT = 3
+_FIGURE = re.compile(
+    r"^(?:it'?s (?:just )?(?:like|as if)|it (?:really )?(?:just )?feels like|i (?:just )?(?:try|want|hope|need)\b)",
+    re.I,
+)
 
 
 def _from_nowhere(statement: Statement, exchange: Exchange, chart: Chart, topics: list[Topic]) -> Iterator[Finding]:
@@ -445,11 +453,14 @@ def _from_nowhere(statement: Statement, exchange: Exchange, chart: Chart, topics
     new = stems(statement.there) - chart.stems - _TALK
     affirmed, novel = new & asked, new - asked
     symptom = any(topic.kind in (Asked.SYMPTOM, Asked.RESULT, Asked.UNCLEAR) for topic in topics)
+    bodily = symptom and (concepts(statement.there) or reading(statement.there).places)
     if len(affirmed) >= _NEW_WORDS and symptom:
-        yield _finding(
-            Kind.INVENTED_MATERIAL, statement, "affirms what only the question says", term=" ".join(sorted(affirmed))
-        )
-    elif len(novel) >= _NEW_WORDS:
+        why, term = "affirms what only the question says", affirmed
+        yield _finding(Kind.INVENTED_MATERIAL, statement, why, term=" ".join(sorted(term)))
+    elif len(novel) >= _NEW_WORDS and bodily:
+        why = "speaks of the body in words that are not in the chart"
+        yield _finding(Kind.INVENTED_MATERIAL, statement, why, term=" ".join(sorted(novel)))
+    elif len(novel) >= _NEW_CHAT and not _FIGURE.match(statement.there):
         yield _finding(Kind.INVENTED_BENIGN, statement, "its words are not in the chart", term=" ".join(sorted(novel)))
 
 
@@ -463,6 +474,9 @@ def _omitted(exchange: Exchange, topics: list[Topic]) -> Iterator[Finding]:
         if topic.kind in (Asked.UNCLEAR, Asked.RESULT) or not topic.facts:
             continue
         if topic.name == "other symptoms" and all(fact.denied for fact in topic.facts):
+            continue
+        # "Pain with sexual activity" asks for a symptom, whatever else it names.
+        if topic.kind is Asked.BACKGROUND and any(other.kind is Asked.SYMPTOM for other in topics):
             continue
         missed = [fact for fact in topic.facts if not _answered(fact, parts, exchange, topic)]
         if len(missed) < len(topic.facts):
@@ -487,6 +501,9 @@ def _answered(fact: Fact, parts: tuple[disclosed.Said, ...], exchange: Exchange,
     if topic.name == "timing" and any(a.fits(b) for a in durations(exchange.reply) for b in durations(fact.text)):
         return True
     said = [s for s in statements(exchange.reply) if not s.unsure]
+    loose = topic.kind in (Asked.SYMPTOM, Asked.FAMILY)
+    if loose and any((stems(s.text) & stems(fact.text)) - _TALK for s in said):
+        return True
     # A plain "no" answers where the chart denies; "yes" where it does not.
     if topic.kind is Asked.SYMPTOM and any(s.answer for s in said):
         return True
@@ -503,6 +520,9 @@ def _overshared(exchange: Exchange, topics: list[Topic], chart: Chart) -> Iterat
     known = stems(exchange.asked) | frozenset(
         s for f in chart.case.patient_facts if f.path in asked for s in stems(f.text)
     )
+    open_ = {"opening", "other symptoms", "timing", "course", "where", "character", "spread", "severity", "frequency"}
+    if not any(topic.name in open_ for topic in topics):
+        yield from _told_unasked(exchange, chart, wanted)
     parts = disclosed.said(exchange.reply)[:-1] or disclosed.said(exchange.reply)
     before = tuple(part for reply in exchange.told_before for part in disclosed.said(reply))
     for fact in chart.case.patient_facts:
@@ -516,3 +536,26 @@ def _overshared(exchange: Exchange, topics: list[Topic], chart: Chart) -> Iterat
         if words and fresh & stems(words) and not disclosed.tells(before, fact):
             yield Finding(kind=Kind.OVERSHARED, words=words, path=fact.path, why="nobody asked for it")
             return
+
+
+def _told_unasked(exchange: Exchange, chart: Chart, wanted: set[str]) -> Iterator[Finding]:
+    """A symptom of the chart in answer to a question about others."""
+    before = {
+        key
+        for reply in exchange.told_before
+        for s in statements(reply)
+        for c in concepts(s.there)
+        for key in (c.key, *c.kin)
+    }
+    kin = {key.lstrip("~") for key in wanted} | {k for c in concepts(exchange.asked) for k in c.kin}
+    for statement in statements(exchange.reply):
+        if statement.unsure or statement.normal or statement.answer:
+            continue
+        for concept in concepts(statement.there):
+            path = chart.holds(concept, itself=True)
+            known = {concept.key, *concept.kin} & (wanted | kin | before)
+            if path and path in dict(chart.told) and not known and _is_complaint(concept):
+                yield Finding(
+                    kind=Kind.OVERSHARED, words=statement.text, path=path, term=concept.name, why="nobody asked for it"
+                )
+                return

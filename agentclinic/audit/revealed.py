@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
-from agentclinic.audit.statements import SILENT, statements
+from agentclinic.audit.statements import SILENT, statements, stems
 from agentclinic.cases.model import Case, Section
 from agentclinic.knowledge.base import knowledge, vocabulary
 from agentclinic.knowledge.text import Phrasebook
@@ -31,6 +31,20 @@ def audit_revealed(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
             why = "names the diagnosis, as the chart does" if path else "names the diagnosis"
             yield Finding(kind=Kind.REVEALED, words=statement.text, path=path, term=mention.key, why=why)
             return
+        if _in_any_order(statement.there, chart.case):
+            why = "holds every word of the diagnosis"
+            yield Finding(kind=Kind.REVEALED, words=statement.text, term=chart.case.diagnosis, why=why)
+            return
+
+
+def _in_any_order(text: str, case: Case) -> bool:
+    """Whether a statement holds all words of the diagnosis, of which there must be at least two."""
+    name = stems(case.diagnosis.split("(")[0])
+    return (
+        len(name) > 1
+        and name <= stems(text)
+        and not any(name <= stems(fact.text) for fact in case.facts if fact.section in _HISTORY)
+    )
 
 
 @lru_cache(maxsize=1)

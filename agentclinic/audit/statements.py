@@ -49,8 +49,8 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 NORMAL = re.compile(
-    r"\b(?:normal(?:ly)?|fine|okay|ok|unremarkable|as usual|like usual|healthy|regular(?:ly)?|well|intact|unchanged|good|clear"
-    r"|within normal limits|symmetric\w*|wnl|no (?:significant |acute |notable |visible )?abnormalit\w+|stable|soft|usual"
+    r"\b(?<!than )(?:normal(?:ly)?|fine|okay|ok|unremarkable|as usual|like usual|healthy|regular(?:ly)?|well|intact|unchanged|good|clear"
+    r"|within normal limits|symmetric\w*|wnl|no (?:significant |acute |notable |visible )?abnormalit\w+|stable|soft"
     r"|great|same as (?:always|before))\b",
     re.IGNORECASE,
 )
@@ -144,12 +144,24 @@ COMPLAINTS = frozenset(
 )  # fmt: skip
 # Said of one place, these say nothing of another.
 LOCAL = frozenset(
-    {"redness", "swelling", "numbness", "weakness", "stiffness", "skin lesion", "lump", "itch", "scale", "bruising"}
+    {
+        "redness",
+        "swelling",
+        "numbness",
+        "weakness",
+        "stiffness",
+        "skin lesion",
+        "lump",
+        "itch",
+        "scale",
+        "bruising",
+        "bleeding",
+    }
 )
 
 
-# The matcher looks for "itch" within words.
-_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch)\w*", re.IGNORECASE)
+# The matcher looks for "itch" and "yell" within words.
+_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch|yellow)\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
