@@ -12,11 +12,13 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -41,7 +43,10 @@ from agentclinic.audit.run import AuditReport, audit_run  # noqa: E402
 from agentclinic.cases.model import Case  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
 from agentclinic.config import Settings, parse_settings  # noqa: E402
+from agentclinic.runs.engine import execute  # noqa: E402
 from agentclinic.runs.folder import write_text  # noqa: E402
+from agentclinic.runs.plan import make_plan  # noqa: E402
+from agentclinic.runs.progress import observer_for  # noqa: E402
 from agentclinic.scoring.judges import kappa_estimate  # noqa: E402
 from agentclinic.scoring.outcome import Proportion  # noqa: E402
 from agentclinic.scoring.run_data import Estimate  # noqa: E402
@@ -245,7 +250,10 @@ def print_recorded(known: Accuracy) -> None:
         rows = recorded(role)
         cases = [row.case.id for row in rows]
         found = [kinds_of(row.case, row.exchange) for row in rows]
-        print(f"Recorded language-model replies, {role}: {len(rows)} replies, {len(set(cases))} cases; share with a finding")
+        print(
+            f"Recorded language-model replies, {role}: {len(rows)} replies, {len(set(cases))} cases; "
+            f"share with a finding"
+        )
         print(f"  {'':22}{'apparent':26}{'corrected':34}")
         for kind in Kind:
             yes = [kind in kinds for kinds in found]
@@ -275,15 +283,13 @@ def _found(report: AuditReport) -> list[str]:
 
 
 def _play(name: str, path: Path | None, output: Path) -> Path:
-    from agentclinic.cli.running import play  # noqa: PLC0415
-
     run = {"dataset": name, "output_dir": str(output), **{f"{r}_llm": "builtin" for r in _PLAYERS}}
     settings = parse_settings(Settings, {"run": run, "datasets": {name: str(path)} if path else {}}, "benchmark")
-    return play(settings)
+    plan = make_plan(settings)
+    return anyio.run(execute, plan, observer_for(quiet=True, stream=sys.stderr)).folder
 
 
 _PLAYERS = ("doctor", "patient", "measurement", "moderator")
-Printer = Callable[[], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

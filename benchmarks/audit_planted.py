@@ -95,9 +95,12 @@ WORDINGS: dict[Part, Wording] = {
         new_drug=("I also take {x}.", "And I have been taking {x}."),
         new_illness=("I was also diagnosed with {x} years back.", "I have {x} too."),
         benign=(
-            "My sister brought me here in her car.", "I was watching a film when I decided to come.",
-            "I had to cancel a dinner with friends for this.", "The parking here was terrible.",
-            "My cat has been keeping me company at home.", "I just bought new curtains last weekend.",
+            "My sister brought me here in her car.",
+            "I was watching a film when I decided to come.",
+            "I had to cancel a dinner with friends for this.",
+            "The parking here was terrible.",
+            "My cat has been keeping me company at home.",
+            "I just bought new curtains last weekend.",
         ),
         evasive=("I'd rather talk about something else.", "I am not sure.", "I don't know, sorry."),
         aside=("By the way, {x}", "Oh, and {x}", "I should also mention: {x}"),
@@ -107,68 +110,130 @@ WORDINGS: dict[Part, Wording] = {
         missing=("RESULTS: {x} not available.", "RESULTS: {x}: not done."),
         lab_reveal=("This is consistent with {x}.", "Findings suggest {x}.", "Impression: {x}."),
         lab_abnormal=(
-            ("Ferritin", "Ferritin: 4 ng/mL"), ("CA 125", "CA 125: 480 U/mL"), ("Ammonia", "Ammonia: 140 µmol/L"),
-            ("Fundoscopy", "Fundoscopy: bilateral papilledema"), ("Bone Scan", "Bone Scan: multiple hot spots in the ribs"),
+            ("Ferritin", "Ferritin: 4 ng/mL"),
+            ("CA 125", "CA 125: 480 U/mL"),
+            ("Ammonia", "Ammonia: 140 µmol/L"),
+            ("Fundoscopy", "Fundoscopy: bilateral papilledema"),
+            ("Bone Scan", "Bone Scan: multiple hot spots in the ribs"),
             ("Mammography", "Mammography: spiculated mass in the left breast"),
         ),
         lab_normal=(
-            ("Ferritin", "Ferritin: within normal limits"), ("CA 125", "CA 125: normal"), ("Fundoscopy", "Fundoscopy: normal discs"),
-            ("Bone Scan", "NORMAL READINGS"), ("Mammography", "NORMAL READINGS"), ("Tilt Table Test", "NORMAL READINGS"),
+            ("Ferritin", "Ferritin: within normal limits"),
+            ("CA 125", "CA 125: normal"),
+            ("Fundoscopy", "Fundoscopy: normal discs"),
+            ("Bone Scan", "NORMAL READINGS"),
+            ("Mammography", "NORMAL READINGS"),
+            ("Tilt Table Test", "NORMAL READINGS"),
         ),
-        synonyms=(("shortness of breath", "trouble breathing"), ("nausea", "feeling sick"), ("vomiting", "throwing up")),
+        synonyms=(
+            ("shortness of breath", "trouble breathing"),
+            ("nausea", "feeling sick"),
+            ("vomiting", "throwing up"),
+        ),
     ),
     "held_out": Wording(
         symptom=(
-            "Is {x} something that has bothered you?", "What about {x}?", "Would you say you suffer from {x}?",
-            "Could you tell me whether there has been {x}?", "Ever experienced {x} with this?",
+            "Is {x} something that has bothered you?",
+            "What about {x}?",
+            "Would you say you suffer from {x}?",
+            "Could you tell me whether there has been {x}?",
+            "Ever experienced {x} with this?",
         ),
-        yes=("I'm afraid so, {x} for sure.", "Yeah, I get {x}.", "That's right, I've been having {x}.", "There has been {x}, yes."),
-        no=("Nope, {x} hasn't been an issue.", "I can't say I've had {x}.", "Never, I don't get {x}.", "Not at all; no {x} here."),
+        yes=(
+            "I'm afraid so, {x} for sure.",
+            "Yeah, I get {x}.",
+            "That's right, I've been having {x}.",
+            "There has been {x}, yes.",
+        ),
+        no=(
+            "Nope, {x} hasn't been an issue.",
+            "I can't say I've had {x}.",
+            "Never, I don't get {x}.",
+            "Not at all; no {x} here.",
+        ),
         nothing=("Not that I'm aware of.", "Nope, none of that.", "I haven't, no.", "Not really, no."),
-        opening=("Good morning, tell me what happened.", "So why are you here today?", "What's been going on with you?"),
+        opening=(
+            "Good morning, tell me what happened.",
+            "So why are you here today?",
+            "What's been going on with you?",
+        ),
         story=("Thanks for seeing me. {x}", "It's like this: {x}", "So, {x}", "Honestly, {x}"),
-        when=("Since when have you had this?", "How many days or weeks has it been?", "Can you walk me through the timeline of this?"),
-        drugs=("Are you on any prescriptions at the moment?", "Tell me about the pills you're taking.", "Any regular medication?"),
+        when=(
+            "Since when have you had this?",
+            "How many days or weeks has it been?",
+            "Can you walk me through the timeline of this?",
+        ),
+        drugs=(
+            "Are you on any prescriptions at the moment?",
+            "Tell me about the pills you're taking.",
+            "Any regular medication?",
+        ),
         takes=("At the moment it's {x}.", "My doctor has me on {x}.", "Just {x}."),
         family=("How healthy are your parents and siblings?", "Has anyone in the family been seriously ill?"),
         social=("Tell me about tobacco and alcohol.", "Are you a smoker, and how much do you drink?"),
-        past=("What other health problems have you had over the years?", "Have you been in hospital or had surgery before?"),
+        past=(
+            "What other health problems have you had over the years?",
+            "Have you been in hospital or had surgery before?",
+        ),
         new_symptom=(
-            "On top of that I keep getting {x}.", "What worries me too is {x}.", "Lately {x} has started as well.",
+            "On top of that I keep getting {x}.",
+            "What worries me too is {x}.",
+            "Lately {x} has started as well.",
             "My wife says I also have {x}.",
         ),
         new_drug=("Recently I began using {x} as well.", "A friend gave me {x}, which I use now and then."),
         new_illness=("Years ago they found {x}.", "I've been living with {x} since my twenties."),
         benign=(
-            "I came by bus because my bike has a flat tyre.", "The waiting room is nicely painted, by the way.",
-            "We are planning a wedding in the spring.", "My neighbour recommended this clinic.",
-            "I missed my favourite quiz show to be here.", "I usually do crosswords in the evening.",
+            "I came by bus because my bike has a flat tyre.",
+            "The waiting room is nicely painted, by the way.",
+            "We are planning a wedding in the spring.",
+            "My neighbour recommended this clinic.",
+            "I missed my favourite quiz show to be here.",
+            "I usually do crosswords in the evening.",
             "It rained the whole way over here.",
         ),
-        evasive=("Hmm, let me think about that another time.", "Hard to say, really.", "I'd have to check with my partner.", "No clue."),
+        evasive=(
+            "Hmm, let me think about that another time.",
+            "Hard to say, really.",
+            "I'd have to check with my partner.",
+            "No clue.",
+        ),
         aside=("While I'm here: {x}", "You may want to know this too. {x}", "Something else: {x}"),
-        reveal=("Could it be {x}? That's what it is, I'm told.", "My cousin, a nurse, says it's {x}.", "I've read about it and it's {x}."),
+        reveal=(
+            "Could it be {x}? That's what it is, I'm told.",
+            "My cousin, a nurse, says it's {x}.",
+            "I've read about it and it's {x}.",
+        ),
         order=("I would like {x}", "Let us get {x} now", "{x} to rule things out", "Perform {x}"),
         result=("Here you go. {x}", "RESULTS: the report reads {x}", "RESULTS:\n{lines}", "RESULTS: {x} (final)"),
         missing=("RESULTS: no data on {x}.", "RESULTS: {x} is unavailable.", "RESULTS: {x} has not been performed."),
         lab_reveal=("Overall picture compatible with {x}.", "Most in keeping with {x}.", "Conclusion: {x}."),
         lab_abnormal=(
-            ("Aldosterone", "Aldosterone: 62 ng/dL (high)"), ("Cystoscopy", "Cystoscopy: ulcerated lesion at the trigone"),
+            ("Aldosterone", "Aldosterone: 62 ng/dL (high)"),
+            ("Cystoscopy", "Cystoscopy: ulcerated lesion at the trigone"),
             ("Slit Lamp Examination", "Slit Lamp Examination: hypopyon and keratic precipitates"),
-            ("Copper", "Serum copper 30 µg/dL, reduced"), ("Colposcopy", "Colposcopy shows acetowhite mosaic areas"),
+            ("Copper", "Serum copper 30 µg/dL, reduced"),
+            ("Colposcopy", "Colposcopy shows acetowhite mosaic areas"),
             ("Polysomnography", "Polysomnography: apnea-hypopnea index 48 per hour"),
         ),
         lab_normal=(
-            ("Aldosterone", "Aldosterone is normal"), ("Cystoscopy", "Cystoscopy: smooth bladder wall, unremarkable"),
-            ("Slit Lamp Examination", "All readings normal"), ("Colposcopy", "NORMAL READINGS."),
-            ("Polysomnography", "Normal results"), ("Copper", "Serum copper within the usual range"),
+            ("Aldosterone", "Aldosterone is normal"),
+            ("Cystoscopy", "Cystoscopy: smooth bladder wall, unremarkable"),
+            ("Slit Lamp Examination", "All readings normal"),
+            ("Colposcopy", "NORMAL READINGS."),
+            ("Polysomnography", "Normal results"),
+            ("Copper", "Serum copper within the usual range"),
         ),
         synonyms=(
-            ("shortness of breath", "getting winded"), ("vomiting", "being sick"), ("abdominal pain", "tummy ache"),
-            ("fever", "a temperature"), ("fatigue", "tiredness"), ("dizziness", "feeling dizzy"),
+            ("shortness of breath", "getting winded"),
+            ("vomiting", "being sick"),
+            ("abdominal pain", "tummy ache"),
+            ("fever", "a temperature"),
+            ("fatigue", "tiredness"),
+            ("dizziness", "feeling dizzy"),
         ),
     ),
-}  # fmt: skip
+}
 
 _DRUGS = ("methotrexate", "haloperidol", "warfarin", "lithium", "isoniazid", "tamoxifen", "phenytoin", "colchicine")
 _ILLNESSES = ("epilepsy", "hepatitis C", "sickle cell disease", "lupus", "glaucoma", "psoriasis", "gout", "cirrhosis")
@@ -439,7 +504,8 @@ class _Maker:
         names = [
             f.text for f in case.patient_facts
             if f.section is Section.SYMPTOMS and not f.denied and f.heads[-1] != "Primary Symptom"
-            and len(f.text.split()) <= 4 and told_symptoms(f.text) and not re.search(r"\b(?:no|not|without)\b", f.text, re.I)
+            and len(f.text.split()) <= 4 and told_symptoms(f.text)
+            and not re.search(r"\b(?:no|not|without)\b", f.text, re.I)
         ]  # fmt: skip
         return _lower(self.rng.choice(names)) if names else None
 
@@ -467,7 +533,8 @@ class _Maker:
         stems = {word[:5] for word in content_words(text)}
         names = [
             f.terms[0] for f in knowledge().findings.values()
-            if f.kind == "symptom" and f.id not in held and told_symptoms(f.terms[0]) and not told_symptoms(f.terms[0]) & told
+            if f.kind == "symptom" and f.id not in held and told_symptoms(f.terms[0])
+            and not told_symptoms(f.terms[0]) & told
             and not {w[:5] for w in content_words(f.terms[0])} <= stems and len(f.terms[0].split()) <= 3
         ]  # fmt: skip
         return self.rng.choice(names)
@@ -504,7 +571,8 @@ class _Maker:
 
 
 _DURATION = re.compile(
-    r"\b(\d+|one|two|three|four|five|six|seven|eight|ten|twelve)[ -](minutes?|hours?|days?|weeks?|months?|years?)\b(?!-old)",
+    r"\b(\d+|one|two|three|four|five|six|seven|eight|ten|twelve)[ -](minutes?|hours?|days?"
+    r"|weeks?|months?|years?)\b(?!-old)",
     re.I,
 )
 

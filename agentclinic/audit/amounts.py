@@ -86,7 +86,8 @@ _COUNTED = (
     r"|stools|steps|blocks|flights|miles|inches|cm|mm|percent|%"
 )
 _COUNT = re.compile(
-    rf"(?<![\w.])(?P<low>{_NUMBER}|twice|once)(?:\s*(?:to|or|-|–)\s*(?P<high>{_NUMBER}))?(?:\s|-)*(?:a |about |full )?(?P<unit>{_COUNTED})(?!\w)",
+    rf"(?<![\w.])(?P<low>{_NUMBER}|twice|once)(?:\s*(?:to|or|-|–)\s*(?P<high>{_NUMBER}))?(?:\s"
+    rf"|-)*(?:a |about |full )?(?P<unit>{_COUNTED})(?!\w)",
     re.IGNORECASE,
 )
 _UNIT_OF = {"lb": "pound", "kilo": "kg", "kilogram": "kg", "milligram": "mg", "degree": "°", "°f": "°", "°c": "°"}
@@ -148,8 +149,10 @@ DRUGS = frozenset(
     "ketorolac tramadol codeine morphine oxycodone hydrocodone fentanyl methadone buprenorphine gabapentin pregabalin "
     "lisinopril enalapril ramipril captopril losartan valsartan candesartan irbesartan amlodipine nifedipine diltiazem "
     "verapamil metoprolol atenolol bisoprolol carvedilol propranolol labetalol hydrochlorothiazide chlorthalidone "
-    "furosemide torsemide spironolactone digoxin amiodarone clopidogrel warfarin apixaban rivaroxaban dabigatran heparin "
-    "enoxaparin atorvastatin simvastatin rosuvastatin pravastatin metformin glipizide glimepiride gliclazide sitagliptin "
+    "furosemide torsemide spironolactone digoxin amiodarone clopidogrel warfarin apixaban "
+    "rivaroxaban dabigatran heparin "
+    "enoxaparin atorvastatin simvastatin rosuvastatin pravastatin metformin glipizide "
+    "glimepiride gliclazide sitagliptin "
     "empagliflozin dapagliflozin insulin liraglutide semaglutide levothyroxine methimazole propylthiouracil prednisone "
     "prednisolone dexamethasone hydrocortisone methotrexate hydroxychloroquine azathioprine infliximab adalimumab "
     "natalizumab rituximab sulfasalazine mesalamine colchicine allopurinol omeprazole pantoprazole esomeprazole "
@@ -158,7 +161,8 @@ DRUGS = frozenset(
     "doxycycline ciprofloxacin levofloxacin cephalexin ceftriaxone metronidazole clindamycin vancomycin nitrofurantoin "
     "trimethoprim sulfamethoxazole isoniazid rifampin fluconazole acyclovir valacyclovir oseltamivir sertraline "
     "fluoxetine citalopram escitalopram paroxetine venlafaxine duloxetine bupropion mirtazapine amitriptyline "
-    "nortriptyline trazodone lithium valproate lamotrigine carbamazepine levetiracetam phenytoin topiramate haloperidol "
+    "nortriptyline trazodone lithium valproate lamotrigine carbamazepine levetiracetam "
+    "phenytoin topiramate haloperidol "
     "risperidone olanzapine quetiapine aripiprazole clozapine lorazepam diazepam alprazolam clonazepam zolpidem "
     "methylphenidate amphetamine adderall levodopa carbidopa ropinirole donepezil memantine sumatriptan propofol "
     "cetirizine loratadine diphenhydramine benadryl pseudoephedrine finasteride tamsulosin sildenafil tadalafil "

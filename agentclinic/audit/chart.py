@@ -59,6 +59,16 @@ class Chart:
         return tuple((path, text) for path, text in self.texts if path in own)
 
     @cached_property
+    def text(self) -> dict[str, str]:
+        """Path to statement."""
+        return dict(self.texts)
+
+    @cached_property
+    def script(self) -> dict[str, str]:
+        """Path to statement, of what the patient can tell and the door."""
+        return dict(self.told)
+
+    @cached_property
     def diagnoses(self) -> Phrasebook:
         """The case's own names of its diagnosis."""
         names = diagnosis_names(self.case.diagnosis, self.case.answer_key.accept)
@@ -165,7 +175,8 @@ class Chart:
 
 # A pain in one of these is often told as one in another.
 _REGIONS = (
-    frozenset({"abdomen", "pelvis", "flank", "groin"}), frozenset({"back", "flank", "neck"}), frozenset({"chest", "breast"}),
+    frozenset({"abdomen", "pelvis", "flank", "groin"}), frozenset({"back", "flank", "neck"}),
+    frozenset({"chest", "breast"}),
     frozenset({"hip", "groin", "leg"}), frozenset({"head", "face", "eye"}), frozenset({"throat", "neck", "mouth"}),
     frozenset({"shoulder", "arm"}), frozenset({"urine", "pelvis", "genitals", "abdomen"}),
 )  # fmt: skip

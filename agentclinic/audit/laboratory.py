@@ -19,18 +19,19 @@ from agentclinic.cases.quality.values import analyte_of, measured_in
 from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.text import fold, words
 
-_LEAD = re.compile(r"^\s*RESULTS?\s*:\s*", re.IGNORECASE)
 _DEFAULT = re.compile(r"^\W*(?:all )?(?:readings? (?:are |is )?)?normal(?: readings?| results?)?\W*$", re.IGNORECASE)
 _ABNORMAL = re.compile(
-    r"\b(?:elevated|raised|high|increased|low|decreased|reduced|diminished|positive|abnormal\w*|enlarged|lesions?|mass(?:es)?"
+    r"\b(?:elevated|raised|high|increased|low|decreased|reduced|diminished|positive"
+    r"|abnormal\w*|enlarged|lesions?|mass(?:es)?"
     r"|fracture\w*|infiltrat\w*|opacit\w*|effusion|stenosis|thicken\w*|consistent with|suggest\w*|indicat\w+|tender\w*"
     r"|swelling|swollen|edema|erythema\w*|atrophy|enhanc\w+|dilat\w+|obstruct\w*|irregular\w*|impaired|weak\w*|absent"
-    r"|prolonged|delayed|murmur|crackles|wheez\w*|hemorrhag\w*|necro\w*|inflammat\w*|deposits?|nodul\w*|stones?|leak|deficit)\b",
+    r"|prolonged|delayed|murmur|crackles|wheez\w*|hemorrhag\w*|necro\w*|inflammat\w*"
+    r"|deposits?|nodul\w*|stones?|leak|deficit)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _HEAD = re.compile(r"^(?P<head>[A-Za-z][^:;.]{0,70}?)\s*:\s*(?P<body>.*)$", re.DOTALL)
-_LINES = re.compile(r"\n+|;\s+|\s+[-•]\s+(?=[A-Z*])|(?<=[a-z0-9)%])\.\s+(?=[A-Z])|,\s+(?=[A-Z][A-Za-z ]{2,30}:)")
+_LINES = re.compile(r"\n+|;\s+|\s+[-•]\s+(?=[A-Z*])|(?<=[a-z0-9)%])\.\s+(?=[A-Z])|,\s+(?=[A-Z][A-Za-z0-9 ()/-]{1,40}:)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Line:
 
 def lines(reply: str) -> tuple[Line, ...]:
     """A report taken apart into results; a heading goes with what follows it."""
-    text = _LEAD.sub("", plain(reply))
+    text = plain(reply)
     found: list[Line] = []
     above: tuple[str, ...] = ()
     for piece in _LINES.split(text):
@@ -94,7 +95,7 @@ def held(case: Case) -> tuple[Fact, ...]:
 
 
 def _defaulted(line: Line, ordered: Sequence[Ordered], exchange: Exchange, chart: Chart) -> Iterator[Finding]:
-    """ "Normal readings": right where the chart's are, a contradiction where they are not, else made up."""
+    """What "normal readings" is: right where the chart's are, a contradiction where they are not, else made up."""
     facts = [fact for answer in ordered for fact in answer.facts]
     off = [fact for fact in facts if _amiss(fact, chart.case)]
     near = _of_the_same_place(exchange.asked, chart) if not facts else None
@@ -144,7 +145,7 @@ _IMAGING = re.compile(
 
 
 def _of_the_same_place(order: str, chart: Chart) -> Fact | None:
-    """An abnormal finding where a test that the chart does not hold was to look: a lump in a neck whose CT is normal."""
+    """An abnormal finding where a test outside the chart was to look: a lump in a neck whose CT is normal."""
     order = order.replace("_", " ")
     if not _IMAGING.search(order):
         return None
@@ -197,13 +198,13 @@ def _is_sign(concept: Concept) -> bool:
     )
 
 
-# --- one result --------------------------------------------------------------------------------------------------------
+# --- one result ------------------------------------------------------------------------------------------------------
 
 
 def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordered]) -> Iterator[Finding]:
     if _copied(line, chart) or _is_heading(line, chart):
         return
-    own = _charted(line, exchange, chart, ordered)
+    own = _charted(line, chart, ordered)
     figures = _values(line.body)
     if _DEFAULT.match(line.body) or _only_normal(line.body):
         yield from _called_normal(line, own, chart, exchange)
@@ -233,17 +234,15 @@ def _copied(line: Line, chart: Chart) -> bool:
     """Whether the chart says the same, word for word, under one of the line's headings."""
     body, heads = _bare(line.body), stems(" ".join(line.heads))
     for fact in chart.case.exam_facts:
-        if body.strip() and body in _bare(fact.text):
-            if not heads or heads & stems(" ".join(fact.heads)) or heads & stems(fact.text):
-                return True
+        under = not heads or heads & stems(" ".join(fact.heads)) or heads & stems(fact.text)
+        if body.strip() and body in _bare(fact.text) and under:
+            return True
     return False
 
 
 def _is_heading(line: Line, chart: Chart) -> bool:
     mine = stems(line.body)
-    return not _NUMBER.sub("", line.body) == "" and any(
-        mine and mine <= stems(" ".join(fact.heads)) for fact in chart.case.exam_facts if ":" not in line.body
-    )
+    return bool(mine) and any(mine <= stems(" ".join(fact.heads)) for fact in chart.case.exam_facts)
 
 
 def _bare(text: str) -> str:
@@ -254,7 +253,7 @@ def _finding(kind: Kind, line: Line, why: str, *, path: str | None = None, term:
     return Finding(kind=kind, words=line.text, path=path, term=term, why=why)
 
 
-def _charted(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordered]) -> list[Fact]:
+def _charted(line: Line, chart: Chart, ordered: Sequence[Ordered]) -> list[Fact]:
     """The facts a line reports on: those under its heading, or those ordered where it has none."""
     facts = chart.case.exam_facts
     for depth in (1, 2):
@@ -365,9 +364,12 @@ def _turned(statement: Statement, line: Line, chart: Chart, own: set[str]) -> It
 
 
 _PLAIN = stems(
-    "result results finding findings normal within limits range no not any evidence significant shows show showed reveals "
-    "revealed noted seen present observed indicates indicating consistent with patient test reading readings examination exam "
-    "unremarkable negative positive abnormal abnormality abnormalities acute level levels value low high elevated report"
+    "result results finding findings normal within limits range no not any evidence "
+    "significant shows show showed reveals "
+    "revealed noted seen present observed indicates indicating consistent with patient test "
+    "reading readings examination exam "
+    "unremarkable negative positive abnormal abnormality abnormalities acute level levels "
+    "value low high elevated report"
 )
 
 
@@ -376,7 +378,7 @@ def _supported(mine: frozenset[str], chart: Chart) -> bool:
     return best >= _SUPPORT * len(mine) or len(mine & chart.stems) >= 0.85 * len(mine)
 
 
-# --- left out, or told unasked -----------------------------------------------------------------------------------------
+# --- left out, or told unasked ---------------------------------------------------------------------------------------
 
 
 def _omitted(exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentclinic.audit import disclosed
 from agentclinic.audit.amounts import counts, drugs, durations, pain_score, sides
@@ -18,7 +19,8 @@ from agentclinic.knowledge.base import knowledge
 _HABITS = {
     "smoking": re.compile(r"\bsmok\w*|\btobacco|\bcigarette\w*|\bvap(?:e|ing)\b", re.IGNORECASE),
     "alcohol": re.compile(
-        r"\balcohol|\bdrink(?:s|ing)?\b(?![^.;]*\b(?:energy|water|coffee|tea|milk|fluids|caffeine|soda|juice|formula)\b)(?<!energy drinks)(?<!energy drink)|\bwine|\bbeers?\b",
+        r"\balcohol|\bdrink(?:s|ing)?\b(?![^.;]*\b(?:energy|water|coffee|tea|milk|fluids|caffeine"
+        r"|soda|juice|formula)\b)(?<!energy drinks)(?<!energy drink)|\bwine|\bbeers?\b",
         re.IGNORECASE,
     ),
     "drugs": re.compile(
@@ -53,9 +55,11 @@ _SPREADS = re.compile(
 )
 # A denial of these says less than that the thing is not there at all.
 _PARTLY = re.compile(
-    r"\b(?:severe|sudden|new|other|major|further|additional|specific|particular|excessive|constant|similar|previous(?:ly)?"
+    r"\b(?:severe|sudden|new|other|major|further|additional|specific|particular|excessive"
+    r"|constant|similar|previous(?:ly)?"
     r"|prior|before|in the past|worse|worsen\w*|else|more|any(?:where|thing) else|significant|unusual|usually|always"
-    r"|until|only|that (?:much|bad)|yet|anymore|every|relief|help\w*|better|improv\w*|go away|chang\w*|spread\w*|radiat\w*|with|when|while|during|after)\b",
+    r"|until|only|that (?:much|bad)|yet|anymore|every|relief|help\w*|better|improv\w*|go away"
+    r"|chang\w*|spread\w*|radiat\w*|with|when|while|during|after)\b",
     re.IGNORECASE,
 )
 # What people say around what they tell.
@@ -63,26 +67,47 @@ _TALK = frozenset(
     s
     for s in stems(
         "yes yeah no not really quite pretty very bit little lot kind sort maybe perhaps probably definitely actually "
-        "just only still even though well thing things something anything nothing everything someone anyone everyone know think guess "
-        "believe suppose say said saying mention mentioned tell told ask asked asking talk recall remember notice noticed noticing "
-        "aware sure unsure certain worry worried worrying worries concern concerned concerning concerns scared afraid nervous frustrating frustrated "
-        "hope hopefully help helpful please thank thanks doctor today now right main mainly mostly usually often sometimes "
+        "just only still even though well thing things something anything nothing everything "
+        "someone anyone everyone know think guess "
+        "believe suppose say said saying mention mentioned tell told ask asked asking talk "
+        "recall remember notice noticed noticing "
+        "aware sure unsure certain worry worried worrying worries concern concerned concerning "
+        "concerns scared afraid nervous frustrating frustrated "
+        "hope hopefully help helpful please thank thanks doctor today now right main mainly "
+        "mostly usually often sometimes "
         "always never lately recently recent past time times day days week weeks month months year years hour hours "
-        "start started starting begin began happen happened happening happens come came comes go goes going get gets got getting "
-        "make makes making made seem seems feel feels feeling felt like experience experienced experiencing have having had has been "
-        "do does did done doing take took taken taking use used using try tried trying keep keeps kept want wanted need needed "
-        "bad worse worst better good fine okay normal usual same different difficult difficulty hard harder easy challenging tough trouble problem "
-        "problems issue issues symptom symptoms condition health medical history current currently new other others another else "
-        "specific particular particularly especially significant major serious severe mild moderate constant persistent uncomfortable "
-        "noticeable noticeably deal manage managing managed ongoing overall general generally otherwise besides aside apart pain painful hurt hurts sore discomfort "
-        "area body side left right both around near when while during after before since until because also too as well together along "
-        "first last next long short ago far much many more most less few several couple some any all every each one two three "
-        "tend tends remain remains such rather off fairly theyre were hes shes ive im id youre enough straight ahead mind between above below behind back front under within almost close able unable cannot cant can could would should might may must will let see look looks looking find found understand clear clearly "
-        "people person family life daily everyday normal activity activities work move moving way ways moment point end rest part focus "
-        "occur occurs occurred occasionally frequently frequent episode episodes bothering bothersome bother affect affects affecting affected impact related "
-        "explain describe described information detail details share regarding about directly exactly question result results "
-        "discuss reason appreciate evaluate check checked figure sense stay staying careful put trying quickly suddenly gradually gradual sudden "
-        "increase increased increasing change changed changes changing progress progressed progressively aside pattern noticed localized "
+        "start started starting begin began happen happened happening happens come came comes go "
+        "goes going get gets got getting "
+        "make makes making made seem seems feel feels feeling felt like experience experienced "
+        "experiencing have having had has been "
+        "do does did done doing take took taken taking use used using try tried trying keep "
+        "keeps kept want wanted need needed "
+        "bad worse worst better good fine okay normal usual same different difficult difficulty "
+        "hard harder easy challenging tough trouble problem "
+        "problems issue issues symptom symptoms condition health medical history current "
+        "currently new other others another else "
+        "specific particular particularly especially significant major serious severe mild "
+        "moderate constant persistent uncomfortable "
+        "noticeable noticeably deal manage managing managed ongoing overall general generally "
+        "otherwise besides aside apart pain painful hurt hurts sore discomfort "
+        "area body side left right both around near when while during after before since until "
+        "because also too as well together along "
+        "first last next long short ago far much many more most less few several couple some any "
+        "all every each one two three "
+        "tend tends remain remains such rather off fairly theyre were hes shes ive im id youre "
+        "enough straight ahead mind between above below behind back front under within almost "
+        "close able unable cannot cant can could would should might may must will let see look "
+        "looks looking find found understand clear clearly "
+        "people person family life daily everyday normal activity activities work move moving "
+        "way ways moment point end rest part focus "
+        "occur occurs occurred occasionally frequently frequent episode episodes bothering "
+        "bothersome bother affect affects affecting affected impact related "
+        "explain describe described information detail details share regarding about directly "
+        "exactly question result results "
+        "discuss reason appreciate evaluate check checked figure sense stay staying careful put "
+        "trying quickly suddenly gradually gradual sudden "
+        "increase increased increasing change changed changes changing progress progressed "
+        "progressively aside pattern noticed localized "
         "myself yourself himself herself it's i'm i've don't haven't didn't isn't thats thought thinking"
     )
 )  # fmt: skip
@@ -138,7 +163,7 @@ def _stated(statement: Statement, exchange: Exchange, chart: Chart, topics: list
     yield from _how_many(statement, chart)
     yield from _which_side(statement, chart)
     yield from _which_drug(statement, chart)
-    yield from _which_habit(statement, chart, topics)
+    yield from _which_habit(statement, chart)
     yield from _which_disease(statement, chart)
     yield from _what_changes_it(statement, chart)
     yield from _what_it_is_like(statement, chart)
@@ -163,15 +188,15 @@ def _symptoms_there(statement: Statement, chart: Chart) -> Iterator[Finding]:
         if not _is_complaint(concept) or chart.holds(concept):
             continue
         denied = chart.denies(concept)
-        if denied in dict(chart.told):
+        if denied in chart.script:
             yield _finding(
                 Kind.CONTRADICTED, statement, "the chart says it is not there", path=denied, term=concept.name
             )
-        elif not _in_other_words(concept, statement, chart):
+        elif not _in_other_words(statement, chart):
             yield _finding(Kind.INVENTED_MATERIAL, statement, "a symptom that is not in the chart", term=concept.name)
 
 
-def _in_other_words(concept: Concept, statement: Statement, chart: Chart) -> bool:
+def _in_other_words(statement: Statement, chart: Chart) -> bool:
     """Whether one statement of the chart holds most of the words in which the symptom is told."""
     mine = stems(statement.there) - _TALK
     return bool(mine) and any(len(mine & stems(text)) >= 0.6 * len(mine) for _, text in chart.texts)
@@ -182,6 +207,7 @@ def _symptoms_denied(statement: Statement, exchange: Exchange, chart: Chart) -> 
         return
     asked = {concept.key for concept in concepts(exchange.asked)}
     for concept in concepts(statement.denied):
+        concept = replace(concept, places=reading(statement.text).places)
         if not _is_complaint(concept) or chart.denies(concept) or (statement.answer and concept.key not in asked):
             continue
         there = chart.holds(concept)
@@ -205,10 +231,12 @@ def _said_otherwise(statement: Statement, chart: Chart) -> Iterator[Finding]:
                 )
                 return
     denied = stems(statement.denied.split(",")[0]) - _TALK
-    if not denied or statement.there.strip(" ,") or _PARTLY.search(statement.denied):
+    if not denied or stems(statement.there) - _TALK or _PARTLY.search(statement.denied):
         return
     for path, there in chart.assertions:
-        if denied <= there and len(denied) >= 0.6 * len(there - _TALK) and path in dict(chart.told):
+        # What the examiner saw stands in longer sentences.
+        share = 0.6 if path in chart.script else 0.3
+        if denied <= there and len(denied) >= share * len(there - _TALK):
             yield _finding(Kind.CONTRADICTED, statement, "the chart has it", path=path, term=" ".join(sorted(denied)))
             return
 
@@ -262,7 +290,7 @@ def _timed(statement: Statement, question: str, chart: Chart, topics: list[Topic
     """The path of a time the chart gives for what the statement, or the question, is about."""
     mine = {key for text in (statement.text, question) for c in concepts(text) for key in (c.key, *c.kin)}
     timing = any(topic.name == "timing" for topic in topics)
-    texts = dict(chart.told)
+    texts = chart.script
     for path, _ in chart.durations:
         if path not in texts or path == DOOR:
             continue
@@ -283,7 +311,7 @@ def _how_many(statement: Statement, chart: Chart) -> Iterator[Finding]:
         if any(count.fits(other) for _, other in alike):
             continue
         words_of = stems(statement.text) - _TALK
-        same = next((path for path, _ in alike if words_of & stems(dict(chart.texts)[path])), None)
+        same = next((path for path, _ in alike if words_of & stems(chart.text[path])), None)
         if same:
             yield _finding(Kind.CONTRADICTED, statement, "the chart gives another number", path=same, term=count.text)
         else:
@@ -313,12 +341,12 @@ def _which_drug(statement: Statement, chart: Chart) -> Iterator[Finding]:
         if (
             path
             and not _PARTLY.search(statement.denied)
-            and not re.search(rf"\b(?:no|not|denies|without)\b[^.]*{drug}", dict(chart.texts)[path], re.I)
+            and not re.search(rf"\b(?:no|not|denies|without)\b[^.]*{drug}", chart.text[path], re.I)
         ):
             yield _finding(Kind.CONTRADICTED, statement, "the chart has the drug", path=path, term=drug)
 
 
-def _which_habit(statement: Statement, chart: Chart, topics: list[Topic]) -> Iterator[Finding]:
+def _which_habit(statement: Statement, chart: Chart) -> Iterator[Finding]:
     for habit, pattern in _HABITS.items():
         mine = _state(statement, pattern)
         if mine is None:
@@ -359,22 +387,28 @@ def _which_disease(statement: Statement, chart: Chart) -> Iterator[Finding]:
         return
     for name in _diseases(statement.denied):
         path, state = _charted(name, chart)
-        if state and path and bool(_KIN.search(statement.text)) is bool(_KIN.search(dict(chart.texts)[path])):
+        if state and path and bool(_KIN.search(statement.text)) is bool(_KIN.search(chart.text[path])):
             yield _finding(Kind.CONTRADICTED, statement, "the chart has the illness", path=path, term=name)
 
 
 _ILLNESS = re.compile(
     r"\b(?:type [12] )?diabetes|\bhypertension|\bhigh blood pressure|\basthma|\bcopd|\bcancer|\btuberculosis|\bhiv\b"
-    r"|\bhepatitis(?: [abc])?|\bepilepsy|\bstroke|\bheart attack|\bthyroid (?:disease|problem\w*)|\bhypothyroid\w*|\bhyperthyroid\w*"
-    r"|\bkidney (?:disease|stones?|failure)|\bliver disease|\bcirrhosis|\bcrohn'?s?\b|\bulcerative colitis|\blupus|\brheumatoid"
-    r"|\bgout\b|\bhigh cholesterol|\bhyperlipid\w*|\bheart disease|\bheart failure|\batrial fibrillation|\beczema|\bpsoriasis"
-    r"|\bmultiple sclerosis|\bparkinson'?s?\b|\bdementia|\bbipolar|\bschizophrenia|\bblood clots?|\bgallstones|\bulcers?\b"
-    r"|\bhay fever|\bosteoporosis|\bmigraines?\b|\bglaucoma|\bcataract\w*|\bsickle cell|\bhemophilia|\bpneumonia|\bshingles|\bherpes",
+    r"|\bhepatitis(?: [abc])?|\bepilepsy|\bstroke|\bheart attack|\bthyroid (?:disease"
+    r"|problem\w*)|\bhypothyroid\w*|\bhyperthyroid\w*"
+    r"|\bkidney (?:disease|stones?|failure)|\bliver disease|\bcirrhosis|\bcrohn'?s?\b"
+    r"|\bulcerative colitis|\blupus|\brheumatoid"
+    r"|\bgout\b|\bhigh cholesterol|\bhyperlipid\w*|\bheart disease|\bheart failure"
+    r"|\batrial fibrillation|\beczema|\bpsoriasis"
+    r"|\bmultiple sclerosis|\bparkinson'?s?\b|\bdementia|\bbipolar|\bschizophrenia"
+    r"|\bblood clots?|\bgallstones|\bulcers?\b"
+    r"|\bhay fever|\bosteoporosis|\bmigraines?\b|\bglaucoma|\bcataract\w*|\bsickle cell"
+    r"|\bhemophilia|\bpneumonia|\bshingles|\bherpes",
     re.IGNORECASE,
 )
 _SAME_ILLNESS = {
     "high blood pressure": ("hypertension", "htn", "blood pressure"), "heart attack": ("infarction", "coronary"),
-    "high cholesterol": ("cholesterol", "lipid"), "blood clot": ("thromb", "embol", "clot"), "hay fever": ("rhinitis", "allerg"),
+    "high cholesterol": ("cholesterol", "lipid"), "blood clot": ("thromb", "embol", "clot"),
+    "hay fever": ("rhinitis", "allerg"),
     "heart disease": ("heart", "cardiac", "coronary", "infarction"), "kidney stone": ("stone", "lithiasis"),
     "thyroid problem": ("thyroid",), "thyroid disease": ("thyroid",), "hyperlipid": ("lipid", "cholesterol"),
     "hypertension": ("hypertens", "blood pressure"), "diabetes": ("diabet",), "gallstones": ("gallstone", "cholelith"),
@@ -388,7 +422,8 @@ def _diseases(text: str) -> list[str]:
 
 def _charted(name: str, chart: Chart) -> tuple[str | None, bool | None]:
     """Where the chart speaks of an illness, and whether it says it is or was there."""
-    needles = next((names for key, names in _SAME_ILLNESS.items() if key in name), ()) + (re.sub(r"'?s?$", "", name),)
+    same = next((names for key, names in _SAME_ILLNESS.items() if key in name), ())
+    needles = (*same, re.sub(r"'?s?$", "", name))
     found: tuple[str | None, bool | None] = (None, None)
     for path, text in chart.told:
         for statement in statements(text):
@@ -547,14 +582,16 @@ def _told_unasked(exchange: Exchange, chart: Chart, wanted: set[str]) -> Iterato
         for c in concepts(s.there)
         for key in (c.key, *c.kin)
     }
+    first = [text for path, text in chart.told if path == DOOR or path.endswith("Primary_Symptom")]
+    at_the_door = {key for text in first for c in concepts(text) for key in (c.key, *c.kin)}
     kin = {key.lstrip("~") for key in wanted} | {k for c in concepts(exchange.asked) for k in c.kin}
     for statement in statements(exchange.reply):
         if statement.unsure or statement.normal or statement.answer:
             continue
         for concept in concepts(statement.there):
             path = chart.holds(concept, itself=True)
-            known = {concept.key, *concept.kin} & (wanted | kin | before)
-            if path and path in dict(chart.told) and not known and _is_complaint(concept):
+            known = {concept.key, *concept.kin} & (wanted | kin | before | at_the_door)
+            if path and path in chart.script and not known and _is_complaint(concept):
                 yield Finding(
                     kind=Kind.OVERSHARED, words=statement.text, path=path, term=concept.name, why="nobody asked for it"
                 )

@@ -14,8 +14,10 @@ _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
 _MARKUP = re.compile(r"[*`#]{1,3}|(?<!\w)_+|_+(?!\w)")
 # The original clinic ran this into the reply before the last turn.
 _FRAME = re.compile(r"\s*This is the final question\. Please provide a diagnosis\.?\s*$")
+_LEAD = re.compile(r"^\s*RESULTS?\s*:\s*")
 _VERB = (
-    r"(?:['’](?:m|ve|s|re|d)\b|\s+(?:also |just |still |really |only |now |usually |often |sometimes |definitely |mostly )?"
+    r"(?:['’](?:m|ve|s|re|d)\b|\s+(?:also |just |still |really |only |now |usually |often "
+    r"|sometimes |definitely |mostly )?"
     r"(?:am|is|are|was|were|have|has|had|do|does|did|can|could|feel|feels|felt|get|gets|got|take|took|would|will|work|"
     r"live|smoke|drink|noticed|started|began|went|think|can't|cannot|don't|don’t|haven't|haven’t|never|not|seem|seems|"
     r"usually|sometimes|feel|find|experience|experienced|notice|know|wake|woke|tried|use|used|eat|sleep|see|hear)\b)"
@@ -43,20 +45,23 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
-    r"\b(?:not (?:really |entirely |quite |exactly )?(?:sure|certain)|unsure|(?:don|didn|couldn)['’]?t (?:really )?(?:know|recall|remember)"
+    r"\b(?:not (?:really |entirely |quite |exactly )?(?:sure|certain)|unsure|(?:don|didn"
+    r"|couldn)['’]?t (?:really )?(?:know|recall|remember)"
     r"|do not (?:know|recall|remember)|can(?:['’]?t|not) (?:really )?(?:say|recall|remember|tell|think|share|answer)"
     r"|no idea|hard to say|have(?:n['’]?t| not) been told|not (?:been )?(?:told|mentioned)|you would have to)\b",
     re.IGNORECASE,
 )
 NORMAL = re.compile(
-    r"\b(?<!than )(?:normal(?:ly)?|fine|okay|ok|unremarkable|as usual|like usual|healthy|regular(?:ly)?|well|intact|unchanged|good|clear"
+    r"\b(?<!than )(?:normal(?:ly)?|fine|okay|ok|unremarkable|as usual|like usual|healthy"
+    r"|regular(?:ly)?|well|intact|unchanged|good|clear"
     r"|within normal limits|symmetric\w*|wnl|no (?:significant |acute |notable |visible )?abnormalit\w+|stable|soft"
     r"|great|same as (?:always|before))\b",
     re.IGNORECASE,
 )
 # The chart, or the laboratory, has nothing to say.
 SILENT = re.compile(
-    r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
+    r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable"
+    r"|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
     r"|documented|measured|on file|been (?:done|performed))\b|\bunavailable\b|\bnon-?applicable\b|\bn/?a\b|\bpending\b"
     r"|\bno (?:data|results?|information|record)\b|\bwas not done\b",
     re.IGNORECASE,
@@ -65,12 +70,15 @@ _HEADED = re.compile(r"^(?P<head>[^:]{1,60}?):\s*(?P<body>.*)$", re.DOTALL)
 _NONE = re.compile(
     r"^\W*(?:none|negative|absent|nil|no|not (?:present|seen|detected|noted|observed|found|palpable))\W*$", re.I
 )
+_SHORT = 3
+"""Words of a body that only says whether its heading is there; more say something themselves."""
 _THERE = re.compile(r"^\W*(?:positive|present|yes|noted|detected)\b", re.IGNORECASE)
 
 
 # "Sweating has not been a problem" denies what stands before.
 _NO_MATTER = re.compile(
-    r"^\W*(?:(?:been|really|too|much|of|be|an?|any|ever|noted|palpable)\W+)*(?:problem|issue|concern|present|there|trouble|bother\w*|seen|noted"
+    r"^\W*(?:(?:been|really|too|much|of|be|an?|any|ever|noted|palpable)\W+)*(?:problem|issue"
+    r"|concern|present|there|trouble|bother\w*|seen|noted"
     r"|detected|observed|found|identified|palpable|evident|appreciated)\b",
     re.IGNORECASE,
 )
@@ -93,7 +101,7 @@ class Statement:
 
 def plain(reply: str) -> str:
     """A reply without decoration."""
-    reply = _FRAME.sub("", reply)
+    reply = _LEAD.sub("", _FRAME.sub("", reply))
     return _MARKUP.sub("", reply.replace("’", "'").replace("\u201c", '"').replace("\u201d", '"')).strip().strip('"')
 
 
@@ -118,7 +126,7 @@ def _statement(part: str) -> Statement:
     said = part
     if headed and _NONE.match(headed["body"]):
         said = f"no {headed['head']}"
-    elif headed and _THERE.match(headed["body"]):
+    elif headed and _THERE.match(headed["body"]) and len(words(headed["body"])) <= _SHORT:
         said = headed["head"]
     cue = _DENIAL.search(said)
     if cue and _NO_MATTER.match(said[cue.end() :]):
@@ -133,7 +141,8 @@ def _statement(part: str) -> Statement:
 # nothing of whether anything is wrong.
 COMPLAINTS = frozenset(
     {"nocturnal breathlessness", "suicide", "hallucination", "delusion", "guilt", "interest", "mania", "aggression",
-     "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence", "hematuria",
+     "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence",
+     "hematuria",
      "dysuria", "urinary frequency", "thirst", "melena and blood in stool", "hematemesis", "diarrhea", "constipation",
      "nausea", "vomiting", "reflux", "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough",
      "wheeze", "apnea", "breathlessness", "palpitations", "chest pain", "sore throat", "night sweats", "sweating",
@@ -187,7 +196,10 @@ def concepts(text: str) -> tuple[Concept, ...]:
         kin = asked_symptoms(" ".join(mention.words))[0]
         covered |= kin
         found.setdefault(mention.key, Concept(mention.key, knowledge().findings[mention.key].name, kin, places))
-    for name in sorted(asked_symptoms(text)[0] - covered):
+    others = asked_symptoms(text)[0] - covered
+    if "swelling" in others and "abdomen" in places:
+        others |= {"abdominal swelling"}
+    for name in sorted(others):
         found[f"~{name}"] = Concept(f"~{name}", name, frozenset({name}), places)
     return tuple(found.values())
 
