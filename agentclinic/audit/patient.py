@@ -148,7 +148,7 @@ def _said(exchange: Exchange, topics: list[Topic]) -> list[Statement]:
 
 def _nothing_more(question: str, things: int) -> bool:
     """Whether a question asks whether things are there and no more: "no" to "worse at night?" does not deny pain."""
-    return len(stems(question) - _TALK) <= 2 * things
+    return len(stems(question) - _TALK) <= 2 * things and not _PARTLY.search(question)
 
 
 # --- what a statement says, against the chart ------------------------------------------------------------------------

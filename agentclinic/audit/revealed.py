@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
-from agentclinic.audit.statements import SILENT, statements, stems
+from agentclinic.audit.statements import SILENT, statements
 from agentclinic.cases.model import Case, Section
 from agentclinic.knowledge.base import knowledge, vocabulary
-from agentclinic.knowledge.text import Phrasebook
+from agentclinic.knowledge.text import Phrasebook, content_words
 
 _HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
@@ -37,14 +37,19 @@ def audit_revealed(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
             return
 
 
+# Seven letters tell lymphoma from lymphocytes and let keratoses be keratosis.
+_LETTERS = 7
+
+
+def _heads(text: str) -> frozenset[str]:
+    return frozenset(word[:_LETTERS] for word in content_words(text))
+
+
 def _in_any_order(text: str, case: Case) -> bool:
     """Whether a statement holds all words of the diagnosis, of which there must be at least two."""
-    name = stems(case.diagnosis.split("(")[0])
-    return (
-        len(name) > 1
-        and name <= stems(text)
-        and not any(name <= stems(fact.text) for fact in case.facts if fact.section in _HISTORY)
-    )
+    name = _heads(case.diagnosis.split("(")[0])
+    history = (fact for fact in case.facts if fact.section in _HISTORY)
+    return len(name) > 1 and name <= _heads(text) and not any(name <= _heads(fact.text) for fact in history)
 
 
 @lru_cache(maxsize=1)
