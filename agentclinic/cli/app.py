@@ -263,8 +263,8 @@ def card(
     All that is needed to repeat the run, its results with intervals, its limits, and the items of reporting checklists
     that can be filled in from the run; the rest is listed as the authors' to fill.
     """
+    from agentclinic.card import card as make_card
     from agentclinic.cli.auditing import deliver
-    from agentclinic.report_card import card as make_card
 
     deliver(make_card(run, judge), output)
 
