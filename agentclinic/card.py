@@ -495,7 +495,7 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
         (
             "how the model was queried",
             "CHART",
-            "turn by turn, without web access or tools beyond those named; one encounter is one session",
+            "turn by turn, one session an encounter; what a provider adds behind its endpoint is not known",
         ),
         (
             "source, selection and licence of cases",
@@ -516,7 +516,7 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
         (
             "estimates with uncertainty",
             "TRIPOD-LLM, STARD-AI, MI-CLAIM",
-            "95 % intervals, clustered by case where cases repeat",
+            "95 % intervals; those of means are resampled by case, those of shares take encounters as independent",
         ),
         ("separation of development and test data", "MI-CLAIM", _separation(run)),
         (

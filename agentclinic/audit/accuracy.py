@@ -92,17 +92,47 @@ def accuracy() -> Accuracy | None:
 class Usable(BaseModel):
     """The counts a correction rests on, and where they are from."""
 
-    reference: str
+    sensitivity_from: str
+    specificity_from: str
     counts: Counts
+
+    @property
+    def reference(self) -> str:
+        """Both sources in words."""
+        if self.sensitivity_from == self.specificity_from:
+            return self.sensitivity_from
+        return f"{self.sensitivity_from} (sensitivity) and {self.specificity_from} (specificity)"
+
+    @property
+    def note(self) -> str | None:
+        """What a reader of the corrected rate has to know."""
+        if self.sensitivity_from == "planted":
+            return "planted faults are easier to find than real ones: the true rate may be higher"
+        return None
 
 
 def usable(measured: Accuracy | None, role: Role, kind: Kind) -> Usable | None:
-    """The first reference with enough replies of both sorts to say how often the auditor errs."""
-    for name, reference in (measured.references if measured else {}).items():
-        counts = reference.counts.get(role, {}).get(kind)
-        if counts and min(counts.positives, counts.negatives) >= MIN_LABELS:
-            return Usable(reference=name, counts=counts)
-    return None
+    """Sensitivity and specificity each from the first reference with enough replies to tell.
+
+    Real replies without a fault are many, with one of a kind often too few: then the planted ones tell how often it is
+    found, and the real ones how often it is found where it is not.
+    """
+    known = [
+        (name, counts)
+        for name, reference in (measured.references if measured else {}).items()
+        if (counts := reference.counts.get(role, {}).get(kind))
+    ]
+    there = next(((name, counts) for name, counts in known if counts.positives >= MIN_LABELS), None)
+    not_there = next(((name, counts) for name, counts in known if counts.negatives >= MIN_LABELS), None)
+    if there is None or not_there is None:
+        return None
+    counts = Counts(
+        found=there[1].found,
+        missed=there[1].missed,
+        clean=not_there[1].clean,
+        false_alarm=not_there[1].false_alarm,
+    )
+    return Usable(sensitivity_from=there[0], specificity_from=not_there[0], counts=counts)
 
 
 def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, seed: int = 0) -> Estimate:

@@ -170,7 +170,7 @@ def is_normal(fact: Fact, case: Case) -> bool | None:
         if usual and (age is None or age >= 18):
             return usual[0] <= measured.number <= usual[1]
     reference = re.search(
-        r"\bref(?:erence)?\W*(?P<sign>[<>])?\s*(?P<low>[\d.]+)(?:\s*[-–]\s*(?P<high>[\d.]+))?", fact.text
+        r"\bref(?:erence)?[\s:]*(?P<sign>[<>])?\s*(?P<low>[\d.]+)(?:\s*[-–]\s*(?P<high>[\d.]+))?", fact.text
     )
     value = _NUMBER.search(fact.text)
     if reference and value and value.start() < reference.start():

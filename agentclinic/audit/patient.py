@@ -530,6 +530,8 @@ def _omitted(exchange: Exchange, topics: list[Topic]) -> Iterator[Finding]:
 def _answered(fact: Fact, parts: tuple[disclosed.Said, ...], exchange: Exchange, topic: Topic) -> bool:
     if disclosed.tells(parts, fact):
         return True
+    if fact.section is Section.DRUGS and drugs(fact.text) & drugs(exchange.reply):
+        return True  # the dose may go unsaid
     whole = {key for s in statements(exchange.reply) for c in concepts(s.text) for key in (c.key, *c.kin)}
     if whole & {key for c in concepts(fact.text) for key in (c.key, *c.kin)}:
         return True

@@ -19,4 +19,5 @@ def audit_reply(exchange: Exchange, chart: Chart) -> list[Finding]:
     named = {finding.words for finding in revealed}
     other = [f for f in audit(exchange, chart) if f.words not in named or f.kind not in _INVENTED]
     found = [*other, *revealed]
-    return list({(finding.kind, finding.words, finding.path, finding.term): finding for finding in found}.values())
+    # Of one statement, one finding of a kind for each place, or for each thing, it rests on.
+    return list({(f.kind, f.words, f.path or f.term): f for f in reversed(found)}.values())[::-1]

@@ -169,6 +169,8 @@ def _rate(role: Role, kind: Kind, replies: _Units, encounters: _Units, measured:
     corrected = Estimate(value=None, n=len(found), note="the auditor's errors of this kind are not known")
     if known:
         corrected = corrected_rate(found, replies.cases, known.counts, seed)
+        notes = "; ".join(note for note in (corrected.note, known.note) if note)
+        corrected = corrected.model_copy(update={"note": notes or None})
     return Rate(
         role=role,
         kind=kind,
