@@ -77,7 +77,7 @@ def test_a_faithful_patient_is_left_alone(asked: str, reply: str) -> None:
         ("Do you have night sweats?", "No, no night sweats.", Kind.CONTRADICTED, "Secondary_Symptoms[1]", "sweats"),
         ("When did it start?", "It began nine months ago.", Kind.CONTRADICTED, "Patient_Actor/History", "nine months"),
         ("Where is the pain?", "In my right knee.", Kind.CONTRADICTED, "Patient_Actor", "right knee"),
-        ("Do you smoke?", "Yes, I smoke a lot.", Kind.CONTRADICTED, "Patient_Actor/Social_History", "smoking"),
+        ("Do you smoke?", "Yes, I smoke a lot.", Kind.CONTRADICTED, "Patient_Actor/Social_History", "smok"),
         ("Any fever?", "No, but I have been vomiting.", Kind.INVENTED_MATERIAL, None, "omiting"),
         (
             "What medications do you take?",

@@ -18,6 +18,8 @@ def audit_reply(exchange: Exchange, chart: Chart) -> list[Finding]:
     # Whoever names the diagnosis says something the chart does not; that is one fault, not two.
     named = {finding.words for finding in revealed}
     other = [f for f in audit(exchange, chart) if f.words not in named or f.kind not in _INVENTED]
-    found = [*other, *revealed]
+    # What is told wrongly is not also left out.
+    wrong = {finding.path for finding in other if finding.kind is Kind.CONTRADICTED}
+    found = [*(f for f in other if f.kind is not Kind.OMITTED or f.path not in wrong), *revealed]
     # Of one statement, one finding of a kind for each place, or for each thing, it rests on.
     return list({(f.kind, f.words, f.path or f.term): f for f in reversed(found)}.values())[::-1]
