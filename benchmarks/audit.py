@@ -33,7 +33,7 @@ from agentclinic.audit.accuracy import (  # noqa: E402
     Counts,
     Reference,
     apparent_rate,
-    corrected_rate,
+    corrected,
     usable,
 )
 from agentclinic.audit.chart import Chart  # noqa: E402
@@ -258,10 +258,9 @@ def print_recorded(known: Accuracy) -> None:
         for kind in Kind:
             yes = [kind in kinds for kinds in found]
             basis = usable(known, role, kind)
-            corrected = corrected_rate(yes, cases, basis.counts) if basis else Estimate(value=None, note="not measured")
             print(
-                f"  {kind.value:22}{estimate(apparent_rate(yes, cases)):26}{estimate(corrected):34}"
-                f"{'by ' + basis.reference if basis else ''}"
+                f"  {kind.value:22}{estimate(apparent_rate(yes, cases)):26}{estimate(corrected(yes, cases, basis)):34}"
+                f"{'by ' + basis.reference if basis and not basis.refused else ''}"
             )
         print()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers import PUBLIC
 
-from agentclinic.audit.accuracy import DATA, Accuracy, Counts, Reference, accuracy, corrected_rate, usable
+from agentclinic.audit.accuracy import DATA, Accuracy, Counts, Reference, accuracy, corrected, corrected_rate, usable
 from agentclinic.audit.model import ROLES, Kind, Role
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -105,7 +105,7 @@ def _measured(**counts: Counts) -> Accuracy:
 
 def test_real_replies_come_before_planted_ones_and_each_share_is_taken_where_it_can_be() -> None:
     real, made = (
-        Counts(found=1, missed=2, clean=40, false_alarm=5),
+        Counts(found=2, missed=1, clean=40, false_alarm=5),
         Counts(found=30, missed=6, clean=190, false_alarm=0),
     )
     basis = usable(_measured(labelled=real, planted=made), "patient", Kind.OMITTED)
@@ -119,7 +119,18 @@ def test_real_replies_come_before_planted_ones_and_each_share_is_taken_where_it_
     assert basis is not None
     assert (basis.reference, basis.note) == ("labelled", None)
     assert usable(None, "patient", Kind.OMITTED) is None
+    assert corrected([True], ["a"], None).note == "the auditor's errors of this kind are not known"
     assert usable(_measured(labelled=real), "patient", Kind.OMITTED) is None
+
+
+def test_planted_replies_do_not_stand_in_for_real_ones_that_speak_against_them() -> None:
+    """None of 3 real faults was found, 30 of 36 planted ones: Wilson's interval of 0/3 ends at 0.56."""
+    real, made = Counts(missed=3, clean=40, false_alarm=5), Counts(found=30, missed=6, clean=190)
+    basis = usable(_measured(labelled=real, planted=made), "patient", Kind.OMITTED)
+    rate = corrected([True, False] * 20, [str(i) for i in range(40)], basis)
+    assert rate.value is None
+    assert rate.note is not None
+    assert "0 of 3 were found" in rate.note
 
 
 def test_the_shipped_figures_are_of_the_rules_that_are_shipped() -> None:

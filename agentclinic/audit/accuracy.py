@@ -95,6 +95,8 @@ class Usable(BaseModel):
     sensitivity_from: str
     specificity_from: str
     counts: Counts
+    refused: str | None = None
+    """Why the rate must not be corrected with them all the same."""
 
     @property
     def reference(self) -> str:
@@ -115,7 +117,8 @@ def usable(measured: Accuracy | None, role: Role, kind: Kind) -> Usable | None:
     """Sensitivity and specificity each from the first reference with enough replies to tell.
 
     Real replies without a fault are many, with one of a kind often too few: then the planted ones tell how often it is
-    found, and the real ones how often it is found where it is not.
+    found, and the real ones how often it is found where it is not. Refused where the few real ones speak against the
+    planted ones: where the planted sensitivity lies outside their 95 % Wilson interval.
     """
     known = [
         (name, counts)
@@ -132,7 +135,26 @@ def usable(measured: Accuracy | None, role: Role, kind: Kind) -> Usable | None:
         clean=not_there[1].clean,
         false_alarm=not_there[1].false_alarm,
     )
-    return Usable(sensitivity_from=there[0], specificity_from=not_there[0], counts=counts)
+    refused = None
+    for name, few in known[: known.index(there)]:
+        real = few.shares()[0]
+        if real.low is not None and real.high is not None and not real.low <= (counts.sensitivity or 0.0) <= real.high:
+            refused = (
+                f"on {name} replies {real.count} of {real.of} were found, on {there[0]} ones "
+                f"{counts.sensitivity:.0%}: these do not tell how often it is found in real ones"
+            )
+    return Usable(sensitivity_from=there[0], specificity_from=not_there[0], counts=counts, refused=refused)
+
+
+def corrected(found: Sequence[bool], cases: Sequence[str], basis: Usable | None, seed: int = 0) -> Estimate:
+    """The corrected rate on a basis, with what has to be said about it; null with the reason where there is none."""
+    if basis is None:
+        return Estimate(value=None, n=len(found), note="the auditor's errors of this kind are not known")
+    if basis.refused:
+        return Estimate(value=None, n=len(found), note=basis.refused)
+    rate = corrected_rate(found, cases, basis.counts, seed)
+    notes = "; ".join(note for note in (rate.note, basis.note) if note)
+    return rate.model_copy(update={"note": notes or None})
 
 
 def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, seed: int = 0) -> Estimate:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentclinic.agents.protocol import parse_action
-from agentclinic.audit.accuracy import Accuracy, accuracy, apparent_rate, corrected_rate, usable
+from agentclinic.audit.accuracy import Accuracy, accuracy, apparent_rate, corrected, usable
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import ROLES, Exchange, Finding, Kind, Role
 from agentclinic.audit.reply import audit_reply
@@ -166,17 +166,12 @@ def _listed(finding: Finding, record: Record, turn: int, exchange: Exchange) -> 
 def _rate(role: Role, kind: Kind, replies: _Units, encounters: _Units, measured: Accuracy | None, seed: int) -> Rate:
     found = replies.having(kind)
     known = usable(measured, role, kind)
-    corrected = Estimate(value=None, n=len(found), note="the auditor's errors of this kind are not known")
-    if known:
-        corrected = corrected_rate(found, replies.cases, known.counts, seed)
-        notes = "; ".join(note for note in (corrected.note, known.note) if note)
-        corrected = corrected.model_copy(update={"note": notes or None})
     return Rate(
         role=role,
         kind=kind,
         found=sum(found),
         per_reply=apparent_rate(found, replies.cases, seed),
-        corrected=corrected,
+        corrected=corrected(found, replies.cases, known, seed),
         reference=known.reference if known else None,
         sensitivity=known.counts.sensitivity if known else None,
         specificity=known.counts.specificity if known else None,
