@@ -241,7 +241,9 @@ def rules_hash() -> str:
     """Hash of the auditor's rules: figures of other rules do not hold."""
     folder = ROOT / "agentclinic" / "audit"
     names = ("statements", "amounts", "chart", "disclosed", "patient", "laboratory", "revealed", "reply")
-    return hashlib.sha256(b"".join((folder / f"{name}.py").read_bytes() for name in names)).hexdigest()[:16]
+    # Line ends may differ between check-outs.
+    texts = ((folder / f"{name}.py").read_text(encoding="utf-8") for name in names)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 def print_recorded(known: Accuracy) -> None:

@@ -128,11 +128,6 @@ def pain_score(text: str) -> str | None:
     return found[0] if found else None
 
 
-_SIDE = re.compile(
-    r"\b(left|right)\b(?:[\s-]+(?:and|or)[\s-]+(?:left|right))?(?:[\s-]+\w+){0,2}?[\s-]+(?P<place>\w+)", re.I
-)
-
-
 @lru_cache(maxsize=16384)
 def sides(text: str) -> frozenset[tuple[str, str]]:
     """Which side of which part of the body a text names."""
