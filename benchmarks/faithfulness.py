@@ -1,9 +1,9 @@
 """How faithfully patient and laboratory answer, against two readers who marked what was asked for.
 
-`python benchmarks/faithfulness.py [--half dev|test|both] [--labels FOLDER]` prints how far the readers agree, precision
-and recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin
-patient invents. Needs the public data at `../shared/data`. Aggregates only. Both halves of the shipped labels have been
-used for development; labels of other rows, in files of the same names, are measured with `--labels`.
+`python benchmarks/faithfulness.py [--rows development|test]` prints how far the readers agree, precision and recall of
+the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient invents.
+Needs the public data at `../shared/data`. Aggregates only. The rows marked first were used for development, all of them;
+the test is on rows marked later, which nobody looked at while the rules were written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from agentclinic.models.payloads import MeasurementPayload, PatientPayload  # no
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
-HALVES = ("dev", "test", "both")
+PARTS = {"development": "", "test": "2"}
+"""Labelled rows, to what their files have in their names."""
 RESAMPLES = 4_000
 SEED = 20261115
 
@@ -109,13 +110,12 @@ def _marked(path: Path) -> dict[int, Marked]:
     return {row["row"]: Marked(frozenset(row["paths"]), frozenset(row.get("equivalent", ()))) for row in _lines(path)}
 
 
-def items(task: Task, half: str, cases: Sequence[Case], labels: Path = LABELS) -> list[Item]:
-    """The labelled rows of a half: the 1st, 3rd, 5th ... were for development first, the others for the test."""
-    first, second = (_marked(labels / f"{task.labels}_reader_{reader}.jsonl") for reader in "ab")
+def items(task: Task, part: str, cases: Sequence[Case]) -> list[Item]:
+    """The labelled rows of a part."""
+    first, second = (_marked(LABELS / f"{task.labels}{PARTS[part]}_reader_{reader}.jsonl") for reader in "ab")
     if first.keys() != second.keys():
-        raise ValueError(f"{labels}: the readers of the {task.labels} did not mark the same rows")
-    rows = sorted(first)
-    chosen = {"dev": rows[::2], "test": rows[1::2], "both": rows}[half]
+        raise ValueError(f"{LABELS}: the readers of the {task.labels} did not mark the same rows")
+    chosen = sorted(first)
     said = _lines(DATA / "judge" / task.file)
     made = []
     for row in chosen:
@@ -305,11 +305,11 @@ def _root(word: str) -> str:
     return re.sub(r"(?:e?s|y|ie)$", "", word)
 
 
-def figures(task: Task, half: str, cases: Sequence[Case], labels: Path = LABELS) -> Iterable[str]:
-    """Everything printed for one role and one half."""
-    rows = items(task, half, cases, labels)
+def figures(task: Task, part: str, cases: Sequence[Case]) -> Iterable[str]:
+    """Everything printed for one role and one part."""
+    rows = items(task, part, cases)
     counts = agreement_counts(rows)
-    yield f"{task.name}, {half}: {len(rows)} rows, {int(counts.sum())} facts to decide on"
+    yield f"{task.name}, {part}: {len(rows)} rows, {int(counts.sum())} facts to decide on"
     yield (
         f"  readers    F1 {interval(counts, f1)}  Jaccard {interval(counts, jaccard)}  kappa {interval(counts, kappa)}"
     )
@@ -327,12 +327,10 @@ def figures(task: Task, half: str, cases: Sequence[Case], labels: Path = LABELS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures of the chosen half."""
+    """Print the figures of the chosen part."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--half", choices=HALVES, default="test", help="which labelled rows; default: test")
-    parser.add_argument("--labels", type=Path, default=LABELS, help="folder of the readers' files")
+    parser.add_argument("--rows", choices=PARTS, default="test", help="which labelled rows; default: test")
     given = parser.parse_args(arguments)
-    half = given.half
     path = DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
     missing = [str(place) for place in (path, DATA / "judge") if not place.exists()]
     if missing:
@@ -340,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     cases = load_cases("MedQA_Ext", {"MedQA_Ext": str(path)})
     for task in TASKS:
-        print("\n".join(figures(task, half, cases, given.labels)))
+        print("\n".join(figures(task, given.rows, cases)))
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def test_without_the_data_it_says_so_and_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(F, "DATA", tmp_path)
-    F.main(["--half", "dev"])
+    F.main(["--rows", "development"])
     assert capsys.readouterr().out.startswith("Skipped: the public data is not there")
 
 
@@ -114,11 +114,10 @@ def test_without_the_data_it_says_so_and_ends(
 def test_the_halves_share_no_row_and_make_up_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
     cases = F.load_cases("MedQA_Ext", {"MedQA_Ext": str(F.DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")})
     for task in F.TASKS:
-        dev, test, both = ([row.row for row in F.items(task, half, cases)] for half in F.HALVES)
-        assert not set(dev) & set(test)
-        assert sorted(dev + test) == both
-        assert len(dev) == len(test) == 50
-    F.main(["--half", "dev"])
+        development, test = ([row.row for row in F.items(task, part, cases)] for part in F.PARTS)
+        assert not set(development) & set(test)
+        assert len(development) == len(test) == 100
+    F.main(["--rows", "development"])
     out = capsys.readouterr().out
     assert "invented facts of the builtin patient: 0" in out
     assert "kappa" in out

@@ -251,6 +251,55 @@ def score(
 
 
 @app.command()
+def audit(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")],
+    *,
+    cases: Annotated[
+        Path | None, typer.Option(help="Case file in place of the data set the run names; matched by content.")
+    ] = None,
+    list_findings: Annotated[
+        bool, typer.Option("--list", help="Also list each finding with its words and the chart's.")
+    ] = False,
+    role: Annotated[str | None, typer.Option(help="Only this role: patient or measurement.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind, e.g. invented_material.")] = None,
+    format_: Annotated[str, typer.Option("--format", help="text, md, csv or json.")] = "text",
+    json: JsonOption = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
+) -> None:
+    """Hold what patient and laboratory said against the chart.
+
+    Finds replies that contradict the chart, invent, leave out what was asked, tell what was not, or name the diagnosis;
+    with rates corrected for the auditor's own measured errors. For any patient model; nothing is simulated or asked.
+    """
+    from agentclinic.cli.auditing import audit_and_show, chosen
+
+    audit_and_show(
+        run, cases, chosen(role, kind, "json" if json else format_, list_findings=list_findings), output, seed
+    )
+
+
+@app.command()
+def card(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.", metavar="RUN")],
+    *,
+    judge: Annotated[
+        str | None, typer.Option(help="Use the verdicts of RUN/judgements/NAME.jsonl instead of the recorded ones.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+) -> None:
+    """Write a model-and-setting card in Markdown, for a paper's appendix.
+
+    All that is needed to repeat the run, its results with intervals, its limits, and the items of reporting checklists
+    that can be filled in from the run; the rest is listed as the authors' to fill.
+    """
+    from agentclinic.card import card as make_card
+    from agentclinic.cli.auditing import deliver
+
+    deliver(make_card(run, judge), output)
+
+
+@app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the first is the baseline.", metavar="RUN...")],
     judge: Annotated[

@@ -1,0 +1,216 @@
+"""Taking a text apart into statements: what each says is there, and what not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.cases.matcher.readings import asked_symptoms, implied_symptoms, reading, stem
+from agentclinic.knowledge.base import knowledge
+from agentclinic.knowledge.text import STOP_WORDS, sentences, words
+
+_BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
+_MARKUP = re.compile(r"[*`#]{1,3}|(?<!\w)_+|_+(?!\w)")
+# The original clinic ran this into the reply before the last turn.
+_FRAME = re.compile(r"\s*This is the final question\. Please provide a diagnosis\.?\s*$")
+_LEAD = re.compile(r"^\s*RESULTS?\s*:\s*")
+_VERB = (
+    r"(?:['’](?:m|ve|s|re|d)\b|\s+(?:also |just |still |really |only |now |usually |often "
+    r"|sometimes |definitely |mostly )?"
+    r"(?:am|is|are|was|were|have|has|had|do|does|did|can|could|feel|feels|felt|get|gets|got|take|took|would|will|work|"
+    r"live|smoke|drink|noticed|started|began|went|think|can't|cannot|don't|don’t|haven't|haven’t|never|not|seem|seems|"
+    r"usually|sometimes|feel|find|experience|experienced|notice|know|wake|woke|tried|use|used|eat|sleep|see|hear)\b)"
+)
+# Where a statement ends and a denial cannot reach across. "But" and "except" turn to what is there.
+_CUT = re.compile(
+    r"\s*(?:[;—–]|\s-\s|\.\.\.|…)\s*"
+    r"|,?\s*\b(?:but|however|though|although|except(?: for| that)?|whereas|apart from|aside from|other than|because"
+    r"|despite)\b,?\s*"
+    r"|,\s*(?:and |so |or |then )?(?=(?:just|only|mostly|mainly|especially|particularly|reports?|endorses?|admits?"
+    r"|positive for|notable for|with (?!no\b)|has|had|have|is|was|denies|denied|no|without|not)\b)"
+    rf"|,?\s+and\s+(?=(?:i|it|he|she|they|we|there|this|that|the \w+|my \w+|his \w+|her \w+){_VERB})"
+    rf"|,\s*(?:so |then |yet |which |while )?(?=(?:i|it|he|she|they|we|there|this|that|the \w+|my \w+|his \w+|her \w+)"
+    rf"{_VERB})"
+    r"|,?\s+and\s+(?=(?:no|denies|without|not)\b)",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(
+    r"^\W*(?P<word>yes|yeah|yep|correct|right|exactly|no|nope|not really|not at all)\b\s*[,.!:—-]+\s*", re.I
+)
+_DENIAL = re.compile(
+    r"\b(?:no(?! longer\b| one\b)|not(?! only\b| sure\b)|never|none(?: of)?|without|den(?:y|ies|ied|ying)|neither|nor"
+    r"|nobody|nothing|negative for|free of|absence of|absent|ruled out|lack of"
+    r"|(?:have|has|had|do|does|did|is|are|was|were|would|wo)n['’]?t)\b",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(
+    r"\b(?:not (?:really |entirely |quite |exactly )?(?:sure|certain)|unsure|(?:don|didn"
+    r"|couldn)['’]?t (?:really )?(?:know|recall|remember)"
+    r"|do not (?:know|recall|remember)|can(?:['’]?t|not) (?:really )?(?:say|recall|remember|tell|think|share|answer)"
+    r"|no idea|hard to say|have(?:n['’]?t| not) been told|not (?:been )?(?:told|mentioned)|you would have to)\b",
+    re.IGNORECASE,
+)
+NORMAL = re.compile(
+    r"\b(?<!than )(?:normal(?:ly)?|fine|okay|ok|unremarkable|as usual|like usual|healthy"
+    r"|regular(?:ly)?|well|intact|unchanged|good|clear"
+    r"|within normal limits|symmetric\w*|wnl|no (?:significant |acute |notable |visible )?abnormalit\w+|stable|soft"
+    r"|great|same as (?:always|before))\b",
+    re.IGNORECASE,
+)
+# The chart, or the laboratory, has nothing to say.
+SILENT = re.compile(
+    r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable"
+    r"|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
+    r"|documented|measured|on file|been (?:done|performed))\b|\bunavailable\b|\bnon-?applicable\b|\bn/?a\b|\bpending\b"
+    r"|\bno (?:data|results?|information|record)\b|\bwas not done\b",
+    re.IGNORECASE,
+)
+_HEADED = re.compile(r"^(?P<head>[^:]{1,60}?):\s*(?P<body>.*)$", re.DOTALL)
+_NONE = re.compile(
+    r"^\W*(?:none|negative|absent|nil|no|not (?:present|seen|detected|noted|observed|found|palpable))\W*$", re.I
+)
+_SHORT = 3
+"""Words of a body that only says whether its heading is there; more say something themselves."""
+_THERE = re.compile(r"^\W*(?:positive|present|yes|noted|detected)\b", re.IGNORECASE)
+
+
+# "Sweating has not been a problem" denies what stands before.
+_NO_MATTER = re.compile(
+    r"^\W*(?:(?:been|really|too|much|of|be|an?|any|ever|noted|palpable)\W+)*(?:problem|issue"
+    r"|concern|present|there|trouble|bother\w*|seen|noted"
+    r"|detected|observed|found|identified|palpable|evident|appreciated)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A stretch of a text with one subject, as it was said."""
+
+    text: str
+    there: str
+    """What of it is said to be there."""
+    denied: str
+    """What of it is said not to be there."""
+    unsure: bool = False
+    normal: bool = False
+    answer: bool = False
+    """Only a "yes" or a "no" to what was asked."""
+
+
+def plain(reply: str) -> str:
+    """A reply without decoration."""
+    reply = _LEAD.sub("", _FRAME.sub("", reply))
+    return _MARKUP.sub("", reply.replace("’", "'").replace("\u201c", '"').replace("\u201d", '"')).strip().strip('"')
+
+
+@lru_cache(maxsize=16384)
+def statements(text: str) -> tuple[Statement, ...]:
+    """The statements of a text, in order."""
+    found: list[Statement] = []
+    for line in _BULLETS.split(plain(text)):
+        for sentence in sentences(line or ""):
+            answer = _ANSWER.match(sentence)
+            if answer:
+                yes = answer["word"].lower().startswith(("y", "c", "r", "e"))
+                found.append(Statement(answer["word"], "yes" if yes else "", "" if yes else "no", answer=True))
+                sentence = sentence[answer.end() :]
+            found += [_statement(part) for part in _CUT.split(sentence) if part and words(part)]
+    return tuple(found)
+
+
+def _statement(part: str) -> Statement:
+    part = part.strip(" ,.")
+    headed = _HEADED.match(part)
+    said = part
+    if headed and _NONE.match(headed["body"]):
+        said = f"no {headed['head']}"
+    elif headed and _THERE.match(headed["body"]) and len(words(headed["body"])) <= _SHORT:
+        said = headed["head"]
+    cue = _DENIAL.search(said)
+    if cue and _NO_MATTER.match(said[cue.end() :]):
+        return Statement(part, "", said[: cue.start()], bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
+    there, denied = (said[: cue.start()], said[cue.end() :]) if cue else (said, "")
+    return Statement(part, there, denied, bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
+
+
+# --- concepts: findings of the knowledge base, and the matcher's symptoms -------------------------------------------
+
+# Symptoms by their name alone. The matcher's others are subjects ("sleep", "vision", "weight"): to speak of them says
+# nothing of whether anything is wrong.
+COMPLAINTS = frozenset(
+    {"nocturnal breathlessness", "suicide", "hallucination", "delusion", "guilt", "interest", "mania", "aggression",
+     "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence",
+     "hematuria",
+     "dysuria", "urinary frequency", "thirst", "melena and blood in stool", "hematemesis", "diarrhea", "constipation",
+     "nausea", "vomiting", "reflux", "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough",
+     "wheeze", "apnea", "breathlessness", "palpitations", "chest pain", "sore throat", "night sweats", "sweating",
+     "fever", "chills", "fatigue", "light and sound", "neck stiffness", "headache", "vertigo", "tremor", "stiffness",
+     "numbness", "weakness", "face droop", "muscle pain", "back pain", "swelling", "bruising", "nosebleed",
+     "vaginal bleeding", "bleeding", "vaginal discharge", "sex pain", "itch", "skin lesion", "scale", "redness",
+     "cyanosis", "pallor", "lump", "temperature intolerance"}
+)  # fmt: skip
+# Said of one place, these say nothing of another.
+LOCAL = frozenset(
+    {
+        "redness",
+        "swelling",
+        "numbness",
+        "weakness",
+        "stiffness",
+        "skin lesion",
+        "lump",
+        "itch",
+        "scale",
+        "bruising",
+        "bleeding",
+    }
+)
+
+
+# The matcher looks for "itch" and "yell" within words.
+_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch|yellow)\w*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Concept:
+    """Something a statement speaks of."""
+
+    key: str
+    """A finding's id, or "~" and the matcher's name of a symptom."""
+    name: str
+    kin: frozenset[str]
+    """The matcher's symptoms that go by the same words."""
+    places: frozenset[str]
+
+
+@lru_cache(maxsize=32768)
+def concepts(text: str) -> tuple[Concept, ...]:
+    """The symptoms, signs and results a text names."""
+    found: dict[str, Concept] = {}
+    text = _NO_ITCH.sub(" ", text)
+    places = reading(text).places
+    covered: set[str] = set()
+    for mention in knowledge().finding_terms.find(text):
+        kin = asked_symptoms(" ".join(mention.words))[0]
+        covered |= kin
+        found.setdefault(mention.key, Concept(mention.key, knowledge().findings[mention.key].name, kin, places))
+    others = asked_symptoms(text)[0] - covered
+    if "swelling" in others and "abdomen" in places:
+        others |= {"abdominal swelling"}
+    for name in sorted(others):
+        found[f"~{name}"] = Concept(f"~{name}", name, frozenset({name}), places)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=16384)
+def implied(text: str) -> frozenset[str]:
+    """Symptoms denied as a whole: "no urinary symptoms"."""
+    return implied_symptoms(text)
+
+
+@lru_cache(maxsize=32768)
+def stems(text: str) -> frozenset[str]:
+    """The meaningful words of a text by their first letters; numbers apart."""
+    return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and not word[0].isdigit())

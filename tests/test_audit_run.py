@@ -1,0 +1,230 @@
+"""`agentclinic audit`: a run's replies against its cases, rates, formats, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import case_of, osce, write_rows
+from runs_support import Process
+from runs_support import clinic as run_clinic
+
+from agentclinic.audit.model import Kind
+from agentclinic.audit.run import AuditReport, audit_run
+from agentclinic.errors import InputError
+
+PATIENT = {
+    "Demographics": "40-year-old woman",
+    "History": "The patient has had a sore toe for three days.",
+    "Review_of_Systems": "Denies fever, cough.",
+}
+TESTS = {"Uric_Acid": "9.8 mg/dL (ref <7.0)"}
+
+
+def case_row(number: int) -> dict[str, Any]:
+    return osce(patient={**PATIENT, "Social_History": f"Baker number {number}."}, tests=TESTS, truth="Gouty arthritis")
+
+
+def record(number: int, replies: list[tuple[str, str, str]], **changes: Any) -> dict[str, Any]:
+    """A record of a case: (role, what the doctor says, the reply)."""
+    case = case_of(case_row(number), number=number)
+    transcript = []
+    for turn, (role, asked, reply) in enumerate(replies, start=1):
+        transcript += [{"turn": turn, "role": "doctor", "text": asked}, {"turn": turn, "role": role, "text": reply}]
+    return {
+        "scenario_id": number,
+        "dataset": "own",
+        "status": "diagnosed",
+        "correct": True,
+        "ground_truth": "Gouty arthritis",
+        "case_hash": case.id,
+        "patient_llm": "some/model",
+        "measurement_llm": "builtin",
+        "missing_test": "unavailable",
+        "silent_symptom": "deny",
+        "transcript": transcript,
+        **changes,
+    }
+
+
+def clinic(*arguments: str | Path, expect: int = 0) -> Process:
+    """The command, run from a folder without settings."""
+    return run_clinic(*arguments, cwd=Path(tempfile.gettempdir()), expect=expect)
+
+
+FAITHFUL = ("patient", "Any fever?", "No fever.")
+LYING = ("patient", "Any fever?", "Yes, I have had a fever.")
+REPORT = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 9.8 mg/dL")
+WRONG = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 4.0 mg/dL")
+
+
+def make_run(folder: Path, records: list[dict[str, Any]], *, cases: int = 8, config: bool = True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    own = write_rows(folder / "cases.jsonl", *(case_row(number) for number in range(cases)))
+    run = folder / "run"
+    run.mkdir()
+    write_rows(run / "scenarios.jsonl", *records)
+    if config:
+        used = {"run": {"dataset": "own"}, "datasets": {"own": str(own)}}
+        (run / "config.used.json").write_text(json.dumps(used), encoding="utf-8")
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Eight encounters; two patients lie once, one laboratory reports a wrong value."""
+    records = [record(number, [LYING if number < 2 else FAITHFUL, FAITHFUL, REPORT]) for number in range(7)]
+    return make_run(tmp_path, [*records, record(7, [FAITHFUL, FAITHFUL, WRONG])])
+
+
+def rate(report: AuditReport, role: str, kind: Kind) -> Any:
+    return next(r for r in report.rates if (r.role, r.kind) == (role, kind))
+
+
+def test_rates_are_counted_by_reply_and_by_encounter(run: Path) -> None:
+    report = audit_run(run)
+
+    assert report.replies == {"patient": 16, "measurement": 8}
+    lies = rate(report, "patient", Kind.CONTRADICTED)
+    assert (lies.found, lies.per_reply.value, lies.per_encounter.value) == (2, 2 / 16, 2 / 8)
+    assert lies.per_reply.low < 2 / 16 < lies.per_reply.high
+    assert rate(report, "measurement", Kind.CONTRADICTED).found == 1
+    assert rate(report, "patient", Kind.INVENTED_MATERIAL).found == 0
+    assert report.models == {"patient": ["some/model"], "measurement": ["builtin"]}
+
+
+def test_each_finding_says_where_it_is_and_what_it_rests_on(run: Path) -> None:
+    findings = [f for f in audit_run(run).findings if f.role == "patient"]
+
+    assert [(f.scenario_id, f.turn, f.kind) for f in findings] == [(0, 1, "contradicted"), (1, 1, "contradicted")]
+    assert findings[0].words == "I have had a fever"
+    assert findings[0].asked == "Any fever?"
+    assert findings[0].path == "Patient_Actor/Review_of_Systems.0"
+
+
+def test_corrected_rates_say_what_the_auditors_errors_were_measured_on(run: Path) -> None:
+    rates = audit_run(run).rates
+    given = [found.model_dump() for found in rates if found.corrected.value is not None]
+    assert given, "some kinds were measured"
+    for found in given:
+        low, value, high = (found["corrected"][name] for name in ("low", "value", "high"))
+        assert 0 <= low <= value <= high <= 1
+        assert found["reference"]
+        assert found["sensitivity"] + found["specificity"] > 1
+    assert all(found.corrected.note for found in rates if found.corrected.value is None)
+
+
+def test_cases_are_matched_by_content_and_strangers_are_counted(tmp_path: Path) -> None:
+    strange = record(1, [LYING], case_hash="0" * 16)
+    report = audit_run(make_run(tmp_path, [record(0, [FAITHFUL]), strange]))
+
+    assert (report.encounters, report.without_case) == (1, 1)
+    assert any("1 records are of cases the data set does not hold" in note for note in report.notes)
+
+
+def test_a_record_of_the_original_is_matched_by_row_and_truth(tmp_path: Path) -> None:
+    old = record(0, [LYING], case_hash=None, silent_symptom=None, missing_test=None)
+    other = record(1, [LYING], case_hash=None, ground_truth="Something else")
+    report = audit_run(make_run(tmp_path, [old, other]))
+
+    assert (report.encounters, report.without_case) == (1, 1)
+    assert report.findings[0].kind is Kind.CONTRADICTED
+
+
+def test_the_originals_laboratory_may_call_normal_what_the_chart_does_not_hold(tmp_path: Path) -> None:
+    said = ("measurement", "REQUEST TEST: Echocardiogram", "RESULTS: NORMAL READINGS")
+    old = record(0, [said], missing_test=None)
+    ours = record(1, [said])
+    report = audit_run(make_run(tmp_path, [old, ours]))
+
+    assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, "invented_benign")]
+
+
+def test_the_case_file_can_be_named_by_hand(tmp_path: Path) -> None:
+    run = make_run(tmp_path, [record(0, [LYING])], config=False)
+    with pytest.raises(InputError, match="--cases"):
+        audit_run(run)
+    assert audit_run(run, tmp_path / "cases.jsonl").findings
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([record(0, [LYING], transcript=None)], "keep no transcript"),
+        ([record(0, [LYING], case_hash="f" * 16)], "none of its cases is in"),
+        ([], "holds no records"),
+    ],
+)
+def test_a_run_with_nothing_to_audit_is_refused(tmp_path: Path, records: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        audit_run(make_run(tmp_path, records))
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
+    done = clinic("audit", run, "--list")
+
+    assert "contradicted         12.5%" in done.stdout
+    assert "2 of 16" in done.stdout
+    assert "scenario 0, turn 1, patient: contradicted" in done.stdout
+    assert "Patient_Actor/Review_of_Systems.0" in done.stdout
+
+
+def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
+    parsed = json.loads(clinic("audit", run, "--json").stdout)
+    assert {(r["role"], r["kind"]): r["found"] for r in parsed["rates"]}["patient", "contradicted"] == 2
+
+    rows = list(csv.DictReader(io.StringIO(clinic("audit", run, "--format", "csv").stdout)))
+    assert next(r for r in rows if (r["role"], r["kind"]) == ("patient", "contradicted"))["found"] == "2"
+
+    out = tmp_path / "audit.md"
+    done = clinic("audit", run, "--format", "md", "--list", "-o", out)
+    assert f"written to {out}" in done.stdout
+    assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
+
+    listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
+    assert [row["kind"] for row in listed] == ["contradicted"] * 3
+    only = clinic("audit", run, "--list", "--format", "csv", "--role", "measurement").stdout
+    assert [row["scenario_id"] for row in csv.DictReader(io.StringIO(only))] == ["7"]
+
+
+def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -> None:
+    said = ("patient", "=HYPERLINK(1) | any fever?", "Yes, I have had a fever | <script>alert(1)</script>")
+    run = make_run(tmp_path, [record(0, [said])])
+    table = clinic("audit", run, "--list", "--format", "md").stdout
+    assert "<script>" not in table
+    lines = [line for line in table.splitlines() if line.startswith("| 0 |")]
+    assert lines
+    assert all(line.replace("\\|", "").count("|") == 8 for line in lines)
+    row = next(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
+    assert row["asked"].startswith("'=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kind", "invented"], "did you mean"),
+        (["--role", "doctor"], "is not audited"),
+        (["--format", "xml"], "is not one of"),
+        (["--cases", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["-o", "nowhere/audit.txt"], "there is no folder"),
+    ],
+)
+def test_mistakes_end_with_code_2_and_a_plain_message(run: Path, arguments: list[str], message: str) -> None:
+    assert message in clinic("audit", run, *arguments, expect=2).stderr
+
+
+def test_a_folder_that_is_no_run_and_a_data_set_that_is_gone_are_refused(run: Path, tmp_path: Path) -> None:
+    assert "no run there" in clinic("audit", tmp_path / "nothing", expect=2).stderr
+
+    (run.parent / "cases.jsonl").unlink()
+    gone = clinic("audit", run, expect=2).stderr
+    assert "cases.jsonl" in gone
+    assert "--cases FILE" in gone
