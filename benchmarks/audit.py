@@ -43,8 +43,8 @@ from agentclinic.audit.run import AuditReport, audit_run  # noqa: E402
 from agentclinic.cases.model import Case  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
 from agentclinic.config import Settings, parse_settings  # noqa: E402
+from agentclinic.files import write_whole  # noqa: E402
 from agentclinic.runs.engine import execute  # noqa: E402
-from agentclinic.runs.folder import write_text  # noqa: E402
 from agentclinic.runs.plan import make_plan  # noqa: E402
 from agentclinic.runs.progress import observer_for  # noqa: E402
 from agentclinic.scoring.judges import kappa_estimate  # noqa: E402
@@ -314,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.write:
         if not readers:
             parser.error(f"--write needs the public data at {DATA}")
-        write_text(WRITTEN, known.model_dump_json(indent=1) + "\n")
+        write_whole(WRITTEN, known.model_dump_json(indent=1) + "\n")
         print(f"written to {WRITTEN.relative_to(ROOT)}")
 
 

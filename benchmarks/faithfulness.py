@@ -2,8 +2,8 @@
 
 `python benchmarks/faithfulness.py [--rows development|test]` prints how far the readers agree, precision and recall of
 the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient invents.
-Needs the public data at `../shared/data`. Aggregates only. The rows marked first were used for development, all of them;
-the test is on rows marked later, which nobody looked at while the rules were written.
+Needs the public data at `../shared/data`. Aggregates only. The rows marked first were all used for development; the
+test is on rows marked later, which nobody looked at while the rules were written.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.matcher.readings import asked_symptoms, implied_symptoms, reading, stem
+from agentclinic.cases.matcher.ontology import named, special
+from agentclinic.cases.matcher.readings import reading, stem
 from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.text import STOP_WORDS, sentences, words
 
@@ -193,10 +194,10 @@ def concepts(text: str) -> tuple[Concept, ...]:
     places = reading(text).places
     covered: set[str] = set()
     for mention in knowledge().finding_terms.find(text):
-        kin = asked_symptoms(" ".join(mention.words))[0]
+        kin = named(" ".join(mention.words))
         covered |= kin
         found.setdefault(mention.key, Concept(mention.key, knowledge().findings[mention.key].name, kin, places))
-    others = asked_symptoms(text)[0] - covered
+    others = named(text) - covered
     if "swelling" in others and "abdomen" in places:
         others |= {"abdominal swelling"}
     for name in sorted(others):
@@ -207,7 +208,7 @@ def concepts(text: str) -> tuple[Concept, ...]:
 @lru_cache(maxsize=16384)
 def implied(text: str) -> frozenset[str]:
     """Symptoms denied as a whole: "no urinary symptoms"."""
-    return implied_symptoms(text)
+    return frozenset().union(*(special(name) for name in named(text)))
 
 
 @lru_cache(maxsize=32768)

@@ -12,7 +12,7 @@ from agentclinic.audit.model import ROLES, Kind, Role
 from agentclinic.audit.run import AuditReport, Listed, Rate, audit_run
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.runs.folder import write_text
+from agentclinic.files import write_whole
 from agentclinic.scoring.run_data import Estimate
 
 _FORMATS = ("text", "md", "csv", "json")
@@ -55,7 +55,7 @@ def deliver(text: str, output: Path | None) -> None:
         return
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no folder {output.parent}; make it, or name another file")
-    write_text(output, text)
+    write_whole(output, text)
     print(f"written to {output}")
 
 

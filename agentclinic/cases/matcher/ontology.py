@@ -139,6 +139,12 @@ def kinds(name: str) -> frozenset[str]:
     return _ontology()[1].get(name, frozenset({name}))
 
 
+@lru_cache(maxsize=512)
+def special(name: str) -> frozenset[str]:
+    """The complaints that are kinds of this one, itself left out."""
+    return frozenset(other for other, general in _ontology()[1].items() if name in general and other != name)
+
+
 @lru_cache(maxsize=32768)
 def told(text: str) -> frozenset[str]:
     """Everything a statement tells of: the complaints it names and what they are kinds of."""
