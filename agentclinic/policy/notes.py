@@ -24,8 +24,9 @@ def plan_notes(
     close: Sequence[Weighed],
     discriminators: Sequence[Discriminator],
     remarks: Sequence[str],
+    broken: Sequence[str] = (),
 ) -> str:
-    """The notes of a turn with a plan."""
+    """The notes of a turn with a plan; `broken` are the rules that the last order broke."""
     lines = [
         HEADER,
         f"Rests on {_BASIS[baseline]}. Scores from 0 to 1 are not probabilities; 0.5 means nothing is known.",
@@ -37,16 +38,17 @@ def plan_notes(
         gap = policy.differential_settings.confidence_close_threshold
         lines.append(f"Too close to call (within {gap:g}): {names}.")
         lines += [f"   tells apart: {found.request}" for found in discriminators]
-    return _finished(policy, lines, remarks)
+    return _finished(policy, lines, remarks, broken)
 
 
-def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str]) -> str:
+def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
     """The notes of a turn without a plan."""
-    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks)
+    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 
-def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str]) -> str:
+def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
     lines += [f"Note: {remark}." for remark in remarks]
+    lines += [f"Your last order broke a rule: {rule}." for rule in broken]
     if policy.planning_rules:
         lines.append("Rules: " + " ".join(policy.planning_rules))
     if policy.advice:
