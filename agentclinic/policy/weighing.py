@@ -120,10 +120,18 @@ def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding],
 
 def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
     """One finding for several of a name, whatever their order: the heaviest weight, the state they agree on."""
+    if len(group) == 1:
+        return group[0]
     states = {finding.observed for finding in group} - {"unknown"}
-    agreed = len(states) == 1 and len({finding.expected for finding in group}) == 1
-    update = {"weight": max(f.weight for f in group), "observed": states.pop() if agreed else "unknown"}
-    return group[0].model_copy(update=update) if len(group) > 1 else group[0]
+    expected = {finding.expected for finding in group}
+    agreed = len(states) == 1 and len(expected) == 1
+    return group[0].model_copy(
+        update={
+            "weight": max(finding.weight for finding in group),
+            "expected": min(expected),
+            "observed": states.pop() if agreed else "unknown",
+        }
+    )
 
 
 def _meaning(name: str) -> str:
