@@ -44,14 +44,14 @@ class Ruling:
 
 def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exchange]) -> Ruling:
     """Hold an order against the rules, given what was done and learned before it."""
-    tests = tests_in(policy, order)
+    tests = named_tests(policy, order)
     if not tests:
         return Ruling(unknown=True)
     rules = policy.constraints
     broken, dear = [], []
     if rules.one_test_per_turn and len(tests) > 1:
         broken.append(f"one test per turn ({', '.join(test.name for test in tests)} at once)")
-    earlier = [tests_in(policy, exchange.content) for exchange in before if exchange.kind == "test"]
+    earlier = [named_tests(policy, exchange.content) for exchange in before if exchange.kind == "test"]
     done = [test for order_ in earlier for test in order_]
     if rules.low_cost_first:
         costly = [test.name for test in tests if test.cost_level == "high"]
@@ -77,7 +77,7 @@ def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> s
     return next((knowledge().findings[flag].name for flag in policy.red_flags if evidence.get(flag)), None)
 
 
-def tests_in(policy: PolicyFile, order: str) -> list[Ordered]:
+def named_tests(policy: PolicyFile, order: str) -> list[Ordered]:
     """The tests an order names; members of a panel that is named, too, are part of it."""
     known = knowledge()
     named = {name for word, name in policy.synonyms.items() if _says(order, word)}
