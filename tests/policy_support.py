@@ -19,7 +19,6 @@ Json = dict[str, Any]
 
 DOOR = Door("Assess a patient with headache.", "35-year-old woman")
 ASKED = Exchange("question", "What brings you here?", "My head throbs.")
-THREE_FOR = "+5 +5 +5"
 
 
 def findings(shorthand: str) -> list[Json]:
@@ -31,7 +30,7 @@ def findings(shorthand: str) -> list[Json]:
     ]
 
 
-def plan(discriminators: list[Json] | None = None, **hypotheses: str) -> str:
+def plan(discriminators: list[Json] | None = None, /, **hypotheses: str) -> str:
     """A planner's reply: diagnosis by diagnosis, underscores for blanks, findings in shorthand."""
     listed = [{"diagnosis": name.replace("_", " "), "findings": findings(said)} for name, said in hypotheses.items()]
     return json.dumps({"hypotheses": listed, "discriminators": discriminators or []})

@@ -9,7 +9,7 @@ from policy_support import policy
 
 from agentclinic.cases.model import Door
 from agentclinic.models.payloads import Exchange
-from agentclinic.policy.rules import Ruling, check_order, red_flag, named_tests
+from agentclinic.policy.rules import Ruling, check_order, named_tests, red_flag
 from agentclinic.policy.settings import PolicyFile, load_policy
 
 DOOR = Door("Assess a patient with belly pain.", "50-year-old man")

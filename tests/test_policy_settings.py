@@ -122,7 +122,14 @@ def test_a_policy_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 def test_the_command_line_shows_the_error_and_writes_nothing(tmp_path: Path) -> None:
     written(tmp_path, {"red_flags": ["hypotention"]}, "mine")
-    arguments = ["run", "--doctor_test_policy_enabled", "--doctor_test_policy", "mine", "--prompts_dir", tmp_path]
+    arguments: list[str | Path] = [
+        "run",
+        "--doctor_test_policy_enabled",
+        "--doctor_test_policy",
+        "mine",
+        "--prompts_dir",
+        tmp_path,
+    ]
     said = clinic(*arguments, "--output_dir", tmp_path / "runs", cwd=tmp_path, expect=2)
     assert "did you mean 'hypotension'?" in " ".join(said.stderr.split())
     assert not (tmp_path / "runs").exists()
