@@ -181,6 +181,20 @@ async def test_step_3_odd_states_and_weights_are_read_with_care_and_said(
     assert remark is None or remark in decision.notes
 
 
+async def test_step_3_a_flood_of_remarks_is_whole_in_the_record_and_cut_in_the_notes() -> None:
+    given = json.loads(plan(A="+5 +5 +5 +5 +5 +5", B="+1 +1 +1 +1 +1 +1"))
+    for hypothesis in given["hypotheses"]:
+        for finding in hypothesis["findings"]:
+            finding["observed"] = "not assessed"
+    planning = Planning(SHORT, json.dumps(given))
+    decision = await planning.turn(1)
+    assert len(decision.remarks) == 14
+    noted = [line for line in decision.notes.splitlines() if line.startswith("Note: ")]
+    assert len(noted) == 9
+    assert noted[0].startswith("Note: plan sent back once")
+    assert noted[-1] == "Note: 6 more remarks are in the record."
+
+
 async def test_step_2_more_hypotheses_than_the_maximum_are_cut_and_said() -> None:
     decision = await Planning(plan(A=OPEN, B=OPEN, C=OPEN), max_differentials=2).turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"]

@@ -214,8 +214,8 @@ class DifferentialDiagnosisEngine:
                 short = len(sifted.hypotheses) - len(_with_findings(sifted.hypotheses, self.requirement))
                 told_apart = reply.discriminators if isinstance(reply, PlannerReply) else ()
                 if sifted.hypotheses and not short:
-                    attempt.accept(sifted.hypotheses, sifted.remarks, told_apart)
                     self._restore_one(attempt)
+                    attempt.accept(sifted.hypotheses, sifted.remarks, told_apart)
                     break
                 attempt.problem = (
                     f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
@@ -246,8 +246,8 @@ class DifferentialDiagnosisEngine:
         enough = _with_findings(sifted.hypotheses, self.requirement)
         if enough:
             left_out = [h.diagnosis for h in sifted.hypotheses if h not in enough]
-            attempt.accept(enough, sifted.remarks, told_apart)
             attempt.remarks += tuple(f"{name}: left out, fewer than {self.requirement} findings" for name in left_out)
+            attempt.accept(enough, sifted.remarks, told_apart)
 
     async def _ask(self, messages: tuple[Message, ...], now: _Moment, attempt: _Attempt) -> WeightedDifferential | None:
         """One request: a plan, or None and in the attempt what is the matter."""

@@ -15,6 +15,8 @@ _BASIS = {
 }
 _SHOWN = 4
 """Findings shown on each side: what is left out is in the record."""
+_NOTED = 8
+"""Remarks shown, those on the plan as a whole first: a planner that words every state oddly would fill the page."""
 
 
 def plan_notes(
@@ -47,7 +49,9 @@ def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], bro
 
 
 def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
-    lines += [f"Note: {remark}." for remark in remarks]
+    lines += [f"Note: {remark}." for remark in remarks[:_NOTED]]
+    if len(remarks) > _NOTED:
+        lines.append(f"Note: {len(remarks) - _NOTED} more remarks are in the record.")
     lines += [f"Your last order broke a rule: {rule}." for rule in broken]
     if policy.planning_rules:
         lines.append("Rules: " + " ".join(policy.planning_rules))
