@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_support import findings
 
@@ -67,6 +67,7 @@ def test_a_finding_expected_absent_speaks_for_it_when_absent() -> None:
         assert (found.support, found.contradiction, found.unknown) == side
 
 
+@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY)
 def test_numbers_stay_between_0_and_1_and_add_up(findings: list[PlannedFinding]) -> None:
     found = weigh(of(findings))
@@ -76,6 +77,7 @@ def test_numbers_stay_between_0_and_1_and_add_up(findings: list[PlannedFinding])
     assert found.total == sum(finding.weight for finding in findings)
 
 
+@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY, WEIGHTS, EXPECTED)
 def test_learning_a_finding_moves_confidence_its_way_and_coverage_up(
     others: list[PlannedFinding], weight: int, expected: Any
@@ -89,6 +91,7 @@ def test_learning_a_finding_moves_confidence_its_way_and_coverage_up(
     assert when(other).coverage == when(expected).coverage > when("unknown").coverage
 
 
+@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY, st.randoms())
 def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding], chance: random.Random) -> None:
     shuffled = chance.sample(findings, len(findings))
@@ -97,6 +100,7 @@ def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding],
     assert (one.confidence, one.coverage) == (other.confidence, other.coverage)
 
 
+@settings(deadline=None)  # the first one loads the knowledge base
 @given(DOUBLED, st.randoms())
 def test_doubled_findings_count_the_same_in_every_order(findings: list[PlannedFinding], chance: random.Random) -> None:
     def counted(given: list[PlannedFinding]) -> tuple[float, float, int]:
