@@ -96,6 +96,8 @@ class Record(BaseModel):
     doctor: str | None = None
     test_policy: str | None = None
     """Name of the test policy the doctor planned with."""
+    planner_baseline: str | None = None
+    """What its planner knew at first: the door, or the patient's full script."""
     session_id: str | None = None
     """Name of the file in the run's `diagnosis_sessions/`, for a doctor that keeps one."""
     doctor_bias: str | None = None

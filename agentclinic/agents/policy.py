@@ -33,20 +33,21 @@ class PolicyDoctor:
     def state(self) -> object | None:
         """What `restore` needs to come back to this moment; None where the doctor cannot go back."""
         inner = self.doctor.state()
-        return None if inner is None else (inner, self._engine.requirement, self._broken)
+        return None if inner is None else (inner, self._engine.state(), self._broken)
 
     def restore(self, state: object | None) -> None:
         """Come back to an earlier moment."""
         inner = None
         if isinstance(state, tuple):
-            inner, self._engine.requirement, self._broken = state
+            inner, planner, self._broken = state
+            self._engine.restore(planner)
         self.doctor.restore(inner)
 
     async def act(
         self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> Reply:
         """Plan, then finish or let the doctor speak with the plan before it."""
-        decision = await self._engine.decide(heard, exchanges, turn=turn)
+        decision = await self._engine.decide(heard, exchanges, turn=turn, broken=self._broken)
         planned = Reply(
             decision.notes,
             usage=decision.usage,
@@ -61,15 +62,12 @@ class PolicyDoctor:
             return Reply(
                 text, usage=Usage(0, 0, 0, 0, requests=0), notes=("early finish by the planner",), asides=asides
             )
-        broken = "\n".join(f"Your last order: {line}." for line in self._broken)
-        said = await self.doctor.act(
-            heard, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes, broken)
-        )
+        said = await self.doctor.act(heard, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes))
         action = parse_action(said.text)
         self._broken = ()
         remarks: tuple[str, ...] = ()
         if action.kind == "test":
             ruling = check_order(self._engine.policy, self._engine.door, action.content, exchanges)
-            self._broken = tuple(f"rule broken: {rule}" for rule in ruling.broken)
+            self._broken = ruling.broken
             remarks = ruling.lines
         return replace(said, notes=(*said.notes, *remarks), asides=(*asides, *said.asides))

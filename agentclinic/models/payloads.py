@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agentclinic.cases.model import AnswerKey, Door, Fact
@@ -117,15 +117,19 @@ class SynthesisPayload:
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
     **dict.fromkeys(("present", "yes", "positive", "true", "confirmed", "found"), "present"),
-    **dict.fromkeys(("absent", "no", "negative", "false", "denied", "none", "not present", "ruled out"), "absent"),
+    **dict.fromkeys(("absent", "no", "negative", "false", "denied", "denies", "none", "ruled out"), "absent"),
     **dict.fromkeys(("", "unknown", "unclear", "untested", "pending", "n/a", "na", "?", "null"), "unknown"),
 }
-_NOT_KNOWN = re.compile(
-    r"not (?:yet )?(?:assessed|asked|known|done|tested|available|reported|determined|performed|checked|mentioned)\b"
-    r"|no (?:information|data|result|results|answer|mention)\b",
+# "not sure", "not examined" and "not ruled out" leave it open: after "not" only words that say it was looked for count.
+_DENIED = re.compile(
+    r"(?:no|denies|denied|without|absence of)\s+\w|not (?:present|found|seen|detected|observed|noted)\b", re.IGNORECASE
+)
+_NOBODY_KNOWS = re.compile(
+    r"(?:no|without)\s+(?:(?:further|relevant|prior|clear)\s+)?"
+    r"(?:information|data|results?|answer|mention|idea|record|test|testing|report|assessment|documentation"
+    r"|examination|imaging|way|one)\b",
     re.IGNORECASE,
 )
-_DENIED = re.compile(r"(?:no|not|denies|denied|without|absence of)\s+\w", re.IGNORECASE)
 
 
 def read_state(said: object) -> FindingState:
@@ -133,14 +137,18 @@ def read_state(said: object) -> FindingState:
     if isinstance(said, bool):
         return "present" if said else "absent"
     word = " ".join(str(said if said is not None else "").split()).strip(" .").lower()
-    if word in _STATES:
-        return _STATES[word]
-    if _NOT_KNOWN.match(word):
-        return "unknown"
-    return "absent" if _DENIED.match(word) else "unknown"
+    # "present (39 °C)", "no; denied twice": a word that stands for itself, then an explanation.
+    for candidate in (word, re.split(r"[,;:(]| [-–—] ", word, maxsplit=1)[0].strip()):
+        if candidate in _STATES:
+            return _STATES[candidate]
+    return "absent" if _DENIED.match(word) and not _NOBODY_KNOWS.match(word) else "unknown"
 
 
-class PlannedFinding(BaseModel):
+class _Planned(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+
+class PlannedFinding(_Planned):
     """A finding that speaks for a hypothesis, and what is known of it."""
 
     finding: str = Field(min_length=1)
@@ -160,50 +168,61 @@ class PlannedFinding(BaseModel):
         if not isinstance(given, Mapping):
             return given
         data = dict(given)
-        remarks = []
         if "finding" not in data and isinstance(data.get("name"), str):
             data["finding"] = data.pop("name")
-        weight = data.get("weight", 1)
-        try:
-            fitting = min(5, max(1, round(float(weight))))
-        except (TypeError, ValueError, OverflowError):
-            fitting = 1
-        if fitting != weight:
-            remarks.append(f"weight {_short(weight)} taken as {fitting}")
-        said = data.get("observed")
-        observed = read_state(said)
-        if said is not None and observed != str(said).strip().lower():
-            remarks.append(f"observed {_short(said)} taken as {observed}")
-        expected = read_state(data.get("expected", "present"))
-        data |= {"weight": fitting, "observed": observed, "expected": "absent" if expected == "absent" else "present"}
-        name = str(data.get("finding", ""))[:60]
-        return {**data, "remark": f"{name}: {', '.join(remarks)}" if remarks else None}
+        observed = read_state(data.get("observed"))
+        expected = "absent" if read_state(data.get("expected", "present")) == "absent" else "present"
+        mended = {"weight": _fitting(data.get("weight")), "expected": expected, "observed": observed}
+        remarks = [
+            f"{key} {_short(data[key])} taken as {value}" if key in data else f"no {key}, taken as {value}"
+            for key, value in mended.items()
+            if _changed(data.get(key), value) and (key == "weight" or data.get(key) is not None)
+        ]
+        name = str(data.get("finding", "")).strip()[:60]
+        return {**data, **mended, "remark": f"{name}: {', '.join(remarks)}" if remarks else None}
+
+
+def _fitting(weight: object) -> int:
+    """The weight from 1 to 5 nearest to what was given; 1 for what is no number."""
+    try:
+        return round(min(5.0, max(1.0, float(weight))))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 1
+
+
+def _changed(said: object, taken: object) -> bool:
+    return said != taken and str(said).strip().lower() != str(taken)
 
 
 def _short(value: object) -> str:
     return repr(value)[:40]
 
 
-class PlannedHypothesis(BaseModel):
+class PlannedHypothesis(_Planned):
     """A diagnosis with the findings that would speak for it."""
 
     diagnosis: str = Field(min_length=1)
     findings: list[PlannedFinding]
 
 
-class Discriminator(BaseModel):
+class Discriminator(_Planned):
     """A question or test that tells hypotheses apart."""
 
     request: str = Field(min_length=1)
     """A question to the patient, or a test as REQUEST TEST: name."""
-    tells_apart: list[str]
+    tells_apart: list[str] = Field(default_factory=list)
     """The diagnoses it separates."""
 
 
-class PlannerReply(BaseModel):
-    """A weighted differential as a planner gives it."""
+class WeightedDifferential(BaseModel):
+    """What a planner is asked for: diagnoses with weighted findings."""
 
     hypotheses: list[PlannedHypothesis]
+
+
+class PlannerReply(WeightedDifferential):
+    """A weighted differential, and what would tell its leaders apart."""
+
     discriminators: list[Discriminator] = Field(default_factory=list)
     """What would best tell the leading diagnoses apart; empty when none are close."""
 

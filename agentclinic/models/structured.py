@@ -94,6 +94,8 @@ def parse(text: str, shape: type[BaseModel]) -> BaseModel:
             continue
         except RecursionError:
             raise InvalidReplyError("its JSON is nested too deeply") from None
+        except ValueError:
+            raise InvalidReplyError("it has a number with too many digits") from None
         try:
             return shape.model_validate(value)
         except ValidationError as error:

@@ -15,6 +15,8 @@ _BASIS = {
 }
 _SHOWN = 4
 """Findings shown on each side: what is left out is in the record."""
+_NOTED = 8
+"""Remarks shown, those on the plan as a whole first: a planner that words every state oddly would fill the page."""
 
 
 def plan_notes(
@@ -24,8 +26,9 @@ def plan_notes(
     close: Sequence[Weighed],
     discriminators: Sequence[Discriminator],
     remarks: Sequence[str],
+    broken: Sequence[str] = (),
 ) -> str:
-    """The notes of a turn with a plan."""
+    """The notes of a turn with a plan; `broken` are the rules that the last order broke."""
     lines = [
         HEADER,
         f"Rests on {_BASIS[baseline]}. Scores from 0 to 1 are not probabilities; 0.5 means nothing is known.",
@@ -37,16 +40,19 @@ def plan_notes(
         gap = policy.differential_settings.confidence_close_threshold
         lines.append(f"Too close to call (within {gap:g}): {names}.")
         lines += [f"   tells apart: {found.request}" for found in discriminators]
-    return _finished(policy, lines, remarks)
+    return _finished(policy, lines, remarks, broken)
 
 
-def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str]) -> str:
+def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
     """The notes of a turn without a plan."""
-    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks)
+    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 
-def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str]) -> str:
-    lines += [f"Note: {remark}." for remark in remarks]
+def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
+    lines += [f"Note: {remark}." for remark in remarks[:_NOTED]]
+    if len(remarks) > _NOTED:
+        lines.append(f"Note: {len(remarks) - _NOTED} more remarks are in the record.")
+    lines += [f"Your last order broke a rule: {rule}." for rule in broken]
     if policy.planning_rules:
         lines.append("Rules: " + " ".join(policy.planning_rules))
     if policy.advice:

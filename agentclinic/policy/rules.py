@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Door
 from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import fold
+from agentclinic.knowledge.text import words
 from agentclinic.models.builtin.evidence import gather
 from agentclinic.models.payloads import Exchange
 from agentclinic.policy.settings import PolicyFile
@@ -44,19 +44,19 @@ class Ruling:
 
 def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exchange]) -> Ruling:
     """Hold an order against the rules, given what was done and learned before it."""
-    tests = tests_in(policy, order)
+    tests = named_tests(policy, order)
     if not tests:
         return Ruling(unknown=True)
     rules = policy.constraints
     broken, dear = [], []
     if rules.one_test_per_turn and len(tests) > 1:
         broken.append(f"one test per turn ({', '.join(test.name for test in tests)} at once)")
-    earlier = [tests_in(policy, exchange.content) for exchange in before if exchange.kind == "test"]
+    earlier = [named_tests(policy, exchange.content) for exchange in before if exchange.kind == "test"]
     done = [test for order_ in earlier for test in order_]
     if rules.low_cost_first:
         costly = [test.name for test in tests if test.cost_level == "high"]
         if costly and not any(test.cost_level != "high" for test in done):
-            dear.append(f"low cost first ({', '.join(costly)} before anything cheaper)")
+            dear.append(f"low cost first ({', '.join(costly)} before any cheaper test or examination)")
     just_done = earlier[-1] if earlier and before[-1].kind == "test" else []
     for test in tests:
         for last in just_done:
@@ -77,11 +77,10 @@ def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> s
     return next((knowledge().findings[flag].name for flag in policy.red_flags if evidence.get(flag)), None)
 
 
-def tests_in(policy: PolicyFile, order: str) -> list[Ordered]:
+def named_tests(policy: PolicyFile, order: str) -> list[Ordered]:
     """The tests an order names; members of a panel that is named, too, are part of it."""
     known = knowledge()
-    words = f" {fold(order)} "
-    named = {name for word, name in policy.synonyms.items() if f" {fold(word)} " in words}
+    named = {name for word, name in policy.synonyms.items() if _says(order, word)}
     found = {mention.key: known.tests[mention.key] for mention in known.test_names.find(order)}
     found |= {test.id: test for test in known.tests.values() if test.name in named}
     members = {member for test in found.values() for member in test.panel_of}
@@ -89,6 +88,11 @@ def tests_in(policy: PolicyFile, order: str) -> list[Ordered]:
     if tests:
         return tests
     for kind, category in policy.categories.items():
-        if any(f" {fold(word)} " in words for word in category.words):
+        if any(_says(order, word) for word in category.words):
             return [Ordered(order.strip(), kind, category.cost_level)]
     return []
+
+
+def _says(order: str, phrase: str) -> bool:
+    """Whether an order holds a phrase as whole words."""
+    return f" {' '.join(words(phrase))} " in f" {' '.join(words(order))} "

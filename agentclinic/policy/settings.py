@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from agentclinic.agents.prompts import SHIPPED
 from agentclinic.config import parse_settings, read_json, suggestion
@@ -72,12 +72,13 @@ class PolicyFile(_Part):
     red_flags: tuple[str, ...] = ()
     """Findings of the knowledge base that allow a dear test at once."""
 
-    @field_validator("user_prompt_template")
+    @field_validator("user_prompt_template", "discriminator_template")
     @classmethod
-    def _sees_the_case(cls, value: str) -> str:
-        for place in ("door", "transcript", "min_findings"):
+    def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
+        own = {"user_prompt_template": ("min_findings", "discriminators"), "discriminator_template": ("close",)}
+        for place in ("door", "baseline", "transcript", "reply", *own[info.field_name or ""]):
             if f"{{{place}}}" not in value:
-                raise ValueError(f"has no place {{{place}}}, without which the planner would be blind")
+                raise ValueError(f"has no place {{{place}}}, without which the planner would be blind; add it")
         return value
 
     @field_validator("red_flags")
@@ -101,8 +102,8 @@ class PolicyFile(_Part):
 
     @field_validator("transitions")
     @classmethod
-    def _known_kinds(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        kinds = {test.category for test in knowledge().tests.values()}
+    def _known_kinds(cls, value: dict[str, tuple[str, ...]], info: ValidationInfo) -> dict[str, tuple[str, ...]]:
+        kinds = {*(test.category for test in knowledge().tests.values()), *info.data.get("categories", {})}
         for kind in {*value, *(following for allowed in value.values() for following in allowed)}:
             if kind not in kinds:
                 raise ValueError(f"{kind!r} is no kind of test{suggestion(kind, kinds)}")

@@ -11,12 +11,13 @@ not a probability: the hypotheses' scores need not sum to anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentclinic.differential import Differential, Hypothesis, Source
 from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import fold
+from agentclinic.knowledge.text import fold, words
 from agentclinic.models.payloads import PlannedFinding, PlannedHypothesis
 
 
@@ -38,7 +39,8 @@ class Weighed:
     @property
     def confidence(self) -> float:
         """Between 0 and 1; 0.5 when nothing is known."""
-        return (1 + (self.support - self.contradiction) / self.total) / 2 if self.total else 0.5
+        # One division: a score that is exactly at a threshold is not lost to rounding.
+        return (self.total + self.support - self.contradiction) / (2 * self.total) if self.total else 0.5
 
     @property
     def coverage(self) -> float:
@@ -81,8 +83,8 @@ def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
         known = knowledge().disease_named(hypothesis.diagnosis)
         name = known.id if known else fold(hypothesis.diagnosis)
         if name in by_name:
-            remarks.append(f"{hypothesis.diagnosis}: named twice, taken as one")
             first = by_name[name]
+            remarks.append(f"{hypothesis.diagnosis}: named before as {first.diagnosis}, taken as one")
             hypothesis = first.model_copy(update={"findings": [*first.findings, *hypothesis.findings]})
         by_name[name] = hypothesis
     if len(by_name) > most:
@@ -91,7 +93,7 @@ def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
     for hypothesis in list(by_name.values())[:most]:
         findings, doubled = _without_doubles(hypothesis.findings)
         if doubled:
-            remarks.append(f"{hypothesis.diagnosis}: {doubled} findings named twice")
+            remarks.append(f"{hypothesis.diagnosis}: findings named more than once counted once ({doubled} left out)")
         odd = [finding.remark for finding in findings if finding.remark]
         remarks += [f"{hypothesis.diagnosis}: {remark}" for remark in odd]
         kept.append(hypothesis.model_copy(update={"findings": findings}))
@@ -99,18 +101,52 @@ def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
 
 
 def _without_doubles(findings: Sequence[PlannedFinding]) -> tuple[list[PlannedFinding], int]:
-    """Findings by name; one that is said to be both present and absent is unknown."""
-    by_name: dict[str, PlannedFinding] = {}
+    """Each finding once: by name, and by another word for it where both say the same.
+
+    What is said both ways under one name is unknown. Two words the knowledge base takes for one thing, of which one is
+    there and the other is not, are two things to this planner.
+    """
+    by_name = _grouped(findings, lambda finding: fold(finding.finding))
+    by_meaning = _grouped(by_name, lambda finding: (_meaning(finding.finding), finding.expected, finding.observed))
+    return by_meaning, len(findings) - len(by_meaning)
+
+
+def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding], Hashable]) -> list[PlannedFinding]:
+    groups: dict[Hashable, list[PlannedFinding]] = {}
     for finding in findings:
-        name = fold(finding.finding)
-        before = by_name.get(name)
-        if before is None:
-            by_name[name] = finding
-        elif before.observed != finding.observed:
-            known = {before.observed, finding.observed} - {"unknown"}
-            state = known.pop() if len(known) == 1 else "unknown"
-            by_name[name] = before.model_copy(update={"observed": state})
-    return list(by_name.values()), len(findings) - len(by_name)
+        groups.setdefault(key(finding), []).append(finding)
+    return [_merged(group) for group in groups.values()]
+
+
+def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
+    """One finding for several of a name, whatever their order: the heaviest weight, the state they agree on."""
+    if len(group) == 1:
+        return group[0]
+    states = {finding.observed for finding in group} - {"unknown"}
+    expected = {finding.expected for finding in group}
+    agreed = len(states) == 1 and len(expected) == 1
+    return group[0].model_copy(
+        update={
+            "weight": max(finding.weight for finding in group),
+            "expected": min(expected),
+            "observed": states.pop() if agreed else "unknown",
+        }
+    )
+
+
+def _meaning(name: str) -> str:
+    """The finding of the knowledge base that goes by this very name; the name itself where none, or several, do."""
+    found = _finding_names().get(words(name), set())
+    return next(iter(found)) if len(found) == 1 else fold(name)
+
+
+@lru_cache(maxsize=1)
+def _finding_names() -> dict[tuple[str, ...], set[str]]:
+    names: dict[tuple[str, ...], set[str]] = {}
+    for finding in knowledge().findings.values():
+        for name in (finding.name, *finding.terms, *finding.lay):
+            names.setdefault(words(name), set()).add(finding.id)
+    return names
 
 
 def as_differential(hypotheses: Sequence[Weighed]) -> Differential | None:
@@ -124,8 +160,3 @@ def as_differential(hypotheses: Sequence[Weighed]) -> Differential | None:
             for h in hypotheses
         ),
     )
-
-
-def without_findings_below(hypotheses: Sequence[PlannedHypothesis], fewest: int) -> list[PlannedHypothesis]:
-    """The hypotheses that list enough findings."""
-    return [hypothesis for hypothesis in hypotheses if len(hypothesis.findings) >= fewest]

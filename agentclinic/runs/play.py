@@ -253,6 +253,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "seed": unit.seed,
             "doctor": run.doctor,
             "test_policy": run.doctor_test_policy if plan.policy else None,
+            "planner_baseline": run.planner_baseline if plan.policy else None,
             "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,

@@ -1,0 +1,135 @@
+"""`test_policy.json`: the shipped file, a user's own, and errors that name file, key and mend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs_support import clinic
+
+from agentclinic.agents.prompts import SHIPPED
+from agentclinic.errors import ConfigError
+from agentclinic.policy.settings import load_policy
+
+OURS = json.loads((SHIPPED / "test_policy.json").read_text(encoding="utf-8"))
+
+
+def written(folder: Path, content: Any, name: str = "test_policy") -> Path:
+    path = folder / f"{name}.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_the_shipped_file_has_the_documented_defaults() -> None:
+    file = load_policy().file
+    assert file.constraints.finish_early_if_confident == 0.7
+    settings = file.differential_settings
+    assert settings.min_symptoms_per_disease == 4
+    assert settings.max_differentials == 5
+    assert settings.confidence_close_threshold == 0.12
+    assert settings.discriminators == "with_plan"
+    assert len(file.planning_rules) == 4
+
+
+def test_a_file_with_thresholds_alone_takes_the_rest_from_ours(tmp_path: Path) -> None:
+    written(
+        tmp_path, {"constraints": {"finish_early_if_confident": 0.9}, "differential_settings": {"max_differentials": 3}}
+    )
+    policy = load_policy("test_policy", tmp_path)
+    assert policy.path.parent == tmp_path
+    assert policy.file.constraints.finish_early_if_confident == 0.9
+    assert policy.file.constraints.one_test_per_turn is True
+    assert policy.file.differential_settings.max_differentials == 3
+    assert policy.file.differential_settings.min_symptoms_per_disease == 4
+    assert policy.file.system_base == OURS["system_base"]
+    assert policy.file.red_flags == tuple(OURS["red_flags"])
+    assert policy.digest != load_policy().digest
+
+
+def test_a_folder_without_the_file_leaves_ours(tmp_path: Path) -> None:
+    assert load_policy("test_policy", tmp_path).digest == load_policy().digest
+
+
+def test_another_name_is_another_file(tmp_path: Path) -> None:
+    written(tmp_path, {"differential_settings": {"discriminators": "off"}}, "mine")
+    assert load_policy("mine", tmp_path).file.differential_settings.discriminators == "off"
+    assert load_policy("test_policy", tmp_path).file.differential_settings.discriminators == "with_plan"
+
+
+def with_setting(**changes: Any) -> dict[str, Any]:
+    return {"differential_settings": changes}
+
+
+def without_place(key: str, place: str) -> dict[str, Any]:
+    return {key: OURS[key].replace(place, "")}
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"constraint": {}}, ["unknown key 'constraint'", "did you mean 'constraints'?"]),
+        (
+            {"constraints": {"finish_early": 0.9}},
+            ["unknown key 'constraints.finish_early'", "did you mean 'finish_early_if_confident'?"],
+        ),
+        (with_setting(min_symptoms=4), ["min_symptoms", "did you mean 'min_symptoms_per_disease'?"]),
+        ({"constraints": {"finish_early_if_confident": 70}}, ["constraints.finish_early_if_confident", "equal to 1"]),
+        (with_setting(confidence_close_threshold=-0.1), ["confidence_close_threshold", "equal to 0"]),
+        (with_setting(min_symptoms_per_disease=2), ["min_symptoms_per_disease", "equal to 3"]),
+        (with_setting(max_differentials=0), ["max_differentials", "equal to 1"]),
+        (with_setting(discriminators="sometimes"), ["discriminators", "'with_plan', 'separate' or 'off'"]),
+        ({"red_flags": ["hypotention"]}, ["red_flags", "'hypotention' is no finding", "did you mean 'hypotension'?"]),
+        ({"synonyms": {"film": "Chest Xray"}}, ["synonyms", "'Chest Xray' is no test", "did you mean 'Chest X-ray'?"]),
+        ({"transitions": {"imagin": []}}, ["transitions", "'imagin' is no kind of test", "did you mean 'imaging'?"]),
+        ({"categories": {"x": {"words": ["x"], "cost_level": "dear"}}}, ["categories.x.cost_level", "'low'"]),
+        ({"system_base": ""}, ["system_base", "at least 1 character"]),
+        *[
+            (without_place("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"no place {{{place}}}"])
+            for place in ("door", "baseline", "transcript", "reply", "min_findings", "discriminators")
+        ],
+        *[
+            (without_place("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
+            for place in ("door", "baseline", "transcript", "reply", "close")
+        ],
+        ([1], ["expected a JSON object"]),
+        ('{"constraints": ', ["line 1", "not valid JSON"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) and isinstance(value[0], str) else "",
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_named_with_the_mend(tmp_path: Path, content: Any, named: list[str]) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(ConfigError) as error:
+        load_policy("test_policy", tmp_path)
+    for part in (str(path), *named):
+        assert part in str(error.value)
+
+
+def test_a_kind_of_ones_own_may_be_used_in_transitions(tmp_path: Path) -> None:
+    own = {
+        "categories": {"genetics": {"words": ["exome"], "cost_level": "high"}},
+        "transitions": {"genetics": ["vital"]},
+    }
+    written(tmp_path, own)
+    assert load_policy("test_policy", tmp_path).file.transitions == {"genetics": ("vital",)}
+
+
+def test_a_policy_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no mine\.json .* write test_policy, or add the file"):
+        load_policy("mine", tmp_path)
+
+
+def test_the_command_line_shows_the_error_and_writes_nothing(tmp_path: Path) -> None:
+    written(tmp_path, {"red_flags": ["hypotention"]}, "mine")
+    arguments: list[str | Path] = [
+        "run",
+        "--doctor_test_policy_enabled",
+        "--doctor_test_policy",
+        "mine",
+        "--prompts_dir",
+        tmp_path,
+    ]
+    said = clinic(*arguments, "--output_dir", tmp_path / "runs", cwd=tmp_path, expect=2)
+    assert "did you mean 'hypotension'?" in " ".join(said.stderr.split())
+    assert not (tmp_path / "runs").exists()
