@@ -114,6 +114,8 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
         for record in run.records():
             gathered.add(record)
         gathered.packer.close()
+        # Workers finish in any order; readers look for a number.
+        gathered.encounters.sort(key=lambda one: (one.dataset or "", one.scenario_id, one.repeat))
         arms.append(arm)
         collected.report.runs.append(_run_report(run, arm, gathered, seed))
         collected.encounters.append(gathered.encounters)
@@ -182,8 +184,8 @@ def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, str]:
     if share is None or share.value is None or found is None:
         return Estimate(value=None, note="nothing could be judged"), ""
     if arm.repeats > 1 or found.accuracy.n < found.cases:
-        return found.accuracy, "interval resamples cases, all repeats and near copies of a case together"
-    return Estimate(value=share.value, low=share.low, high=share.high, n=share.of), "Wilson interval"
+        return found.accuracy, "resampling cases, repeats and near copies of a case together"
+    return Estimate(value=share.value, low=share.low, high=share.high, n=share.of), "Wilson"
 
 
 def _reliability(scored: Score) -> list[ReliabilityPoint]:

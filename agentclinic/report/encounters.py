@@ -15,7 +15,7 @@ from agentclinic.scoring.information import course, differentials, premature_clo
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import MISSING, outcome
 from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.run_data import case_key, diagnosis_of
+from agentclinic.scoring.run_data import case_key, diagnosis_of, strict
 
 PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
 """Whose probability is shown where a record has several: the doctor's own before one asked for afterwards."""
@@ -72,7 +72,7 @@ def encounter_of(record: Record, due: Bill | None, block: int, position: int) ->
         case=case_key(record),
         dataset=record.dataset,
         outcome=came,
-        right=None if came in MISSING else came == "diagnosed_right",
+        right=None if came in MISSING else strict(record),
         truth=record.ground_truth,
         diagnosis=diagnosis_of(record),
         relation=record.judgement.relation if record.judgement else None,

@@ -136,6 +136,14 @@ def number(estimate: Estimate | None, digits: int = 2) -> str:
     return f"{estimate.value:,.{digits}f} ({estimate.low:,.{digits}f} to {estimate.high:,.{digits}f})"
 
 
+def points(difference: Estimate) -> str:
+    """A difference of shares in percentage points."""
+    shown = "–" if difference.value is None else f"{100 * difference.value:+.1f}"
+    if difference.low is None or difference.high is None:
+        return shown
+    return f"{shown} ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+
+
 def share(one: Proportion | None) -> str:
     """A share with its interval and counts."""
     if one is None or one.value is None:

@@ -403,12 +403,14 @@ class PriceTally:
         without = sum(one.unpriced for one in self._bills)
         share = proportion(without, without + self._priced)
         n = len(self._bills)
-        if not n or share.value is None:
-            return PriceAccuracy(encounters=n, unpriced=share, note="no test was done that the records tell of")
+        if not n:
+            return PriceAccuracy(encounters=n, unpriced=share, note="no record tells of tests")
         bills = sorted(self._bills, key=lambda one: (one.usd, one.unpriced, one.right))
         whole = _price_group(bills, self._dearest)
         result = PriceAccuracy(encounters=n, unpriced=share, mean_usd=whole.mean_usd, mean_usd_most=whole.mean_usd_most)
-        if share.value > MOST_UNPRICED:
+        if share.value is None:
+            result.note = "no test was done"
+        elif share.value > MOST_UNPRICED:
             result.note = f"{without} of {without + self._priced} tests done have no price"
         elif bills[0].usd == bills[-1].usd:
             result.note = "every encounter's tests cost the same"

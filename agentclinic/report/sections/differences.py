@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section, table
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, points, section, table
 from agentclinic.report.text import line, percent, plural
 from agentclinic.scoring.compare import Comparison, Verdict
 
@@ -52,27 +52,35 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
     return tag(
         "div",
         tag("h3", view.chip(index), " against ", view.chip(0)),
-        [tag("p", f"{_said(verdict)}.", class_="conclusion") for verdict in comparison.verdicts],
+        [
+            tag("p", f"{_short(view, index, comparison, one.conclusion)}.", class_="conclusion")
+            for one in comparison.verdicts
+        ],
         [tag("p", f"Not only the doctor differs: {line(text, 300)}.", class_="warn") for text in comparison.warnings],
         table("Difference", head, [_verdict(verdict) for verdict in comparison.verdicts]),
         _flipped(view, index),
-        [note(f"{line(text, 300)}.") for text in comparison.notes],
+        [note(f"{_short(view, index, comparison, text)}.") for text in comparison.notes],
         class_="comparison",
     )
 
 
-def _said(verdict: Verdict) -> str:
-    text = verdict.conclusion
-    return text[0].upper() + text[1:] if text else ""
+def _short(view: View, index: int, comparison: Comparison, text: str) -> str:
+    """A sentence about two runs with their letters for their long names."""
+    letters = {comparison.baseline: view.letter(0), comparison.arm: view.letter(index)}
+    for name in sorted(letters, key=len, reverse=True):  # a name may begin with the other
+        text = text.replace(name, letters[name])
+    return text[:1].upper() + line(text[1:], 300)
 
 
 def _verdict(verdict: Verdict) -> list[object]:
-    gap = verdict.difference
-    shown = f"{100 * (gap.value or 0):+.1f}"
-    if gap.low is not None and gap.high is not None:
-        shown += f" ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
     return [
-        *(verdict.rule, percent(verdict.before), percent(verdict.after), shown, f"{verdict.p_permutation:.3g}"),
+        *(
+            verdict.rule,
+            percent(verdict.before),
+            percent(verdict.after),
+            points(verdict.difference),
+            f"{verdict.p_permutation:.3g}",
+        ),
         "–" if verdict.p_holm is None else f"{verdict.p_holm:.3g}",
         "–" if verdict.detectable is None else f"{100 * verdict.detectable:.1f}",
         *(len(verdict.gained), len(verdict.lost)),

@@ -9,10 +9,11 @@ from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import View, interval, number, table
+from agentclinic.report.parts import View, interval, number, points, table
 from agentclinic.report.statements import left_out
 from agentclinic.report.text import dollars, line, percent, plural
 from agentclinic.scoring.calibration import SourceCalibration
+from agentclinic.scoring.compare import LEVEL, Comparison
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
 MOST_REASONS = 4
@@ -33,7 +34,7 @@ def notices(view: View) -> Html | None:
         whose = [view.badge(index), " "] if view.several else []
         gone = left_out(run)
         if gone and (not run.known.transcripts or not run.score.calibration.sources):
-            names = "; ".join(text.split(":")[0] for text in gone)
+            names = "; ".join(text[0].lower() + text.split(":")[0][1:] for text in gone)
             why = tag("a", "Why", href="#limits")
             said.append(tag("p", whose, "These records do not tell everything. Left out: ", names, ". ", why, "."))
         if run.planned is not None and run.planned > run.known.records:
@@ -70,7 +71,8 @@ def _right(run: RunReport) -> Html:
     strict, lenient, outer = outcome.accuracy_strict, outcome.accuracy_lenient, bounds(run)
     if strict is None or strict.value is None:
         return _card("How often is it right?", "–", "nothing could be judged")
-    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95 % interval {interval(head.low, head.high)}."]
+    by = "" if run.headline_by == "Wilson" else f", {run.headline_by}"
+    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95 % interval {interval(head.low, head.high)}{by}."]
     if lenient and lenient.value != strict.value:
         said.append(f"By the lenient rule {percent(lenient.value)}.")
     if outer:
@@ -185,28 +187,25 @@ def _not_right(encounters: Sequence[Encounter]) -> tuple[int, int]:
 def _side_by_side(view: View) -> Html:
     head = ["Run", "How often right?", "0 to 100 %", "How sure?", "What did it cost?", "Where wrong?"]
     rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
-    said = []
-    if view.report.comparison is not None:
-        for index, one in enumerate(view.report.comparison.comparisons, start=1):
-            strict = next((v for v in one.verdicts if v.rule == "strict"), None)
-            if strict is not None:
-                gap = f"{100 * (strict.difference.value or 0):+.1f} points"
-                said.append(
-                    tag(
-                        "p",
-                        view.badge(index),
-                        " against ",
-                        view.badge(0),
-                        f": {gap}; {conclusion(strict.p_permutation if strict.p_holm is None else strict.p_holm)}.",
-                    )
-                )
+    said = [
+        tag("p", view.badge(index), " against ", view.badge(0), f": {_against(comparison)}.")
+        for index, comparison in enumerate(
+            view.report.comparison.comparisons if view.report.comparison else (), start=1
+        )
+    ]
     more = tag("div", said, class_="verdicts") if said else None
     return tag("div", table("The runs side by side", head, rows, range(len(head))), more, class_="answers-table")
 
 
-def conclusion(p: float) -> str:
-    """What a p-value lets one say."""
-    return f"a real difference (p = {p:.2g})" if p < 0.05 else f"no difference shown (p = {p:.2g})"
+def _against(comparison: Comparison) -> str:
+    """The difference by the strict rule, in a line."""
+    verdict = next((one for one in comparison.verdicts if one.rule == "strict"), None)
+    if verdict is None or verdict.difference.value is None:
+        return "nothing to compare"
+    p = verdict.p_permutation if verdict.p_holm is None else verdict.p_holm
+    said = f"{points(verdict.difference)} points"
+    said += f", p = {p:.2g}" + ("" if p < LEVEL else ": no difference shown")
+    return said + ("; not only the doctor differs" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:

@@ -144,7 +144,7 @@ def _pairs(view: View, index: int) -> list[Html]:
 
 def _side(side: TwinSide, run: int, places: dict[tuple[int, int], int]) -> Html:
     place = places.get((side.scenario_id, side.repeat))
-    name = str(side.scenario_id)
+    name = f"{side.scenario_id} · {side.repeat + 1}" if side.repeat else str(side.scenario_id)
     mark = tag("span", "✓", class_="ok", role="img", aria_label="right")
     said = None
     if not side.right:
