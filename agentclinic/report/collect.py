@@ -115,7 +115,7 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
             gathered.add(record)
         gathered.packer.close()
         # Workers finish in any order; readers look for a number.
-        gathered.encounters.sort(key=lambda one: (one.dataset or "", one.scenario_id, one.repeat))
+        gathered.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))
         arms.append(arm)
         collected.report.runs.append(_run_report(run, arm, gathered, seed))
         collected.encounters.append(gathered.encounters)

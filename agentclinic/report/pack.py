@@ -15,6 +15,10 @@ BLOCK = 64 * 1024
 little from more. A single longer transcript is a block of its own."""
 
 
+LONGEST_NAME = 500
+"""Characters of what is no utterance (a role, a topic, a diagnosis of a differential, a note): longer is no name."""
+
+
 class Place(NamedTuple):
     """Where a transcript is kept."""
 
@@ -54,36 +58,38 @@ def packed(text: str) -> str:
 
 def transcript_of(record: Record) -> dict[str, Any]:
     """All a reader wants to see of one encounter; empty parts are left out."""
+    door, judged, fault = record.door, record.judgement, record.fault
     shown = {
-        "door": [inert(record.door.demographics), inert(record.door.objective)] if record.door else None,
+        "door": [_name(door.demographics), _name(door.objective)] if door else None,
         "turns": [_turn(turn) for turn in record.transcript] if record.transcript is not None else None,
         # The seed kept the dialogue as one text.
         "text": inert(record.doctor_hist) if record.transcript is None and record.doctor_hist else None,
-        "truth": inert(record.ground_truth or ""),
-        "said": inert(record.diagnosis_text or record.final_doctor_dialogue or ""),
-        "judge": [inert(part or "") for part in (record.judgement.relation, record.judgement.reason)]
-        if record.judgement
-        else None,
-        "fault": [inert(part) for part in (record.fault.role, record.fault.error, record.fault.message)]
-        if record.fault
-        else None,
+        "truth": _name(record.ground_truth or ""),
+        "said": _name(record.diagnosis_text or record.final_doctor_dialogue or ""),
+        "judge": [_name(judged.relation or ""), _name(judged.reason or "")] if judged else None,
+        "fault": [_name(fault.role), _name(fault.error), _name(fault.message)] if fault else None,
     }
     return {key: value for key, value in shown.items() if value}
 
 
+def _name(text: str) -> str:
+    shown = inert(text[:LONGEST_NAME])
+    return shown if len(text) <= LONGEST_NAME else f"{shown}…"
+
+
 def _turn(turn: TurnRecord) -> dict[str, Any]:
-    shown: dict[str, Any] = {"n": turn.turn, "r": inert(turn.role), "t": inert(turn.text)}
+    shown: dict[str, Any] = {"n": turn.turn, "r": _name(turn.role), "t": inert(turn.text)}
     if turn.action:
-        shown["a"] = inert(turn.action)
+        shown["a"] = _name(turn.action)
     if turn.disclosures:
-        shown["d"] = [[inert(part.topic), inert(part.provenance)] for part in turn.disclosures]
+        shown["d"] = [[_name(part.topic), _name(part.provenance)] for part in turn.disclosures]
     if turn.differential:
         shown["s"] = turn.differential.source.value
         shown["h"] = [
-            [inert(h.diagnosis), h.probability if h.probability is not None else h.score]
+            [_name(h.diagnosis), h.probability if h.probability is not None else h.score]
             for h in turn.differential.hypotheses
         ]
         shown["o"] = turn.differential.other
     if turn.notes:
-        shown["x"] = [inert(note) for note in turn.notes]
+        shown["x"] = [_name(note) for note in turn.notes]
     return shown

@@ -137,6 +137,22 @@
   const position = () => found.findIndex(([r, place]) => current && r === current[0] && place === current[1]);
   const step = (by) => { const next = found[position() + by]; if (next) open(next[0], next[1]); };
 
+  // One word of a megabyte would keep a browser busy for minutes: long texts are laid out when asked for, in pieces.
+  const LONG = 20000;
+  const text = (name, className, words) => {
+    const box = make(name, className, words.length > LONG ? words.slice(0, LONG) : words);
+    if (words.length <= LONG) return [box];
+    const more = make("button", "", "Show more of " + words.length.toLocaleString("en") + " characters");
+    more.type = "button";
+    let at = LONG;
+    more.addEventListener("click", () => {
+      box.append(words.slice(at, at + LONG));
+      at += LONG;
+      more.hidden = at >= words.length;
+    });
+    return [box, more];
+  };
+
   const shown = (told, row) => {
     const parts = [];
     const facts = make("dl");
@@ -148,7 +164,7 @@
     if (told.fault) fact("Fault", told.fault[0] + ", " + told.fault[1] + ": " + told.fault[2]);
     fact("Why", row[WHY]);
     parts.push(facts);
-    if (told.text) parts.push(make("p", "note", "This run kept the dialogue as one text."), make("div", "told", told.text));
+    if (told.text) parts.push(make("p", "note", "This run kept the dialogue as one text."), ...text("div", "told", told.text));
     (told.turns || []).forEach((said) => parts.push(utterance(said)));
     if (!told.text && !told.turns) parts.push(make("p", "note", "No transcript was kept."));
     return parts;
@@ -159,7 +175,7 @@
     const who = make("div", "who");
     who.append(make("b", "", said.r), "turn " + said.n + (said.a && said.a !== "question" ? ", " + said.a : ""));
     const what = make("div");
-    what.append(make("p", "text", said.t));
+    what.append(...text("p", "text", said.t));
     box.append(who, what);
     const more = make("div", "more");
     (said.d || []).forEach(([topic, from]) => {
