@@ -53,7 +53,8 @@ def record(number: int = 0, **changes: Any) -> Json:
         "ground_truth": "Gout", "diagnosis_text": "Gout", "doctor_llm": "d", "patient_llm": "p",
         "measurement_llm": "m", "moderator_llm": "j", "max_infs": 20, "case_hash": f"{number:016x}",
         "door": {"objective": "Find out.", "demographics": f"{40 + number}-year-old man"}, "doctor": "plain",
-        "doctor_hist": f"dialogue {number}", "judgement": {"relation": "same", "reason": "equal", "correct_lenient": True},
+        "doctor_hist": f"dialogue {number}",
+        "judgement": {"relation": "same", "reason": "equal", "correct_lenient": True},
         "differential": sure,
         "transcript": [
             {"turn": 1, "role": "doctor", "text": "What brings you in?", "action": "question", "differential": asked},
@@ -129,7 +130,7 @@ def watched(browser: Browser, file: Path, address: str = "", **context: Any) -> 
         watch.page.on("pageerror", lambda error: watch.problems.append(f"exception: {error}"))
         watch.page.on("dialog", lambda dialog: (watch.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         watch.page.goto(own + address)
-        watch.page.wait_for_selector("#filters:not([hidden])")
+        watch.page.wait_for_selector("#filters:not([hidden])", state="attached")
         yield watch
     finally:
         opened.close()

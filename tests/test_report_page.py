@@ -14,7 +14,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from report_support import (
     Json,
-    differential,
     in_the_seeds_format,
     needs_browser,
     page_of,
@@ -65,13 +64,17 @@ ATTACKS = {
     "separators": "one\u2028two\u2029three\r\nfour\tfive",
     "marks": "`code` **bold** | table | [x](javascript:alert(1)) @everyone #1",
     "formula": '=HYPERLINK("https://attack.example/","x")',
-    "huge": "A" * 300_000 + f"<script>{RAN}</script>",
+    "huge": "A" * 70_000 + f"<script>{RAN}</script>",
 }
 
 
 def hostile(number: int, attack: str) -> Json:
     """A record in which everything a model, a case's author or a user can write is an attack."""
-    stated = {"source": "stated", "other": 0.1, "hypotheses": [{"diagnosis": attack, "probability": 0.9, "reason": attack}]}
+    stated = {
+        "source": "stated",
+        "other": 0.1,
+        "hypotheses": [{"diagnosis": attack, "probability": 0.9, "reason": attack}],
+    }
     told = {"topic": attack, "provenance": attack, "paths": [attack]}
     said = [
         {"turn": 1, "role": "doctor", "text": attack, "action": "question", "differential": stated, "notes": [attack]},
@@ -173,15 +176,14 @@ def test_a_page_opens_without_an_error_and_without_asking_anybody(
         assert watch.requests == []
 
 
-@pytest.mark.parametrize("name", ["hostile", "hostile_several"])
-def test_hostile_text_is_shown_and_does_nothing(name: str, browser: Browser, folders: dict[str, Path]) -> None:
-    with watched(browser, folders[name]) as watch:
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["hostile"]) as watch:
         page = watch.page
         page.select_option("#f-outcome", "all")
         for number, attack in enumerate(ATTACKS.values()):
             _open(page, number)
             shown = page.evaluate("() => [...document.querySelectorAll('#t-body .turn .text')].map(e => e.textContent)")
-            assert shown[0] == inert(attack)[:20000]
+            assert shown[0] == inert(attack)[:6000]
             assert len(shown) == 5
             page.evaluate("document.querySelectorAll('#t-body summary').forEach(one => one.click())")
             page.mouse.move(400, 300 + number)
@@ -205,7 +207,7 @@ def test_a_text_of_a_megabyte_is_laid_out_piece_by_piece(browser: Browser, folde
         more = watch.page.locator("#t-body .turn button").first
         more.click()
         more.click()
-        assert len(watch.page.locator("#t-body .turn .text").first.text_content() or "") == 60_000
+        assert len(watch.page.locator("#t-body .turn .text").first.text_content() or "") == 18_000
         assert more.is_visible()
 
 
@@ -229,10 +231,10 @@ def _foreign_elements(page: Page) -> list[str]:
 def test_the_corpus_would_run_on_a_page_that_does_not_care(browser: Browser, tmp_path: Path) -> None:
     """A corpus that does nothing anywhere would prove nothing here."""
     careless = tmp_path / "careless.html"
-    parts = "".join(f"<div title='{attack}'>{attack}</div>" for name, attack in ATTACKS.items() if name != "huge")
+    parts = "".join(ATTACKS[name] for name in ("script", "image", "image_far", "svg", "mutation"))
     careless.write_text(f"<!doctype html><meta charset=utf-8><form id=filters></form>{parts}", encoding="utf-8")
     with watched(browser, careless) as watch:
-        assert watch.page.evaluate("window.__ran") >= 1
+        watch.page.wait_for_function("window.__ran >= 3")
         assert any("attack.example" in address for address in watch.requests)
 
 
@@ -268,8 +270,17 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
     assert text.index("Content-Security-Policy") < text.index("<title>"), "before anything it is to guard"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["played", "several", "seed", "scores"])
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        ("played", "light"),
+        ("played", "dark"),
+        ("several", "light"),
+        ("several", "dark"),
+        ("seed", "light"),
+        ("scores", "dark"),
+    ],
+)
 def test_nothing_keeps_a_reader_out(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:
     """axe finds nothing serious, in light and dark, with everything unfolded, and in an open transcript."""
     with watched(browser, folders[name], color_scheme=scheme, bypass_csp=True) as watch:
@@ -290,9 +301,7 @@ def _serious(page: Page) -> list[str]:
     ]
 
 
-def test_a_transcript_is_one_click_away_and_stays_packed_until_then(
-    browser: Browser, folders: dict[str, Path]
-) -> None:
+def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Browser, folders: dict[str, Path]) -> None:
     text = folders["played"].read_text(encoding="utf-8")
     with watched(browser, folders["played"]) as watch:
         page = watch.page
@@ -383,8 +392,10 @@ def test_the_button_turns_light_and_dark(browser: Browser, folders: dict[str, Pa
 def test_every_chart_says_what_it_shows(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"]) as watch:
         told = watch.page.evaluate(
-            "() => [...document.querySelectorAll('svg')].map(svg => svg.getAttribute('aria-hidden') === 'true' ? 'decoration'"
-            " : (svg.getAttribute('aria-labelledby') || '').split(' ').map(id => document.getElementById(id)?.textContent).join(' '))"
+            """() => [...document.querySelectorAll('svg')].map(svg => svg.getAttribute('aria-hidden') === 'true'
+              ? 'decoration'
+              : (svg.getAttribute('aria-labelledby') || '').split(' ')
+                  .map(id => document.getElementById(id)?.textContent).join(' '))"""
         )
         assert len([text for text in told if text != "decoration"]) >= 10
         assert all(text == "decoration" or len(text) > 20 for text in told)
@@ -416,7 +427,6 @@ def test_scores_are_never_drawn_as_probabilities(browser: Browser, folders: dict
         assert "Reliability" not in said
         assert "Risk against coverage" in said
         assert "scores, not probabilities" in said
-        assert differential()["source"] == "posterior"
         watch.page.locator("#rows .open").first.click()
         watch.page.wait_for_selector("dialog[open]")
         assert "Note: planned" in watch.page.locator("#t-body").inner_text()

@@ -138,7 +138,7 @@
   const step = (by) => { const next = found[position() + by]; if (next) open(next[0], next[1]); };
 
   // One word of a megabyte would keep a browser busy for minutes: long texts are laid out when asked for, in pieces.
-  const LONG = 20000;
+  const LONG = 6000;
   const text = (name, className, words) => {
     const box = make(name, className, words.length > LONG ? words.slice(0, LONG) : words);
     if (words.length <= LONG) return [box];
