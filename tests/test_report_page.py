@@ -84,7 +84,8 @@ def hostile(number: int, attack: str) -> Json:
         {"turn": 3, "role": "doctor", "text": f"DIAGNOSIS READY: {attack}", "action": "diagnosis"},
     ]
     annotations = {
-        "Specialty": attack, "Difficulty": attack, "Harm_If_Missed": 4, "case_id": f"a{number}", "twin_of": f"a{number ^ 1}",
+        "Specialty": attack, "Difficulty": attack, "Harm_If_Missed": 4, "case_id": f"a{number}",
+        "twin_of": f"a{number ^ 1}",
         "Must_Not_Miss": [{"name": attack, "excluded_by": attack}],
         "Key_Findings": [{"any_of": [attack, f"Test_Results/{attack}"], "role": attack, "weight": 1}],
         "Answer_Key": {"accept": [attack], "partial": [attack], "reject": [{"text": attack, "reason": attack}]},
