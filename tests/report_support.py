@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
@@ -125,10 +125,14 @@ def watched(browser: Browser, file: Path, address: str = "", **context: Any) -> 
                 watch.requests.append(route.request.url)
                 route.abort()
 
+        def dismiss(dialog: Dialog) -> None:
+            watch.problems.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
         opened.route("**/*", decide)
         watch.page.on("console", lambda message: watch.problems.append(f"{message.type}: {message.text}"))
         watch.page.on("pageerror", lambda error: watch.problems.append(f"exception: {error}"))
-        watch.page.on("dialog", lambda dialog: (watch.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        watch.page.on("dialog", dismiss)
         watch.page.goto(own + address)
         watch.page.wait_for_selector("#filters:not([hidden])", state="attached")
         yield watch

@@ -169,7 +169,7 @@ def _wrong(run: RunReport, encounters: Sequence[Encounter]) -> Html:
     told = {kind: count for kind, count in run.reasons.items() if kind not in PLAINLY_WRONG} or run.reasons
     top = [tag("li", tag("b", f"{n:,}"), tag("span", line(kind, 80))) for kind, n in list(told.items())[:MOST_REASONS]]
     missing = len(encounters) - judged
-    more = [tag("a", "Read every one", href="#encounters"), "."]
+    more: list[object] = [tag("a", "Read every one", href="#encounters")]
     if missing:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
     reasons = tag("ul", top, class_="why") if top else None
