@@ -3,7 +3,7 @@
 python benchmarks/report.py                       50 and 5,000 encounters
 python benchmarks/report.py --encounters 50 500
 
-The runs are played by the builtin clinic (OpenOSCE's development part, repeated). A third page holds the large run
+The encounters are the builtin clinic's on OpenOSCE's development part, over and over. A third page holds the large run
 with every transcript laid out as text instead of packed: what opening would cost otherwise. Needs chromium.
 """
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import html
 import json
-import math
 import shutil
 import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import anyio
 from playwright.sync_api import Browser, sync_playwright
@@ -34,15 +34,24 @@ OPENED = 5
 """Times each page is opened; medians are printed."""
 
 
-def play(folder: Path, encounters: int) -> Path:
-    """A run of exactly so many encounters: whole repeats of the 64 cases, cut to length."""
-    repeats = math.ceil(encounters / 64)
-    settings = Settings(run=RunSettings(dataset="OpenOSCE", repeats=repeats, output_dir=str(folder)))
+def play(folder: Path) -> list[dict[str, Any]]:
+    """The records of one round of the builtin clinic."""
+    settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
     done = anyio.run(execute, make_plan(settings), Quiet())
-    journal = done.folder / "scenarios.jsonl"
-    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)[:encounters]
-    journal.write_text("".join(lines), encoding="utf-8")
-    return done.folder
+    return [json.loads(line) for line in (done.folder / "scenarios.jsonl").open(encoding="utf-8")]
+
+
+def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> Path:
+    """A run of so many encounters, round after round: the builtin clinic would say the same in every repeat.
+
+    Neighbours in the file are different cases, so that packing gains nothing from the repeats.
+    """
+    folder.mkdir()
+    with (folder / "scenarios.jsonl").open("w", encoding="utf-8") as file:
+        for number in range(encounters):
+            repeat, place = divmod(number, len(records))
+            file.write(json.dumps({**records[place], "repeat": repeat}, ensure_ascii=False) + "\n")
+    return folder
 
 
 def unpacked(collected: Collected, journal: Path) -> str:
@@ -92,8 +101,9 @@ def main() -> None:
         place = Path(name)
         pages: dict[str, Path] = {}
         build: dict[str, float] = {}
+        records = play(place / "played")
         for size in sizes:
-            folder = play(place / f"runs{size}", size)
+            folder = write_run(place / f"run{size}", records, size)
             began = time.process_time()
             collected = collect([load_run(folder)], [folder.name])
             text = page(collected)
