@@ -30,7 +30,7 @@ from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Quiet
 from agentclinic.scoring.run_data import load_run
 
-OPENED = 5
+OPENED = 3
 """Times each page is opened; medians are printed."""
 
 
@@ -114,20 +114,18 @@ def main() -> None:
         pages[plain] = place / "plain.html"
         pages[plain].write_text(unpacked(collected, folder / "scenarios.jsonl"), encoding="utf-8")
         print(f"journal of {sizes[1]:,}: {(folder / 'scenarios.jsonl').stat().st_size / 1e6:.1f} MB")
+        print(f"{'encounters':16} {'size':>9} {'CPU/record':>11} {'first paint':>16} {'list ready':>16} {'click':>14}")
+        base: tuple[float, float, float] | None = None
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            figures = {label: opened(browser, file) for label, file in pages.items()}
+            for label, file in pages.items():
+                figures = opened(browser, file)
+                base = base or figures
+                cpu = f"{1000 * build[label] / int(label.replace(',', '')):.2f} ms" if label in build else "-"
+                times = [f"{value:6.0f} ms x {value / first:.1f}" for value, first in zip(figures, base, strict=True)]
+                megabytes = f"{file.stat().st_size / 1e6:.2f} MB"
+                print(f"{label:16} {megabytes:>9} {cpu:>11} {times[0]:>16} {times[1]:>16} {times[2]:>14}", flush=True)
             browser.close()
-        base = figures[f"{sizes[0]:,}"]
-        print(f"{'encounters':16} {'size':>9} {'CPU/record':>11} {'first paint':>16} {'list ready':>16} {'click':>14}")
-        for label, (paint, ready, click) in figures.items():
-            cpu = f"{1000 * build[label] / int(label.replace(',', '')):.2f} ms" if label in build else "-"
-            times = [
-                f"{value:6.0f} ms x {value / first:.1f}"
-                for value, first in zip((paint, ready, click), base, strict=True)
-            ]
-            megabytes = f"{pages[label].stat().st_size / 1e6:.2f} MB"
-            print(f"{label:16} {megabytes:>9} {cpu:>11} {times[0]:>16} {times[1]:>16} {times[2]:>14}")
 
 
 if __name__ == "__main__":
