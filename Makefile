@@ -1,14 +1,14 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
-#   make run    evaluate the embedded clinic (no key, no network after installation)
+#   make run    evaluate the embedded clinic and write a report (no key, no network after installation)
 #   make test   lint, type check and test
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests clean
+.PHONY: run test lint types tests browser clean
 
 run: $(VENV)/.installed
-	$(BIN)/python agentclinic.py --config agentclinic.config.json --workers 4
+	$(BIN)/python agentclinic.py --config agentclinic.config.json --workers 4 --report
 
 test: lint types tests
 
@@ -19,8 +19,19 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-tests: $(VENV)/.installed-dev
+tests: $(VENV)/.installed-dev browser
 	$(BIN)/pytest -n 2
+
+# Tests of pages need a browser. Without one, and without the right to install it, they are skipped and say so.
+browser:
+	@command -v chromium >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "installing chromium for the tests of pages"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+	      >/dev/null || echo "chromium could not be installed: tests of pages are skipped"; \
+	  else \
+	    echo "no chromium, and no right to install it: tests of pages are skipped"; \
+	  fi; }
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

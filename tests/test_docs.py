@@ -39,7 +39,7 @@ def test_commands_and_flags_in_examples_exist(document: Path) -> None:
     used = set(re.findall(r"^\$? ?agentclinic ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert used <= known
     flags = set(re.findall(r"agentclinic run[^\n`]*?--([a-z_]+)", document.read_text(encoding="utf-8")))
-    assert flags <= {*RunSettings.model_fields, "config", "llm_config", "quiet", "json", "help"}
+    assert flags <= {*RunSettings.model_fields, "config", "llm_config", "quiet", "json", "report", "help"}
 
 
 def test_the_example_doctor_plays_a_case() -> None:

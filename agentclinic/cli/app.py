@@ -44,6 +44,7 @@ def _top(
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+ReportOption = Annotated[bool, typer.Option("--report", help="When done, write report.html into the run's folder.")]
 
 
 @app.command()
@@ -55,6 +56,7 @@ def run(
     allow_host: AllowHostOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
+    report: ReportOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Evaluate a doctor on a data set.
@@ -69,7 +71,7 @@ def run(
         overrides,
         allow_host,
     )
-    run_and_show(settings, quiet=quiet, as_json=json)
+    run_and_show(settings, quiet=quiet, as_json=json, report=report)
 
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
@@ -91,6 +93,7 @@ def resume(
     ] = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
+    report: ReportOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Play what is missing in a run.
@@ -107,7 +110,7 @@ def resume(
         allow_hosts=allow_host,
     )
     plan = plan_again(folder, overrides, given, token_limit)
-    resume_and_show(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json)
+    resume_and_show(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json, report=report)
 
 
 @app.command()
@@ -340,6 +343,38 @@ def sessions(
     from agentclinic.cli.sessions import sessions_and_show
 
     sessions_and_show(run, session, judge, seed, summary=summary, as_json=json)
+
+
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write, - to print. [default: report.html in the run's folder; for several runs, in this one]",
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the name of the flag
+        str | None, typer.Option(help="html, md, json or csv. [default: as the output's name ends, else html]")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Use the verdicts of RUN/judgements/NAME.jsonl instead of the recorded ones.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+) -> None:
+    """Write a report on one run, or on several side by side.
+
+    html: one page that needs no network, with charts and every transcript. md: a summary. json: all numbers.
+    csv: one line per encounter.
+    """
+    from agentclinic.cli.reporting import report_and_show
+
+    report_and_show(runs, output, format, judge, seed)
 
 
 @app.command()

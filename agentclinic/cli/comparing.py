@@ -14,13 +14,13 @@ def compare_and_show(places: Sequence[Path], judge: str | None, seed: int, *, as
     """Compare runs with the first one and print what came out."""
     if len(places) < 2:
         raise InputError("compare needs two runs or more; the first is the baseline")
-    names = _names(places)
+    names = run_names(places)
     arms = [load_arm(load_run(place, judge), name) for place, name in zip(places, names, strict=True)]
     report = compare_arms(arms, seed=seed)
     print(report.model_dump_json(indent=2) if as_json else as_text(report))
 
 
-def _names(places: Sequence[Path]) -> list[str]:
+def run_names(places: Sequence[Path]) -> list[str]:
     """Short names, told apart by their folders where they are the same."""
     short = [place.name if place.is_dir() else place.parent.name or place.stem for place in places]
     return [name if short.count(name) == 1 else str(place) for name, place in zip(short, places, strict=True)]

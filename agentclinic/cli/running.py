@@ -30,19 +30,21 @@ _OUTCOMES = {
 }
 
 
-def run_and_show(settings: Settings, *, quiet: bool, as_json: bool) -> None:
-    """Run, then print the result."""
+def run_and_show(settings: Settings, *, quiet: bool, as_json: bool, report: bool = False) -> None:
+    """Run, then print the result; with `report`, write one and say where."""
     plan = make_plan(settings)
-    _show(plan, anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr)), as_json=as_json)
+    _show(plan, anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr)), as_json=as_json, report=report)
 
 
-def resume_and_show(plan: Plan, folder: Path, *, retry_failed: bool, quiet: bool, as_json: bool) -> None:
+def resume_and_show(
+    plan: Plan, folder: Path, *, retry_failed: bool, quiet: bool, as_json: bool, report: bool = False
+) -> None:
     """Play what is missing in a run, then print the result of the whole."""
     again = partial(resume, plan, folder, observer_for(quiet=quiet, stream=sys.stderr), retry_failed=retry_failed)
-    _show(plan, anyio.run(again), as_json=as_json)
+    _show(plan, anyio.run(again), as_json=as_json, report=report)
 
 
-def _show(plan: Plan, finished: Finished, *, as_json: bool) -> None:
+def _show(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
     if as_json:
         result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
         print(json.dumps({**result, **finished.summary.model_dump(mode="json")}, indent=2))
@@ -61,6 +63,11 @@ def _show(plan: Plan, finished: Finished, *, as_json: bool) -> None:
             f"{failed} scenarios failed without a verdict; once the cause is mended, play them again with:\n"
             f"  agentclinic resume {finished.folder} --retry-failed\n"
         )
+    if report:
+        from agentclinic.cli.reporting import write_report
+
+        # On standard error where standard output is JSON for another program.
+        print(f"Report written to {write_report(finished.folder)}", file=sys.stderr if as_json else sys.stdout)
 
 
 def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, as_json: bool) -> None:

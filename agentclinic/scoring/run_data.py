@@ -57,11 +57,21 @@ def load_run(place: Path, judge: str | None = None) -> RunData:
         raise InputError(f"{place}: no run there (no scenarios.jsonl)")
     folder = path.parent
     config_path = folder / "config.used.json"
-    config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.is_file() else {}
+    config = _read_config(config_path) if config_path.is_file() else {}
     verdicts = None
     if judge is not None:
         verdicts = {unit_of(entry): entry for entry in read_judgements(folder / "judgements" / f"{judge}.jsonl")}
     return RunData(path, folder.name if place.is_dir() else path.stem, config, verdicts, judge)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); remove it to do without the run's settings") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: not the settings of a run (no JSON object); remove it to do without them")
+    return config
 
 
 def read_judgements(path: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,349 @@
+"""Charts as SVG written by hand: small, no library, with a title and a description for screen readers.
+
+Colours come from the page's style sheet by class, so that light, dark and print need no second drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentclinic.report.markup import Html, tag
+
+WIDTH, HEIGHT = 440, 320
+"""Near the size at which a chart stands on a wide page, so that letters keep theirs."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the values of two axes lie on the drawing."""
+
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+    width: float = WIDTH
+    height: float = HEIGHT
+    left: float = 64
+    right: float = 16
+    top: float = 14
+    bottom: float = 46
+
+    def x(self, value: float) -> float:
+        """Place of a value on the horizontal axis."""
+        inner = self.width - self.left - self.right
+        return round(self.left + inner * (value - self.x0) / ((self.x1 - self.x0) or 1), 1)
+
+    def y(self, value: float) -> float:
+        """Place of a value on the vertical axis."""
+        inner = self.height - self.top - self.bottom
+        return round(self.height - self.bottom - inner * (value - self.y0) / ((self.y1 - self.y0) or 1), 1)
+
+
+def svg(name: str, title: str, description: str, *parts: object, width: float = WIDTH, height: float = HEIGHT) -> Html:
+    """A drawing with what it shows in words; `name` makes its ids unique on the page."""
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-t"),
+        tag("desc", description, id=f"{name}-d"),
+        *parts,
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_labelledby=f"{name}-t {name}-d",
+        class_="chart",
+    )
+
+
+def words(x: float, y: float, text: str, anchor: str = "middle", class_: str = "tick") -> Html:
+    """Text at a place."""
+    return tag("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+def axes(frame: Frame, xs: Sequence[tuple[float, str]], ys: Sequence[tuple[float, str]], x: str, y: str) -> list[Html]:
+    """Grid lines and the names of values and axes."""
+    left, right, low, high = frame.x(frame.x0), frame.x(frame.x1), frame.y(frame.y0), frame.y(frame.y1)
+    parts = [tag("line", x1=left, x2=right, y1=frame.y(v), y2=frame.y(v), class_="grid") for v, _ in ys]
+    parts += [words(left - 8, frame.y(v) + 4, text, "end") for v, text in ys]
+    parts += [words(frame.x(v), low + 18, text) for v, text in xs]
+    parts += [tag("line", x1=frame.x(v), x2=frame.x(v), y1=low, y2=low + 4, class_="axis") for v, _ in xs]
+    parts.append(tag("line", x1=left, x2=right, y1=low, y2=low, class_="axis"))
+    parts.append(words((left + right) / 2, frame.height - 6, x, class_="name"))
+    middle = (low + high) / 2
+    parts.append(
+        tag("text", y, x=0, y=0, text_anchor="middle", class_="name", transform=f"translate(12 {middle:g}) rotate(-90)")
+    )
+    return parts
+
+
+def percents(top: float = 1.0, steps: int = 4) -> list[tuple[float, str]]:
+    """Marks of a percentage axis."""
+    return [(top * i / steps, f"{100 * top * i / steps:g} %") for i in range(steps + 1)]
+
+
+def nice(top: float, steps: int = 4) -> list[float]:
+    """Round marks from 0 to at least `top`."""
+    if top <= 0:
+        return [0.0, 1.0]
+    raw = top / steps
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * unit for m in (1, 2, 2.5, 5, 10) if m * unit >= raw * 0.999)
+    return [step * i for i in range(math.ceil(top / step - 1e-9) + 1)]
+
+
+def path(points: Sequence[tuple[float, float]], class_: str) -> Html:
+    """A line through places."""
+    return tag("path", d="M" + "L".join(f"{x:g} {y:g}" for x, y in points), class_=class_, fill="none")
+
+
+def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], class_: str) -> Html:
+    """The band between two lines."""
+    points = [*upper, *reversed(lower)]
+    return tag("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in points), class_=class_)
+
+
+# --- the charts -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a reliability diagram."""
+
+    low: float
+    high: float
+    n: int
+    forecast: float
+    right: float
+    right_low: float
+    right_high: float
+    band_low: float
+    band_high: float
+
+
+def reliability(name: str, bins: Sequence[Bin], colour: str) -> Html:
+    """Share right against forecast, with the band of chance and how many forecasts each bin holds."""
+    frame = Frame(0, 1, 0, 1, height=380, bottom=84)
+    parts = axes(frame, percents(), percents(), "how sure it was", "how often it was right")
+    for one in bins:
+        x, width = frame.x(one.low) + 1, frame.x(one.high) - frame.x(one.low) - 2
+        y = frame.y(one.band_high)
+        parts.append(
+            tag("rect", x=x, y=y, width=width, height=max(1.5, frame.y(one.band_low) - y), class_="band-chance")
+        )
+    parts.append(path([(frame.x(0), frame.y(0)), (frame.x(1), frame.y(1))], "ideal"))
+    most = max((one.n for one in bins), default=1)
+    base = frame.height - 28
+    for one in bins:
+        x, y = frame.x(one.forecast), frame.y(one.right)
+        told = tag("title", f"{one.n} diagnoses, {one.forecast:.0%} sure, {one.right:.0%} right")
+        whisker = tag(
+            "line", x1=x, x2=x, y1=frame.y(one.right_low), y2=frame.y(one.right_high), class_=f"whisker {colour}"
+        )
+        parts += [
+            whisker,
+            tag("circle", told, cx=x, cy=y, r=round(3 + 5 * math.sqrt(one.n / most), 1), class_=f"dot {colour}"),
+        ]
+        tall = max(1.0, round(16 * one.n / most, 1))
+        middle = frame.x((one.low + one.high) / 2)
+        wide = frame.x(one.high) - frame.x(one.low) - 8
+        parts.append(tag("rect", x=middle - wide / 2, y=base - tall, width=wide, height=tall, class_=f"count {colour}"))
+        parts.append(words(middle, base - tall - 3, str(one.n), class_="small"))
+    shown = "; ".join(f"{one.forecast:.0%} sure, {one.right:.0%} right ({one.n})" for one in bins)
+    return svg(name, "Reliability diagram", f"By tenth of the scale: {shown}.", *parts, height=frame.height)
+
+
+def risk_coverage(name: str, points: Sequence[tuple[float, float]], overall: float, colour: str) -> Html:
+    """Share wrong when only the surest diagnoses are kept."""
+    top = nice(max([overall, *(risk for _, risk in points), 0.05]))[-1]
+    frame = Frame(0, 1, 0, min(1.0, top))
+    parts = axes(frame, percents(), percents(min(1.0, top)), "share of diagnoses kept, surest first", "share wrong")
+    level = frame.y(overall)
+    parts.append(tag("line", x1=frame.x(0), x2=frame.x(1), y1=level, y2=level, class_="ideal"))
+    parts.append(words(frame.x(0) + 4, level - 6, "kept in any order", "start", "small"))
+    parts.append(path([(frame.x(c), frame.y(r)) for c, r in points], f"line {colour}"))
+    for c, r in points:
+        parts.append(
+            tag(
+                "circle",
+                tag("title", f"{c:.0%} kept: {r:.1%} wrong"),
+                cx=frame.x(c),
+                cy=frame.y(r),
+                r=2.6,
+                class_=f"dot {colour}",
+            )
+        )
+    told = ", ".join(f"{c:.0%} kept {r:.0%} wrong" for c, r in points if round(c * 20) % 5 == 0)
+    return svg(name, "Risk against coverage", f"{told}; in any order {overall:.0%} would be wrong.", *parts)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line with its band."""
+
+    label: str
+    colour: str
+    points: Sequence[tuple[float, float]]
+    band: Sequence[tuple[float, float, float]] = ()
+    """x, low, high"""
+    dashed: bool = False
+
+
+def lines(
+    name: str, title: str, series: Sequence[Series], *, y: str, top: float | None = None, unit: str = "percent"
+) -> Html:
+    """Values by turn."""
+    last = max((x for one in series for x, _ in one.points), default=1)
+    highest = max([v for one in series for _, v in one.points] + [h for one in series for *_, h in one.band] + [0.01])
+    marks = nice(highest) if top is None else [top * i / 4 for i in range(5)]
+    frame = Frame(1, max(2.0, last), 0, marks[-1], right=96)
+    ys = [(v, f"{100 * v:g} %" if unit == "percent" else f"{v:g}") for v in marks]
+    turns = sorted({x for one in series for x, _ in one.points})
+    step = max(1, math.ceil(len(turns) / 8))
+    xs = [(x, f"{x:g}") for x in (turns if len(turns) <= 8 else turns[::step])]
+    parts = axes(frame, xs, ys, "turn", y)
+    for one in series:
+        if one.band:
+            upper = [(frame.x(x), frame.y(high)) for x, _, high in one.band]
+            parts.append(area(upper, [(frame.x(x), frame.y(low)) for x, low, _ in one.band], f"band {one.colour}"))
+    for one in series:
+        parts.append(
+            path(
+                [(frame.x(x), frame.y(v)) for x, v in one.points], f"line {one.colour}{' dashed' if one.dashed else ''}"
+            )
+        )
+        for x, v in one.points if len(one.points) <= 8 else ():
+            shown = f"{v:.1%}" if unit == "percent" else f"{v:.2f}"
+            parts.append(
+                tag(
+                    "circle",
+                    tag("title", f"turn {x:g}: {one.label} {shown}"),
+                    cx=frame.x(x),
+                    cy=frame.y(v),
+                    r=3,
+                    class_=f"dot {one.colour}",
+                )
+            )
+    for one, place in zip(series, _apart([frame.y(one.points[-1][1]) for one in series]), strict=True):
+        parts.append(words(frame.x(one.points[-1][0]) + 8, place + 4, one.label, "start", f"label {one.colour}"))
+    told = [
+        f"{one.label}: "
+        + ", ".join(
+            f"turn {x:g} {f'{v:.0%}' if unit == 'percent' else f'{v:.2f}'}"
+            for x, v in one.points[:: max(1, len(one.points) // 8)]
+        )
+        for one in series
+    ]
+    return svg(name, title, "; ".join(told) + ".", *parts)
+
+
+def _apart(places: Sequence[float], least: float = 15) -> list[float]:
+    """Places moved down where labels would overlap."""
+    moved = list(places)
+    before = -math.inf
+    for index in sorted(range(len(places)), key=lambda i: places[i]):
+        moved[index] = before = max(places[index], before + least)
+    return moved
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mean price with an accuracy."""
+
+    label: str
+    colour: str
+    usd: float
+    value: float
+    low: float | None
+    high: float | None
+    about: str
+
+
+def price_groups(name: str, points: Sequence[Point]) -> Html:
+    """Accuracy of encounters in groups by price, cheapest first; the groups stand at equal distances."""
+    frame = Frame(-0.5, len(points) - 0.5, 0, 1, right=24)
+    xs = [(float(place), point.label) for place, point in enumerate(points)]
+    parts = axes(frame, xs, percents(), "price of an encounter's tests", "share right")
+    parts.append(
+        path([(frame.x(place), frame.y(p.value)) for place, p in enumerate(points)], "line faint " + points[0].colour)
+    )
+    for place, point in enumerate(points):
+        parts += _dot(frame, float(place), point)
+    told = "; ".join(f"{p.label}: {p.value:.0%} right ({p.about})" for p in points)
+    return svg(name, "Price against accuracy", told + ".", *parts)
+
+
+def price_by_run(name: str, points: Sequence[Point]) -> Html:
+    """Accuracy against mean price, a dot for each run."""
+    marks = nice(max(1.0, *(p.usd for p in points)))
+    frame = Frame(0, marks[-1], 0, 1, right=24)
+    xs = [(v, f"${v:,.0f}" if marks[-1] >= 8 else f"${v:.2f}") for v in marks]
+    parts = axes(frame, xs, percents(), "tests per encounter, mean price", "share right")
+    for point in points:
+        parts += _dot(frame, point.usd, point)
+        left = frame.x(point.usd) > frame.width - 60
+        beside = frame.x(point.usd) + (-10 if left else 10)
+        parts.append(
+            words(beside, frame.y(point.value) - 8, point.label, "end" if left else "start", f"label {point.colour}")
+        )
+    told = "; ".join(f"{p.label}: ${p.usd:,.2f}, {p.value:.0%} right" for p in points)
+    return svg(name, "Price against accuracy, run by run", told + ".", *parts)
+
+
+def _dot(frame: Frame, x: float, point: Point) -> list[Html]:
+    place = frame.x(x)
+    drawn = []
+    if point.low is not None and point.high is not None:
+        ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
+        drawn.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
+    told = tag("title", f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}")
+    return [*drawn, tag("circle", told, cx=place, cy=frame.y(point.value), r=5, class_=f"dot {point.colour}")]
+
+
+def stacked(parts: Sequence[tuple[float, str, str]], *, width: float = 600, height: float = 26) -> Html:
+    """A bar made of shares (share, class, what it is); decoration of numbers that stand beside it."""
+    drawn, x = [], 0.0
+    for share, colour, told in parts:
+        if share <= 0:
+            continue
+        wide = max(1.0, width * share - 1.5)
+        drawn.append(
+            tag("rect", tag("title", told), x=round(x, 1), y=0, width=round(wide, 1), height=height, class_=colour)
+        )
+        x += width * share
+    return tag(
+        "svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none", class_="bar", aria_hidden="true"
+    )
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value with its interval on a line from 0 to 1."""
+
+    value: float
+    low: float | None
+    high: float | None
+    colour: str
+    outer: tuple[float, float] | None = None
+    """Bounds beyond the interval."""
+
+
+def strip(marks: Sequence[Mark], *, width: float = 260, row: float = 16) -> Html:
+    """Intervals on a line from 0 to 100 %, one below the other; decoration of numbers that stand beside it."""
+    height = row * max(1, len(marks)) + 2
+    pad = 6
+
+    def at(value: float) -> float:
+        return round(pad + (width - 2 * pad) * value, 1)
+
+    drawn = [tag("line", x1=at(v), x2=at(v), y1=0, y2=height, class_="grid") for v in (0, 0.25, 0.5, 0.75, 1)]
+    for index, mark in enumerate(marks):
+        y = row * index + row / 2 + 1
+        if mark.outer:
+            drawn.append(tag("line", x1=at(mark.outer[0]), x2=at(mark.outer[1]), y1=y, y2=y, class_="dotted"))
+            drawn += [tag("line", x1=at(v), x2=at(v), y1=y - 5, y2=y + 5, class_="bound") for v in mark.outer]
+        if mark.low is not None and mark.high is not None:
+            drawn.append(
+                tag("line", x1=at(mark.low), x2=at(mark.high), y1=y, y2=y, class_=f"whisker wide {mark.colour}")
+            )
+        drawn.append(tag("circle", cx=at(mark.value), cy=y, r=4.5, class_=f"dot {mark.colour}"))
+    return tag("svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", class_="strip", aria_hidden="true")

@@ -1,0 +1,160 @@
+"""The report as one HTML file that asks nobody for anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+
+from agentclinic.report.collect import Collected
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.pack import packed
+from agentclinic.report.parts import View
+from agentclinic.report.sections import closing, confidence, differences, first_screen, information, listing, outcome
+from agentclinic.report.text import line, plural
+
+_HERE = Path(__file__).parent
+MARK = "agentclinic-report"
+"""Written into every report, so that one is known from a file that must not be overwritten."""
+
+_NAV = {
+    "outcomes": "Outcomes",
+    "confidence": "Confidence",
+    "turns": "Turns",
+    "facts": "Key facts",
+    "groups": "Kinds of case",
+    "twins": "Twins",
+    "tests": "Tests",
+    "flips": "Flips",
+    "encounters": "Encounters",
+    "limits": "Limits",
+    "settings": "Settings",
+}
+
+
+def page(collected: Collected) -> str:
+    """The whole file. Packed transcripts come last, so that a browser shows the page before it has read them."""
+    view = View(collected)
+    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    parts = {
+        "outcomes": outcome.outcomes(view),
+        "confidence": confidence.confidence(view),
+        "turns": confidence.turn_by_turn(view),
+        "facts": information.facts(view),
+        "groups": outcome.groups(view),
+        "twins": outcome.twins(view),
+        "tests": information.tests(view),
+        "flips": differences.flips(view),
+        "encounters": listing.encounters(view),
+        "limits": closing.limits(view),
+        "settings": closing.settings(view),
+    }
+    shown = {name: part for name, part in parts.items() if part}
+    title = _title(view)
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, script)),
+        tag("meta", name="generator", content=MARK),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"{title} – AgentClinic report"),
+        tag("style", Html(style)),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the results", href="#results", class_="skip"),
+        _header(view, title),
+        tag("nav", [tag("a", name, href=f"#{key}") for key, name in _NAV.items() if key in shown], aria_label="Parts"),
+        tag("main", first_screen.notices(view), first_screen.answers(view), list(shown.values()), id="results"),
+        tag("footer", tag("p", "Made by agentclinic report. A research benchmark, not medical advice.")),
+        _dialog(),
+        tag("script", Html(script)),
+        *_packs(view),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def policy(style: str, script: str) -> str:
+    """The page may run this script and use this style, and nothing else: no request, no frame, no form."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _title(view: View) -> str:
+    if view.several:
+        return f"{len(view.runs)} runs side by side"
+    told = view.runs[0].settings
+    doctor = told.get("doctor", "plain")
+    model = told.get("doctor's model", "A doctor not recorded")
+    who = "The builtin doctor" if (model, doctor) == ("builtin", "plain") else model
+    if doctor != "plain":
+        who = f"{doctor} ({model})"
+    return line(f"{who} on {told.get('data set', 'an unnamed data set')}", 120)
+
+
+def _header(view: View, title: str) -> Html:
+    if view.several:
+        about: object = [tag("span", view.chip(i), f" {line(run.name, 60)}") for i, run in enumerate(view.runs)]
+    else:
+        run = view.runs[0]
+        cases = len({one.case for one in view.collected.encounters[0]})
+        judge = run.score.judge or run.settings.get("judge's model", "not recorded")
+        about = [
+            tag("span", f"{plural(run.known.records, 'encounter')}, {plural(cases, 'case')}"),
+            tag("span", f"judged by {line(judge, 60)}"),
+            tag("span", line(run.name, 80)),
+        ]
+    toggle = tag("button", "Dark", type="button", id="theme", hidden=True)
+    return tag(
+        "header",
+        tag("p", tag("b", "AgentClinic"), " report", class_="eyebrow"),
+        tag("h1", title),
+        tag("p", about, class_="about"),
+        toggle,
+    )
+
+
+def _dialog() -> Html:
+    bar = tag(
+        "div",
+        tag("h2", "Transcript", id="t-title"),
+        tag(
+            "div",
+            tag("button", "Previous", type="button", id="t-back"),
+            tag("button", "Next", type="button", id="t-next"),
+            tag("button", "Close", type="button", id="t-close"),
+        ),
+        class_="bar-top",
+    )
+    body = tag("div", id="t-body", tabindex=0, role="region", aria_labelledby="t-title")
+    return tag("dialog", bar, body, id="transcript", aria_labelledby="t-title")
+
+
+def _packs(view: View) -> list[Html]:
+    packs = []
+    for run, blocks in enumerate(view.collected.blocks):
+        index = {"several": view.several, "letter": view.letter(run), "rows": listing.index_rows(view, run)}
+        packs.append(_pack(f"index-{run}", packed(json.dumps(index, ensure_ascii=False, separators=(",", ":")))))
+        packs += [_pack(f"pack-{run}-{number}", block) for number, block in enumerate(blocks)]
+    return packs
+
+
+def _pack(name: str, data: str) -> Html:
+    # A type no browser runs; base64 holds no `<`.
+    return tag("script", Html(data), type="text/plain", id=name)

@@ -1,0 +1,190 @@
+"""How sure the doctor was: reliability, risk and coverage, and the course from turn to turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentclinic.report import charts
+from agentclinic.report.collect import RunReport
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import Drawn, View, details, figure, note, number, section, share, table
+from agentclinic.report.text import percent, plural
+from agentclinic.scoring.calibration import LandmarkCalibration, SourceCalibration
+from agentclinic.scoring.information import DifferentialCourse
+from agentclinic.scoring.run_data import Estimate
+
+
+def confidence(view: View) -> Html | None:
+    """Reliability and risk-coverage, by run and source."""
+    drawn = [
+        Drawn(index, _source(view, index, run, source))
+        for index, run in enumerate(view.runs)
+        for source in run.score.calibration.sources
+        if source.n
+    ]
+    if not drawn:
+        return None
+    lede = (
+        "The forecast is the probability that the final differential gives to the diagnosis committed to. Numbers of "
+        "different sources are never pooled."
+    )
+    return section("confidence", "How sure it was, and whether it should have been", lede, view.each(drawn))
+
+
+def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -> Html:
+    name, colour = f"r{index}-{source.source.value}-{source.scale}", view.colour(index)
+    kind = "probabilities" if source.scale == "probability" else "scores"
+    if source.scale == "recalibrated":
+        kind = f"scores recalibrated on {source.recalibrated_on}"
+    called = f"{source.source.value.replace('_', ' ').capitalize()} {kind}"
+    title = tag("h3", called, tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}"))
+    figures = [_reliability(name, run, source, colour), _risk(name, source, colour)]
+    return tag("div", title, tag("div", figures, class_="figures"), _numbers(source))
+
+
+def _reliability(name: str, run: RunReport, source: SourceCalibration, colour: str) -> Html | None:
+    bins = [
+        charts.Bin(
+            *(point.low, point.high, point.right.of, point.mean_forecast),
+            *(point.right.value or 0.0, point.right.low or 0.0, point.right.high or 0.0),
+            *(point.band_low, point.band_high),
+        )
+        for point in run.reliability
+        if point.source == source.source.value
+    ]
+    if source.bins is None or not bins:
+        return None
+    rows = [
+        [
+            f"{100 * b.low:.0f} to {100 * b.high:.0f} %",
+            *(b.n, percent(b.forecast), percent(b.right)),
+            f"{100 * b.right_low:.0f} to {100 * b.right_high:.0f} %",
+            f"{100 * b.band_low:.0f} to {100 * b.band_high:.0f} %",
+        ]
+        for b in bins
+    ]
+    head = ["forecast", "n", "mean", "right", "interval", "band"]
+    about = (
+        "Shaded: where 95 % of the dots would lie if every forecast were true. Lines through dots: 95 % intervals. "
+        "Below: diagnoses per tenth."
+    )
+    chart = charts.reliability(f"rel-{name}", bins, colour)
+    return figure("Reliability", about, chart, details("Numbers", table("Reliability in numbers", head, rows)))
+
+
+def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
+    if not source.risk_coverage or source.accuracy.value is None:
+        return None
+    points = [(point.coverage, point.risk) for point in source.risk_coverage]
+    rows = [[percent(p.coverage, 0), percent(p.risk), f"{p.threshold:.2f}"] for p in source.risk_coverage]
+    chart = charts.risk_coverage(f"risk-{name}", points, 1 - source.accuracy.value, colour)
+    numbers = table("Risk and coverage in numbers", ["kept", "wrong", "lowest forecast kept"], rows)
+    about = "How often it is wrong when only its surest diagnoses count. A line that rises to the right: it knows when."
+    return figure("Risk against coverage", about, chart, details("Numbers", numbers))
+
+
+def _numbers(source: SourceCalibration) -> Html:
+    rows: list[list[object]] = [["AUROC", number(source.auroc), "0.5 is chance, 1 is best"]]
+    best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
+    rows.append(["area under risk-coverage", number(source.aurc), best])
+    if source.brier is not None:
+        rows += [
+            ["Brier score", number(source.brier), "0 is best, 0.25 is saying one half always"],
+            ["log score, nats", number(source.log_score), "0 is best"],
+            ["calibration intercept", number(source.intercept), "0 is best, below it is too sure"],
+            ["calibration slope", number(source.slope), "1 is best, below it is too extreme"],
+        ]
+    if source.ece is not None:
+        chance = f"perfect forecasts at this n show {source.ece.low:.3f} to {source.ece.high:.3f}"
+        rows.append(["calibration error (ECE)", f"{source.ece.value:.3f}", chance])
+    if source.unmatched:
+        rows.append(["not in its own differential", source.unmatched, "diagnoses left out here"])
+    if source.unnumbered:
+        rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
+    return tag(
+        "div",
+        table("Calibration", ["", "value (95 % interval)", ""], rows, (0, 1, 2)),
+        [note(text) for text in source.notes],
+        class_="narrow",
+    )
+
+
+# --- turn by turn ---------------------------------------------------------------------------------------------------
+
+
+def turn_by_turn(view: View) -> Html | None:
+    """Confidence and entropy by turn."""
+    drawn = []
+    for index, run in enumerate(view.runs):
+        figures = [*_leaders(view, index, run), *_entropies(view, index, run)]
+        if figures:
+            drawn.append(Drawn(index, tag("div", figures, class_="figures")))
+    if not drawn:
+        return None
+    lede = (
+        "The leading hypothesis at a turn, held against the truth by written rules. Encounters that have ended are "
+        "carried forward. Shaded: 95 % intervals."
+    )
+    return section("turns", "Turn by turn", lede, view.each(drawn))
+
+
+def _leaders(view: View, index: int, run: RunReport) -> list[Html]:
+    figures = []
+    for source in run.score.calibration.sources:
+        marks = [mark for mark in source.landmarks if _drawable(mark, run)]
+        if len(marks) > 1:
+            figures.append(_leader(f"r{index}-{source.source.value}-{source.scale}", source, marks, view.colour(index)))
+    return figures
+
+
+def _drawable(mark: LandmarkCalibration, run: RunReport) -> bool:
+    """Whether the landmark is a turn that could be reached."""
+    limit = run.settings.get("turn limit", "")
+    reachable = mark.turn is not None and (not limit.isdigit() or mark.turn <= int(limit))
+    return reachable and mark.n > 0 and mark.accuracy.value is not None
+
+
+def _leader(name: str, source: SourceCalibration, marks: Sequence[LandmarkCalibration], colour: str) -> Html:
+    series = [_series("leader right", colour, [(mark.turn or 0, mark.accuracy) for mark in marks])]
+    stated = [(mark.turn or 0, mark.mean_forecast) for mark in marks if mark.mean_forecast is not None]
+    if stated:
+        series.append(_series("how sure", "soft", stated, dashed=True))
+    rows = [
+        [
+            *(mark.turn, mark.n, percent(mark.accuracy.value)),
+            percent(mark.mean_forecast.value) if mark.mean_forecast else "–",
+            mark.finished,
+        ]
+        for mark in marks
+    ]
+    numbers = table("By turn in numbers", ["turn", "n", "leader right", "how sure", "already ended"], rows)
+    title = "Confidence by turn" if stated else "Leading hypothesis by turn"
+    about = f"{source.source.value.replace('_', ' ').capitalize()}: how often its leading hypothesis is right"
+    about += ", and how sure it is of it." if stated else "."
+    chart = charts.lines(f"turn-{name}", title, series, y="share of encounters", top=1.0)
+    return figure(title, about, chart, details("Numbers", numbers))
+
+
+def _entropies(view: View, index: int, run: RunReport) -> list[Html]:
+    return [
+        _entropy(f"bits-r{index}-{source}", source, course, view.colour(index))
+        for source, course in run.score.information.differentials.items()
+        if sum(bits.value is not None for bits in course.entropy_bits.values()) > 1
+    ]
+
+
+def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) -> Html:
+    points = [(turn, bits) for turn, bits in course.entropy_bits.items() if bits.value is not None]
+    chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits", unit="bits")
+    about = f"{source.replace('_', ' ').capitalize()}: the doubt left in the differential. 1 bit is a coin toss."
+    told = (
+        f"Truth ever listed: {share(course.truth_appeared)}. Ever led: {share(course.truth_led)}. "
+        f"Dropped after leading: {share(course.truth_dropped)}."
+    )
+    return figure("Entropy by turn", about, chart, note(told))
+
+
+def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]], *, dashed: bool = False) -> charts.Series:
+    known = [(float(turn), one.value, one) for turn, one in points if one.value is not None]
+    band = [(turn, e.low, e.high) for turn, _, e in known if e.low is not None and e.high is not None]
+    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band, dashed)

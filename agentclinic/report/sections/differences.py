@@ -1,0 +1,165 @@
+"""Flips: cases on which runs, or repeats of a run, differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentclinic.report.encounters import Encounter
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, points, section, table
+from agentclinic.report.text import line, percent, plural
+from agentclinic.scoring.compare import Comparison, Verdict
+
+SHOWN_REPEATS = 4
+"""Repeats of a case shown in a list; all are among the encounters."""
+
+
+class Played(NamedTuple):
+    """An encounter and its place in its run."""
+
+    place: int
+    encounter: Encounter
+
+
+def flips(view: View) -> Html | None:
+    """What flipped between runs, and between repeats of the same case."""
+    parts = [*_comparisons(view), *filter(None, (_repeats(view, index) for index in range(len(view.runs))))]
+    title = "Flips between runs" if view.several else "Flips between repeats"
+    return section("flips", title, None, *parts) if parts else None
+
+
+def _comparisons(view: View) -> list[Html]:
+    if not view.several:
+        return []
+    if view.report.comparison is None:
+        return [note(f"Not compared: {line(view.report.not_compared, 300)}.")]
+    return [_comparison(view, index, one) for index, one in enumerate(view.report.comparison.comparisons, start=1)]
+
+
+def _comparison(view: View, index: int, comparison: Comparison) -> Html:
+    head = [
+        "rule",
+        view.letter(0),
+        view.letter(index),
+        "difference, points",
+        "p",
+        "Holm",
+        "could find",
+        "gained",
+        "lost",
+    ]
+    return tag(
+        "div",
+        tag("h3", view.chip(index), " against ", view.chip(0)),
+        [
+            tag("p", f"{_short(view, index, comparison, one.conclusion)}.", class_="conclusion")
+            for one in comparison.verdicts
+        ],
+        [tag("p", f"Not only the doctor differs: {line(text, 300)}.", class_="warn") for text in comparison.warnings],
+        table("Difference", head, [_verdict(verdict) for verdict in comparison.verdicts]),
+        _flipped(view, index),
+        [note(f"{_short(view, index, comparison, text)}.") for text in comparison.notes],
+        class_="comparison",
+    )
+
+
+def _short(view: View, index: int, comparison: Comparison, text: str) -> str:
+    """A sentence about two runs with their letters for their long names."""
+    letters = {comparison.baseline: view.letter(0), comparison.arm: view.letter(index)}
+    for name in sorted(letters, key=len, reverse=True):  # a name may begin with the other
+        text = text.replace(name, letters[name])
+    return text[:1].upper() + line(text[1:], 300)
+
+
+def _verdict(verdict: Verdict) -> list[object]:
+    return [
+        *(
+            verdict.rule,
+            percent(verdict.before),
+            percent(verdict.after),
+            points(verdict.difference),
+            f"{verdict.p_permutation:.3g}",
+        ),
+        "–" if verdict.p_holm is None else f"{verdict.p_holm:.3g}",
+        "–" if verdict.detectable is None else f"{100 * verdict.detectable:.1f}",
+        *(len(verdict.gained), len(verdict.lost)),
+    ]
+
+
+def _flipped(view: View, index: int) -> Html:
+    before, after = _by_case(view.collected.encounters[0]), _by_case(view.collected.encounters[index])
+    rows: list[tuple[bool, int, list[object]]] = []
+    for case, ours in before.items():
+        left, right = _mean(ours), _mean(after.get(case, []))
+        if left is None or right is None or left == right:
+            continue
+        one, better = ours[0].encounter, right > left
+        kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'tol' if better else 'nei'}")
+        said = [_openers(0, ours), _openers(index, after[case])]
+        rows.append((better, one.scenario_id, [kind, one.scenario_id, line(one.truth, 80), *said]))
+    if not rows:
+        return note("No case flipped.")
+    rows.sort(key=lambda row: row[:2])
+    head = ["", "scenario", "truth", f"said in {view.letter(0)}", f"said in {view.letter(index)}"]
+    shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], (0, 2, 3, 4))
+    more = len(rows) - MOST_LISTED
+    return details(
+        f"{plural(len(rows), 'case')} flipped", shown, note(f"{more} more are in the CSV format.") if more > 0 else None
+    )
+
+
+def _by_case(encounters: Sequence[Encounter]) -> dict[str, list[Played]]:
+    found: dict[str, list[Played]] = {}
+    for place, one in enumerate(encounters):
+        found.setdefault(one.case, []).append(Played(place, one))
+    return found
+
+
+def _mean(repeats: Sequence[Played]) -> float | None:
+    known = [one.encounter.right for one in repeats if one.encounter.right is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _openers(run: int, repeats: Sequence[Played]) -> list[object]:
+    shown: list[object] = []
+    for place, one in repeats[:SHOWN_REPEATS]:
+        mark = {True: "✓", False: "✗", None: "?"}[one.right]
+        text = f"{mark} {line(one.diagnosis, 60) or outcome_name(one.outcome)}"
+        shown += [open_button(run, place, text, f"Transcript: {text}"), " "]
+    return shown
+
+
+def _repeats(view: View, index: int) -> Html | None:
+    repeated = view.runs[index].score.repeats
+    if not repeated.repeated:
+        return None
+    differing = [
+        several for several in _by_case(view.collected.encounters[index]).values() if 0 < (_mean(several) or 0) < 1
+    ]
+    rows = [
+        [
+            several[0].encounter.scenario_id,
+            line(several[0].encounter.truth, 80),
+            f"{sum(one.encounter.right is True for one in several)} of {len(several)}",
+            _openers(index, several),
+        ]
+        for several in differing[:MOST_LISTED]
+    ]
+    passes = ", ".join(f"{k}: {percent(one.value)}" for k, one in repeated.pass_k.items() if k in (1, 2, 3, 5, 10))
+    said = (
+        f"{plural(repeated.repeated, 'case')} played more than once. Flip rate: {percent(repeated.flip_rate.value)} of "
+        f"pairs of repeats. Chance that so many repeats are all right: {passes}. "
+        f"Majority vote: {percent(repeated.majority_vote.value)}."
+    )
+    listed = details(
+        f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
+        table("Repeats that differ", ["scenario", "truth", "right", "said"], rows, (0, 1, 3)),
+    )
+    return tag(
+        "div",
+        tag("h3", view.chip(index), ": repeats") if view.several else None,
+        tag("p", said, class_="lede"),
+        note(f"{repeated.note}.") if repeated.note else None,
+        listed if rows else None,
+    )

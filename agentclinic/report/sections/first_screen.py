@@ -1,0 +1,229 @@
+"""The first screen: how often right, how sure and should it be, what did it cost, where did it go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentclinic.differential import Source
+from agentclinic.report import charts
+from agentclinic.report.collect import RunReport
+from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import View, interval, number, points, table
+from agentclinic.report.statements import left_out
+from agentclinic.report.text import dollars, line, percent, plural
+from agentclinic.scoring.calibration import SourceCalibration
+from agentclinic.scoring.compare import LEVEL, Comparison
+
+_FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
+MOST_REASONS = 4
+
+
+def answers(view: View) -> Html:
+    """The four questions everybody has, answered before anything else."""
+    if view.several:
+        return _side_by_side(view)
+    run, encounters = view.runs[0], view.collected.encounters[0]
+    return tag("div", _right(run), _sure(run), _cost(run), _wrong(run, encounters), class_="answers")
+
+
+def notices(view: View) -> Html | None:
+    """What a reader must know before the numbers: what is left out, and that a run is not complete."""
+    said = []
+    for index, run in enumerate(view.runs):
+        whose = [view.badge(index), " "] if view.several else []
+        gone = left_out(run)
+        if gone and (not run.known.transcripts or not run.score.calibration.sources):
+            names = "; ".join(text[0].lower() + text.split(":")[0][1:] for text in gone)
+            why = tag("a", "Why", href="#limits")
+            said.append(tag("p", whose, "These records do not tell everything. Left out: ", names, ". ", why, "."))
+        if run.planned is not None and run.planned > run.known.records:
+            said.append(tag("p", whose, f"Not complete: {run.known.records:,} of {run.planned:,} planned encounters."))
+    return tag("div", said, class_="notice") if said else None
+
+
+def _card(question: str, value: str, unit: str, *parts: object) -> Html:
+    return tag(
+        "div", tag("h2", question), tag("p", tag("b", value), tag("span", unit), class_="big"), *parts, class_="answer"
+    )
+
+
+def _scale() -> Html:
+    return tag("p", tag("span", "0"), tag("span", "50"), tag("span", "100 %"), class_="scale", aria_hidden="true")
+
+
+# --- how often right ------------------------------------------------------------------------------------------------
+
+
+def bounds(run: RunReport) -> tuple[float, float] | None:
+    """Accuracy were everything missing wrong, or right; None when nothing is missing."""
+    low, high = run.score.outcome.if_missing_wrong, run.score.outcome.if_missing_right
+    return None if low is None or high is None or low == high else (low, high)
+
+
+def _marks(run: RunReport, colour: str) -> list[charts.Mark]:
+    head = run.headline
+    return [] if head.value is None else [charts.Mark(head.value, head.low, head.high, colour, bounds(run))]
+
+
+def _right(run: RunReport) -> Html:
+    outcome, head = run.score.outcome, run.headline
+    strict, lenient, outer = outcome.accuracy_strict, outcome.accuracy_lenient, bounds(run)
+    if strict is None or strict.value is None:
+        return _card("How often is it right?", "–", "nothing could be judged")
+    by = "" if run.headline_by == "Wilson" else f", {run.headline_by}"
+    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95 % interval {interval(head.low, head.high)}{by}."]
+    if lenient and lenient.value != strict.value:
+        said.append(f"By the lenient rule {percent(lenient.value)}.")
+    if outer:
+        said.append(f"Dotted: between {percent(outer[0])} and {percent(outer[1])}, were what is missing known.")
+    drawn = [charts.strip(_marks(run, "c0")), _scale()]
+    return _card("How often is it right?", percent(head.value), "of encounters right", drawn, tag("p", " ".join(said)))
+
+
+# --- how sure -------------------------------------------------------------------------------------------------------
+
+
+def main_source(run: RunReport) -> SourceCalibration | None:
+    """The source shown first: probabilities before scores, the doctor's own before those asked for."""
+    sources = [source for source in run.score.calibration.sources if source.n]
+    return min(sources, key=lambda source: (source.ece is None, _FIRST[source.source]), default=None)
+
+
+def mean_confidence(source: SourceCalibration | None) -> float | None:
+    """How sure it was on average; None where it gives scores."""
+    return source.mean_forecast.value if source and source.mean_forecast else None
+
+
+def verdict(source: SourceCalibration) -> str:
+    """Whether the numbers can be believed, in words."""
+    error, sure, right = source.ece, mean_confidence(source), source.accuracy.value
+    if error is None or sure is None or right is None:
+        return "scores, not probabilities"
+    if error.value <= error.high:
+        return "nothing speaks against its probabilities"
+    return "too sure" if sure > right + 0.02 else "not sure enough" if sure < right - 0.02 else "unreliable"
+
+
+def _sure(run: RunReport) -> Html:
+    source, question = main_source(run), "How sure is it, and should it be?"
+    if source is None:
+        return _card(question, "–", "not recorded", tag("p", "The records hold no differential."))
+    sure = mean_confidence(source)
+    if source.ece is None or source.mean_forecast is None or sure is None or source.accuracy.value is None:
+        auroc = "–" if source.auroc.value is None else f"{source.auroc.value:.2f}"
+        said = (
+            f"It gives scores ({source.source.value.replace('_', ' ')}), not probabilities: 0.5 is chance, 1 ranks "
+            f"every right diagnosis above every wrong one. {number(source.auroc)}."
+        )
+        return _card(question, auroc, "AUROC", tag("p", said))
+    forecast, right = source.mean_forecast, source.accuracy
+    marks = [
+        charts.Mark(sure, forecast.low, forecast.high, "soft"),
+        charts.Mark(source.accuracy.value, right.low, right.high, "c0"),
+    ]
+    words = verdict(source)
+    said = (
+        f"{words[0].upper()}{words[1:]}: {percent(sure, 0)} sure (grey), {percent(right.value, 0)} right. Calibration "
+        f"error {source.ece.value:.2f}; perfect forecasts would show {source.ece.low:.2f} to {source.ece.high:.2f}."
+    )
+    return _card(question, percent(sure), "sure on average", charts.strip(marks), _scale(), tag("p", said))
+
+
+# --- what it cost ---------------------------------------------------------------------------------------------------
+
+
+def _cost(run: RunReport) -> Html:
+    price, question = run.breakdown.price, "What did it cost?"
+    turns, ordered = run.score.information.turns.value, run.score.orders.items.value
+    if price.mean_usd is None:
+        big = ("–", "not recorded") if turns is None else (f"{turns:.1f}", "turns per encounter")
+        why = f"Tests: {price.note}." if run.known.transcripts else "Which tests were ordered is not recorded."
+        return _card(question, *big, tag("p", f"{why} {model_money(run)}"))
+    said = [f"{turns:.1f} turns and {ordered:.1f} tests and examinations per encounter."] if turns and ordered else []
+    if price.unpriced.count:
+        said.append(f"{price.unpriced.count:,} of {price.unpriced.of:,} tests done have no price and are not counted.")
+    unit = "or more for tests per encounter" if price.unpriced.count else "for tests per encounter"
+    return _card(question, dollars(price.mean_usd), unit, tag("p", " ".join([*said, model_money(run)])))
+
+
+def model_money(run: RunReport) -> str:
+    """What the models cost, as far as it is known."""
+    outcome = run.score.outcome
+    if not run.known.costs:
+        return "What the models cost is not recorded."
+    unknown = sorted(role for role, money in outcome.cost_usd.items() if money is None)
+    if unknown:
+        return f"What the models cost is not known ({', '.join(unknown)})."
+    spent = sum(money or 0.0 for money in outcome.cost_usd.values())
+    if not spent:
+        return "No model was paid."
+    return f"Models: ${spent / outcome.presented:,.4f} per encounter."
+
+
+# --- where it went wrong --------------------------------------------------------------------------------------------
+
+
+def _wrong(run: RunReport, encounters: Sequence[Encounter]) -> Html:
+    bad, judged = _not_right(encounters)
+    told = {kind: count for kind, count in run.reasons.items() if kind not in PLAINLY_WRONG} or run.reasons
+    top = [tag("li", tag("b", f"{n:,}"), tag("span", line(kind, 80))) for kind, n in list(told.items())[:MOST_REASONS]]
+    missing = len(encounters) - judged
+    more: list[object] = [tag("a", "Read every one", href="#encounters")]
+    if missing:
+        more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
+    reasons = tag("ul", top, class_="why") if top else None
+    return _card("Where did it go wrong?", f"{bad:,}", f"of {judged:,} not right", reasons, tag("p", more))
+
+
+def _not_right(encounters: Sequence[Encounter]) -> tuple[int, int]:
+    judged = [one for one in encounters if one.right is not None]
+    return sum(not one.right for one in judged), len(judged)
+
+
+# --- several runs ---------------------------------------------------------------------------------------------------
+
+
+def _side_by_side(view: View) -> Html:
+    head = ["Run", "How often right?", "0 to 100 %", "How sure?", "What did it cost?", "Where wrong?"]
+    rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
+    said = [
+        tag("p", view.badge(index), " against ", view.badge(0), f": {_against(comparison)}.")
+        for index, comparison in enumerate(
+            view.report.comparison.comparisons if view.report.comparison else (), start=1
+        )
+    ]
+    more = tag("div", said, class_="verdicts") if said else None
+    return tag("div", table("The runs side by side", head, rows, range(len(head))), more, class_="answers-table")
+
+
+def _against(comparison: Comparison) -> str:
+    """The difference by the strict rule, in a line."""
+    verdict = next((one for one in comparison.verdicts if one.rule == "strict"), None)
+    if verdict is None or verdict.difference.value is None:
+        return "nothing to compare"
+    p = verdict.p_permutation if verdict.p_holm is None else verdict.p_holm
+    said = f"{points(verdict.difference)} points"
+    said += f", p = {p:.2g}" + ("" if p < LEVEL else ": no difference shown")
+    return said + ("; not only the doctor differs" if comparison.warnings else "")
+
+
+def _line(view: View, index: int, run: RunReport) -> list[object]:
+    source, price, turns = main_source(run), run.breakdown.price, run.score.information.turns.value
+    sure = mean_confidence(source)
+    known = "not recorded" if source is None else percent(sure, 0) + " sure" if sure is not None else "scores only"
+    bad, judged = _not_right(view.collected.encounters[index])
+    told = [kind for kind in run.reasons if kind not in PLAINLY_WRONG]
+    cost = "–" if price.mean_usd is None else f"{'≥ ' if price.unpriced.count else ''}{dollars(price.mean_usd)}"
+    return [
+        view.chip(index),
+        _stack(percent(run.headline.value), interval(run.headline.low, run.headline.high)),
+        charts.strip(_marks(run, view.colour(index)), width=200),
+        _stack(known, verdict(source) if source else ""),
+        _stack(cost, f"{'' if turns is None else f'{turns:.1f} turns'}"),
+        _stack(f"{bad:,} of {judged:,}", line(told[0], 60) if told else ""),
+    ]
+
+
+def _stack(value: str, below: str) -> Html:
+    return tag("span", tag("b", value), tag("small", below), class_="stack")

@@ -1,0 +1,188 @@
+"""How the doctor got its information: key facts, tests, prices."""
+
+from __future__ import annotations
+
+from agentclinic.report import charts
+from agentclinic.report.collect import RunReport
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import Drawn, View, details, figure, interval, note, number, section, share, table
+from agentclinic.report.text import dollars, line, percent, plural
+from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
+
+_WAYS = {"door": "on the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
+MOST_TESTS = 12
+
+
+def facts(view: View) -> Html | None:
+    """Key facts by section of the chart and by how they came."""
+    drawn = [Drawn(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
+    if not drawn:
+        return None
+    legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in _WAYS.items()]
+    legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
+    lede = "What the cases' authors hold to matter: where it stands in the chart, and how it first came to the doctor."
+    return section("facts", "Key facts", lede, tag("ul", legend, class_="legend"), view.each(drawn))
+
+
+def _facts_of(run: RunReport) -> Html:
+    told, scored = run.score.information.key_facts, run.score.information
+    said = [
+        f"Weighted recall per encounter: {number(told.recall)}.",
+        f"Key facts per request: {number(told.yield_per_request)}.",
+    ]
+    if scored.premature_closure.of:
+        said.append(
+            "Premature closure (committed, wrong, and a finding that could have told was to be had and never "
+            f"requested): {share(scored.premature_closure)}."
+        )
+    if told.not_assessable:
+        said.append(
+            f"{plural(told.not_assessable, 'finding')} left out: the records cannot tell whether they were found."
+        )
+    head = ["section", "", "found", "", *_WAYS.values()]
+    rows = [_fact_row(part) for part in run.breakdown.fact_sections]
+    return tag("div", table("Key facts by section", head, rows, (0, 1)), note(" ".join(said)))
+
+
+def _fact_row(part: FactSection) -> list[object]:
+    ways = [(part.by_way.get(way, 0), f"w-{way}", name) for way, name in _WAYS.items()]
+    parts = [*ways, (part.not_found, "w-none", "not found")]
+    bar = charts.stacked([(n / part.total, colour, f"{name}: {n}") for n, colour, name in parts], width=400, height=16)
+    found = part.total - part.not_found
+    counts = [n or "" for n, *_ in ways]
+    return [part.section.replace("_", " "), bar, percent(found / part.total, 0), f"{found} of {part.total}", *counts]
+
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+
+
+def tests(view: View) -> Html | None:
+    """What was ordered, what it cost, and price against accuracy."""
+    drawn = [Drawn(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
+    if not drawn:
+        return None
+    lede = (
+        "Prices are estimates for one country and year. A panel is charged once per encounter; what was not available "
+        "or not answered was not done."
+    )
+    return section("tests", "Tests and prices", lede, _between(view) if view.several else None, view.each(drawn))
+
+
+def _between(view: View) -> Html | None:
+    points = [
+        charts.Point(
+            view.letter(index),
+            view.colour(index),
+            price.mean_usd,
+            head.value,
+            head.low,
+            head.high,
+            f"{head.n} encounters",
+        )
+        for index, (price, head) in enumerate((run.breakdown.price, run.headline) for run in view.runs)
+        if price.mean_usd is not None and head.value is not None and (price.unpriced.value or 0) <= MOST_UNPRICED
+    ]
+    if len(points) < 2:
+        return None
+    about = "Tests with a price only. Runs in which more than a tenth of the tests have none are not drawn."
+    chart = charts.price_by_run("price-runs", points)
+    return tag("div", figure("Price against accuracy, run by run", about, chart), class_="figures")
+
+
+def _tests_of(view: View, index: int) -> Html:
+    run = view.runs[index]
+    upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), _answered(run)]
+    lower = [_dearest(run), _again(run)]
+    return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
+
+
+def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
+    if not price.groups:
+        said = f"Not drawn: {price.note}."
+        if price.mean_usd is not None and price.mean_usd_most is not None and price.unpriced.count:
+            said += (
+                f" The mean lies between {dollars(price.mean_usd)} (those cost nothing) and "
+                f"{dollars(price.mean_usd_most)} (each costs as much as the dearest test of the price list)."
+            )
+        return tag("div", tag("h3", "Price against accuracy"), note(said))
+    points = [
+        charts.Point(_span(group.usd_low, group.usd_high), colour, group.mean_usd, group.accuracy.value or 0.0,
+                     group.accuracy.low, group.accuracy.high, plural(group.n, "encounter"))
+        for group in price.groups
+    ]  # fmt: skip
+    rows = [
+        [_span(g.usd_low, g.usd_high), g.n, dollars(g.mean_usd), dollars(g.mean_usd_most), share(g.accuracy)]
+        for g in price.groups
+    ]
+    about = (
+        "Encounters in groups of about equal size by the price of their tests. Dear encounters are often the hard "
+        "ones: this is not what spending more would do."
+    )
+    if price.unpriced.count:
+        about += f" {price.unpriced.count} of {price.unpriced.of} tests have no price and are not counted."
+    head = ["tests of an encounter", "n", "mean", "at most", "right"]
+    numbers = table("Price and accuracy in numbers", head, rows)
+    most = note("At most: if every test without a price cost as much as the dearest of the price list.")
+    return figure("Price against accuracy", about, charts.price_groups(name, points), details("Numbers", numbers, most))
+
+
+def _span(low: float, high: float) -> str:
+    return dollars(low) if low == high else f"{dollars(low)}–{dollars(high).lstrip('$')}"
+
+
+_PROVENANCE = {
+    "chart": "from the chart",
+    "chart_equivalent": "by another charted test",
+    "default_normal": "normal by default",
+    "unavailable": "not available",
+    "unknown": "by a model, source not known",
+    "unanswered": "not answered: the encounter ended",
+}
+_STRATA = {
+    "0": "every one answered",
+    "(0, 0.25]": "up to a quarter unanswered",
+    "(0.25, 0.5]": "up to a half unanswered",
+    "> 0.5": "more than half unanswered",
+    "no tests": "no test ordered",
+    "unknown": "not known",
+}
+
+
+def _answered(run: RunReport) -> Html:
+    ordered = run.score.orders
+    rows = [
+        [_PROVENANCE.get(how) or line(how, 40), f"{one.count:,}", percent(one.value)]
+        for how, one in ordered.answered_by.items()
+        if one.count
+    ]
+    strata = [
+        [_STRATA.get(name, name), one.of, f"{percent(one.value, 0)} ({interval(one.low, one.high, 0)})"]
+        for name, one in ordered.accuracy_by_unanswerable.items()
+    ]
+    said = f"Orders per encounter: {number(ordered.orders, 1)}. Repeated orders: {share(ordered.repeated)}."
+    return tag(
+        "div",
+        tag("h3", "How orders were answered"),
+        table("How orders were answered", ["answer", "tests", ""], rows),
+        note(said),
+        tag("h3", "Accuracy by how many tests went unanswered"),
+        table("Accuracy by unanswered tests", ["tests of the encounter", "n", "right"], strata),
+    )
+
+
+def _dearest(run: RunReport) -> Html | None:
+    costly = [use for use in run.breakdown.tests if use.total_usd]
+    costly.sort(key=lambda use: (-(use.total_usd or 0), use.name))
+    rows = [
+        [line(use.name, 60), f"{use.done:,}", dollars(use.usd), dollars(use.total_usd)] for use in costly[:MOST_TESTS]
+    ]
+    head = ["test", "encounters", "each", "in all"]
+    return tag("div", tag("h3", "Dearest over the run"), table("Dearest tests", head, rows)) if rows else None
+
+
+def _again(run: RunReport) -> Html:
+    again = sorted((use for use in run.breakdown.tests if use.again), key=lambda use: (-use.again, use.name))
+    rows = [[line(use.name, 60), use.again, use.ordered, use.unanswered] for use in again[:MOST_TESTS]]
+    head = ["test", "again", "ordered", "no answer"]
+    shown = table("Most repeated tests", head, rows) if rows else note("No test was ordered twice in an encounter.")
+    return tag("div", tag("h3", "Most repeated within an encounter"), shown)

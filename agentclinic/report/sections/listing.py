@@ -1,0 +1,115 @@
+"""Every encounter that went wrong, with its reasons; the transcript opens on a click."""
+
+from __future__ import annotations
+
+from agentclinic.report.encounters import Encounter
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import (
+    OUTCOMES,
+    View,
+    note,
+    open_button,
+    outcome_class,
+    outcome_name,
+    scrolling,
+    section,
+)
+from agentclinic.report.text import line, percent, plural
+
+FIRST_PAGE = 25
+"""Rows that stand in the file as plain HTML, for print and without scripts; the script shows as many at a time."""
+_HEAD = ("scenario", "outcome", "truth", "said", "sure", "turns", "why")
+_NUMBERS = frozenset({"sure", "turns"})
+
+
+def encounters(view: View) -> Html:
+    """The list, its filters, and the first rows."""
+    bad = [
+        (run, place, one)
+        for run, listed in enumerate(view.collected.encounters)
+        for place, one in enumerate(listed)
+        if one.right is not True
+    ]
+    head = ["run", *_HEAD] if view.several else list(_HEAD)
+    rows = [_row(view, run, place, one) for run, place, one in bad[:FIRST_PAGE]]
+    listed = tag(
+        "table",
+        tag("caption", "Encounters", class_="hidden"),
+        tag("thead", tag("tr", [tag("th", n, scope="col", class_="num" if n in _NUMBERS else None) for n in head])),
+        tag("tbody", rows, id="rows"),
+    )
+    pager = [
+        tag("button", "Previous", type="button", id="p-back"),
+        tag("span", id="p-where"),
+        tag("button", "Next", type="button", id="p-next"),
+    ]
+    first = f"; the first {FIRST_PAGE} are listed" if len(bad) > FIRST_PAGE else ""
+    return section(
+        "encounters",
+        "What went wrong, one by one",
+        "Choose a scenario to read its transcript: every turn, where each answer came from, and the differential as it "
+        "stood.",
+        tag("noscript", note("Transcripts are packed in this file and need scripts to open.")),
+        _filters(view),
+        tag("p", f"{plural(len(bad), 'encounter')} not right{first}.", id="count", role="status"),
+        scrolling("Encounters", listed),
+        tag("div", pager, class_="pager", id="pager", hidden=True),
+    )
+
+
+def _filters(view: View) -> Html:
+    outcomes = [tag("option", OUTCOMES.get(kind, kind), value=kind) for kind in ("not right", "all", *OUTCOMES)]
+    runs = [tag("option", f"{view.letter(i)} {label}", value=i) for i, label in enumerate(view.labels)]
+    which = tag("label", "Run", tag("select", tag("option", "all runs", value=""), runs, id="f-run"))
+    search = tag("input", type="search", id="f-text", placeholder="diagnosis, specialty, reason")
+    return tag(
+        "form",
+        which if view.several else None,
+        tag("label", "Outcome", tag("select", outcomes, id="f-outcome")),
+        tag("label", "Search", search),
+        class_="filters",
+        id="filters",
+        hidden=True,
+    )
+
+
+def _name(view: View, run: int, one: Encounter) -> str:
+    return f"{one.scenario_id} · {one.repeat + 1}" if view.runs[run].score.repeats.repeated else str(one.scenario_id)
+
+
+def _why(one: Encounter) -> str:
+    return line("; ".join(reason.text for reason in one.reasons))
+
+
+def _row(view: View, run: int, place: int, one: Encounter) -> Html:
+    return tag(
+        "tr",
+        tag("td", view.letter(run)) if view.several else None,
+        tag("th", open_button(run, place, _name(view, run, one)), scope="row"),
+        tag("td", tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}")),
+        tag("td", line(one.truth, 120)),
+        tag("td", line(one.diagnosis, 120) or "–"),
+        tag("td", percent(one.confidence, 0), class_="num"),
+        tag("td", one.turns if one.turns is not None else "–", class_="num"),
+        tag("td", _why(one), class_="why"),
+    )
+
+
+def index_rows(view: View, run: int) -> list[list[object]]:
+    """What the page's script needs of every encounter of a run, to list and find them; the order is the script's."""
+    return [
+        [
+            _name(view, run, one),
+            one.outcome if one.outcome in OUTCOMES else "other",
+            outcome_name(one.outcome),
+            line(one.truth, 120),
+            line(one.diagnosis, 120),
+            None if one.confidence is None else round(one.confidence, 4),
+            one.turns,
+            _why(one),
+            line(" ".join(part for part in (one.specialty, one.difficulty) if part), 120),
+            one.block,
+            one.position,
+        ]
+        for one in view.collected.encounters[run]
+    ]

@@ -1,0 +1,154 @@
+"""Outcomes and faults; accuracy by kind of case; twins."""
+
+from __future__ import annotations
+
+from agentclinic.report import charts
+from agentclinic.report.collect import RunReport
+from agentclinic.report.markup import Html, tag
+from agentclinic.report.parts import (
+    MOST_LISTED,
+    OUTCOMES,
+    Drawn,
+    View,
+    note,
+    open_button,
+    outcome_class,
+    outcome_name,
+    section,
+    share,
+    table,
+)
+from agentclinic.report.text import line, percent, plural
+from agentclinic.scoring.breakdown import Group, TwinSide
+
+MOST_FAULTS = 20
+MOST_GROUPS = 30
+
+
+def outcomes(view: View) -> Html:
+    """How encounters ended, and who failed."""
+    lede = (
+        "No diagnosis, and failures of the doctor's own, count as wrong. Failures of endpoint, patient, laboratory or "
+        "judge are missing data, never wrong."
+    )
+    drawn = [Drawn(index, [*_ended(run), _faults(run)]) for index, run in enumerate(view.runs)]
+    return section("outcomes", "How the encounters ended", lede, view.each(drawn))
+
+
+def _ended(run: RunReport) -> list[Html]:
+    counts, total = run.score.outcome.outcomes, run.score.outcome.presented or 1
+    names = [*(name for name in OUTCOMES if name in counts), *(name for name in counts if name not in OUTCOMES)]
+    shares = [(counts[n] / total, outcome_class(n), f"{outcome_name(n)}: {counts[n]}") for n in names]
+    keys = [
+        tag(
+            "li",
+            _key(outcome_class(n)),
+            f"{outcome_name(n)} ",
+            tag("b", f"{counts[n]:,}"),
+            f" {percent(counts[n] / total)}",
+        )
+        for n in names
+    ]
+    return [charts.stacked(shares), tag("ul", keys, class_="legend")]
+
+
+def _key(colour: str) -> Html:
+    return tag("i", class_=f"key {colour}")
+
+
+def _faults(run: RunReport) -> Html | None:
+    outcome = run.score.outcome
+    often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
+    rows = [[line(kind, 60), f"{count:,}", line(outcome.fault_examples.get(kind), 200)] for kind, count in often]
+    return table("Faults", ["fault", "times", "what was said at the first"], rows, (0, 2)) if rows else None
+
+
+# --- by kind of case ------------------------------------------------------------------------------------------------
+
+_KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "By harm if missed, 0 (none) to 4"}
+
+
+def groups(view: View) -> Html | None:
+    """Accuracy by specialty, difficulty and harm."""
+    there = [kind for kind in _KINDS if any(run.breakdown.groups.get(kind) for run in view.runs)]
+    if not there:
+        return None
+    lede = (
+        "Strict accuracy with 95 % intervals; missing data are left out. Small groups have wide intervals, and among "
+        "many groups some stand out by chance."
+    )
+    left = [_kind(view, kind) for kind in there if kind == "specialty"]
+    right = [_kind(view, kind) for kind in there if kind != "specialty"]
+    columns = [tag("div", part) for part in (left, right) if part]
+    return section("groups", "Where it is good and where not", lede, tag("div", columns, class_="figures"))
+
+
+def _kind(view: View, kind: str) -> Html:
+    by_name = [{group.name: group for group in run.breakdown.groups.get(kind, [])} for run in view.runs]
+    names = list(dict.fromkeys(name for named in by_name for name in named))
+    rows = [[line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in names[:MOST_GROUPS]]
+    letters = [view.letter(index) for index in range(len(view.runs))] if view.several else ["right"]
+    more = len(names) - MOST_GROUPS
+    return tag(
+        "div",
+        tag("h3", _KINDS[kind]),
+        table(_KINDS[kind], [kind, "n", "0 to 100 %", *letters], rows, (0, 2)),
+        note(f"{more} smaller ones are in the JSON format.") if more > 0 else None,
+    )
+
+
+def _group(view: View, found: list[Group | None]) -> list[object]:
+    shares = [group.accuracy if group else None for group in found]
+    marks = [
+        charts.Mark(one.value, one.low, one.high, view.colour(index))
+        for index, one in enumerate(shares)
+        if one is not None and one.value is not None
+    ]
+    sizes = list(dict.fromkeys(str(one.of) if one else "–" for one in shares))
+    values = [percent(one.value, 0) if one else "–" for one in shares]
+    drawn = charts.strip(marks, width=220, row=12 if view.several else 16) if marks else ""
+    return [" / ".join(sizes), drawn, *values]
+
+
+# --- twins ----------------------------------------------------------------------------------------------------------
+
+
+def twins(view: View) -> Html | None:
+    """Pairs of cases that look alike at the door."""
+    drawn = [Drawn(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
+    if not drawn:
+        return None
+    lede = (
+        "Two cases with the same door and different diagnoses. Told apart means both right: whoever decides at the "
+        "door gets at most one."
+    )
+    return section("twins", "Twins", lede, view.each(drawn))
+
+
+def _pairs(view: View, index: int) -> list[Html]:
+    told = view.runs[index].breakdown.twins
+    places = {(one.scenario_id, one.repeat): place for place, one in enumerate(view.collected.encounters[index])}
+    rows = [
+        [
+            tag("span", pair.outcome, ", same answer" if pair.same_answer else "", class_=f"tag t-{pair.outcome[:3]}"),
+            _side(pair.first, index, places),
+            _side(pair.second, index, places),
+        ]
+        for pair in told.pairs[:MOST_LISTED]
+    ]
+    said = f"Told apart: {share(told.told_apart)}. The same answer to both: {told.same_answer}."
+    if told.without_partner:
+        said += f" {plural(told.without_partner, 'encounter')} without a partner that was played and judged."
+    return [tag("p", said), table("Twins", ["", "one", "the other"], rows, (0, 1, 2))]
+
+
+def _side(side: TwinSide, run: int, places: dict[tuple[int, int], int]) -> Html:
+    place = places.get((side.scenario_id, side.repeat))
+    name = f"{side.scenario_id} · {side.repeat + 1}" if side.repeat else str(side.scenario_id)
+    mark = tag("span", "✓", class_="ok", role="img", aria_label="right")
+    said = None
+    if not side.right:
+        mark = tag("span", "✗", class_="bad", role="img", aria_label="wrong")
+        said = tag("small", f" said {line(side.diagnosis, 80) or 'nothing'}")
+    opener = open_button(run, place, name) if place is not None else name
+    return tag("span", mark, " ", line(side.truth, 80), said, " ", opener, class_="side")

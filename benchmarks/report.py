@@ -1,0 +1,132 @@
+"""A report on many encounters: size, time to build, to open, and from a click to the transcript, against a small one.
+
+python benchmarks/report.py                       50 and 5,000 encounters
+python benchmarks/report.py --encounters 50 500
+
+The encounters are the builtin clinic's on OpenOSCE's development part, over and over. A third page holds the large run
+with every transcript laid out as text instead of packed: what opening would cost otherwise. Needs chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+from playwright.sync_api import Browser, sync_playwright
+
+from agentclinic.config import RunSettings, Settings
+from agentclinic.report.collect import Collected, collect
+from agentclinic.report.page import page
+from agentclinic.runs.engine import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Quiet
+from agentclinic.scoring.run_data import load_run
+
+OPENED = 3
+"""Times each page is opened; medians are printed."""
+
+
+def play(folder: Path) -> list[dict[str, Any]]:
+    """The records of one round of the builtin clinic."""
+    settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
+    done = anyio.run(execute, make_plan(settings), Quiet())
+    return [json.loads(line) for line in (done.folder / "scenarios.jsonl").open(encoding="utf-8")]
+
+
+def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> Path:
+    """A run of so many encounters, round after round: the builtin clinic would say the same in every repeat.
+
+    Neighbours in the file are different cases, so that packing gains nothing from the repeats.
+    """
+    folder.mkdir()
+    with (folder / "scenarios.jsonl").open("w", encoding="utf-8") as file:
+        for number in range(encounters):
+            repeat, place = divmod(number, len(records))
+            file.write(json.dumps({**records[place], "repeat": repeat}, ensure_ascii=False) + "\n")
+    return folder
+
+
+def unpacked(collected: Collected, journal: Path) -> str:
+    """The same page with every transcript as text in it."""
+    told = []
+    for line in journal.open(encoding="utf-8"):
+        turns = json.loads(line)["transcript"]
+        told.append("".join(f"<p><b>{html.escape(t['role'])}</b> {html.escape(t['text'])}</p>" for t in turns))
+    return page(collected).replace("</main>", f"<section>{'<hr>'.join(told)}</section></main>")
+
+
+def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
+    """Milliseconds to first paint, to the list being ready, and from a click to the transcript."""
+    paint, ready, click = [], [], []
+    for _ in range(OPENED):
+        tab = browser.new_page()
+        tab.set_default_timeout(600_000)
+        began = time.perf_counter()
+        tab.goto(file.as_uri(), wait_until="commit")
+        tab.wait_for_selector("#filters:not([hidden])")
+        ready.append(1000 * (time.perf_counter() - began))
+        paint.append(tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"))
+        click.append(
+            tab.evaluate(
+                """() => new Promise(done => {
+                  const dialog = document.getElementById('transcript'), began = performance.now();
+                  new MutationObserver(() => requestAnimationFrame(() => done(performance.now() - began)))
+                    .observe(dialog, { attributes: true, attributeFilter: ['open'] });
+                  [...document.querySelectorAll('#rows .open')].at(-1).click();
+                })"""
+            )
+        )
+        tab.close()
+    return statistics.median(paint), statistics.median(ready), statistics.median(click)
+
+
+def main() -> None:
+    """Build the pages, open them, print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encounters", type=int, nargs=2, default=[50, 5_000])
+    sizes = parser.parse_args().encounters
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("no chromium here; install it with: apt-get install --no-install-recommends chromium")
+        return
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        pages: dict[str, Path] = {}
+        build: dict[str, float] = {}
+        records = play(place / "played")
+        for size in sizes:
+            folder = write_run(place / f"run{size}", records, size)
+            began = time.process_time()
+            collected = collect([load_run(folder)], [folder.name])
+            text = page(collected)
+            build[f"{size:,}"] = time.process_time() - began
+            pages[f"{size:,}"] = place / f"{size}.html"
+            pages[f"{size:,}"].write_text(text, encoding="utf-8")
+        plain = f"{sizes[1]:,} unpacked"
+        pages[plain] = place / "plain.html"
+        pages[plain].write_text(unpacked(collected, folder / "scenarios.jsonl"), encoding="utf-8")
+        print(f"journal of {sizes[1]:,}: {(folder / 'scenarios.jsonl').stat().st_size / 1e6:.1f} MB")
+        print(f"{'encounters':16} {'size':>9} {'CPU/record':>11} {'first paint':>16} {'list ready':>16} {'click':>14}")
+        base: tuple[float, float, float] | None = None
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            for label, file in pages.items():
+                figures = opened(browser, file)
+                base = base or figures
+                cpu = f"{1000 * build[label] / int(label.replace(',', '')):.2f} ms" if label in build else "-"
+                times = [f"{value:6.0f} ms x {value / first:.1f}" for value, first in zip(figures, base, strict=True)]
+                megabytes = f"{file.stat().st_size / 1e6:.2f} MB"
+                print(f"{label:16} {megabytes:>9} {cpu:>11} {times[0]:>16} {times[1]:>16} {times[2]:>14}", flush=True)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What the tests of reports share: runs on disk, played and made up, and a browser to look at pages with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
+
+from agentclinic.report.collect import Collected, collect
+from agentclinic.report.page import page
+from agentclinic.scoring.run_data import load_run
+
+Json = dict[str, Any]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here; install it with: apt-get install --no-install-recommends chromium"
+)
+SEEDS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
+measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
+llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
+
+
+def write_run(folder: Path, records: Iterable[Json], config: Json | None = None) -> Path:
+    """A run's folder with these records."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = "".join(json.dumps(record) + "\n" for record in records)
+    (folder / "scenarios.jsonl").write_text(written, encoding="utf-8")
+    if config is not None:
+        (folder / "config.used.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def differential(source: str = "posterior", other: float | None = 0.1, **odds: float) -> Json:
+    hypotheses = [{"diagnosis": name.replace("_", " "), "probability": p} for name, p in odds.items()]
+    return {"source": source, "hypotheses": hypotheses, "other": other}
+
+
+def record(number: int = 0, **changes: Any) -> Json:
+    """A record of ours: the doctor asks, orders, and says Gout at 70 %, rightly."""
+    asked = differential(Gout=0.4, Septic_arthritis=0.5)
+    sure = differential(Gout=0.7, Septic_arthritis=0.2)
+    told = {"topic": "opening", "provenance": "chart", "paths": ["Patient_Actor/History#0"]}
+    reported = {"topic": "Uric acid", "provenance": "chart", "paths": ["Test_Results/Uric_Acid"]}
+    made = {
+        "scenario_id": number, "dataset": "Made", "status": "diagnosed", "num_turns": 3, "correct": True,
+        "ground_truth": "Gout", "diagnosis_text": "Gout", "doctor_llm": "d", "patient_llm": "p",
+        "measurement_llm": "m", "moderator_llm": "j", "max_infs": 20, "case_hash": f"{number:016x}",
+        "door": {"objective": "Find out.", "demographics": f"{40 + number}-year-old man"}, "doctor": "plain",
+        "doctor_hist": f"dialogue {number}",
+        "judgement": {"relation": "same", "reason": "equal", "correct_lenient": True},
+        "differential": sure,
+        "transcript": [
+            {"turn": 1, "role": "doctor", "text": "What brings you in?", "action": "question", "differential": asked},
+            {"turn": 1, "role": "patient", "text": "My toe hurts.", "disclosures": [told]},
+            {"turn": 2, "role": "doctor", "text": "REQUEST TEST: Uric acid", "action": "test", "differential": asked},
+            {"turn": 2, "role": "measurement", "text": "RESULTS: Uric acid: 9.1", "disclosures": [reported]},
+            {"turn": 3, "role": "doctor", "text": "DIAGNOSIS READY: Gout", "action": "diagnosis", "differential": sure},
+        ],
+        "annotations": {"Specialty": "Rheumatology", "Difficulty": "easy", "Harm_If_Missed": 2},
+        "usage": {"doctor": {"input_tokens": 10, "output_tokens": 5}}, "cost_usd": {"doctor": 0.01},
+    }  # fmt: skip
+    return {**made, **changes}
+
+
+def wrong(number: int, said: str = "Septic arthritis", **changes: Any) -> Json:
+    """A record of ours with a wrong diagnosis."""
+    judged = {"relation": "different", "reason": "names another disease", "correct_lenient": False}
+    return record(number, **{"diagnosis_text": said, "correct": False, "judgement": judged, **changes})
+
+
+def in_the_seeds_format(entry: Json) -> Json:
+    """The record with the seed's fields only."""
+    return {key: entry.get(key) for key in SEEDS_FIELDS if key in entry}
+
+
+def gathered(*folders: Path) -> Collected:
+    return collect([load_run(folder) for folder in folders], [folder.name for folder in folders])
+
+
+def page_of(target: Path, *folders: Path) -> Path:
+    """The report on runs as a file."""
+    target.write_text(page(gathered(*folders)), encoding="utf-8")
+    return target
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A page under watch: what it logged, what it asked for, what it opened."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+    """Errors and warnings on the console, exceptions, dialogs."""
+    requests: list[str] = field(default_factory=list)
+    """Every address other than the file itself; none gets through."""
+
+
+@contextmanager
+def watched(browser: Browser, file: Path, address: str = "", **context: Any) -> Iterator[Watched]:
+    """Open a file in a context of its own."""
+    opened: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
+    opened.set_default_timeout(120_000)  # a busy machine is no reason to fail
+    try:
+        watch = Watched(opened.new_page())
+        own = file.resolve().as_uri()
+
+        def decide(route: Any) -> None:
+            if route.request.url.split("#")[0] == own:
+                route.continue_()
+            else:
+                watch.requests.append(route.request.url)
+                route.abort()
+
+        def dismiss(dialog: Dialog) -> None:
+            watch.problems.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        opened.route("**/*", decide)
+        watch.page.on("console", lambda message: watch.problems.append(f"{message.type}: {message.text}"))
+        watch.page.on("pageerror", lambda error: watch.problems.append(f"exception: {error}"))
+        watch.page.on("dialog", dismiss)
+        watch.page.goto(own + address)
+        watch.page.wait_for_selector("#filters:not([hidden])", state="attached")
+        yield watch
+    finally:
+        opened.close()

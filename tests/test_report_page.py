@@ -1,0 +1,434 @@
+"""The page in a real browser: it runs only its own script, asks nobody for anything, and can be read by everybody."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+from report_support import (
+    Json,
+    in_the_seeds_format,
+    needs_browser,
+    page_of,
+    record,
+    running_browser,
+    watched,
+    write_run,
+    wrong,
+)
+from runs_support import clinic, only_run
+
+from agentclinic.report.text import inert
+
+pytestmark = needs_browser
+
+RAN = "window.__ran = (window.__ran || 0) + 1"
+"""What an attack does when it succeeds."""
+ATTACKS = {
+    "script": f"<script>{RAN}</script>",
+    "script_end": f"</script><script>{RAN}</script>",
+    "script_end_in_data": f"</script ><!--><script>{RAN}//",
+    "image": f'<img src=x onerror="{RAN}">',
+    "image_far": '<img src="https://attack.example/pixel.png">',
+    "svg": f'"><svg onload="{RAN}"><animate onbegin="{RAN}" attributeName=x dur=1s></svg>',
+    "attribute": f"' autofocus onfocus='{RAN}' x='",
+    "attribute_double": f'" onmouseover="{RAN}" style="display:none',
+    "address": f"javascript:{RAN}",
+    "link": f'<a href="javascript:{RAN}">here</a>',
+    "frame": '<iframe src="https://attack.example/"></iframe>',
+    "frame_document": f'<iframe srcdoc="<script>parent.{RAN}</script>"></iframe>',
+    "style_link": '<link rel="stylesheet" href="https://attack.example/x.css">',
+    "style": "</style><style>body{display:none;background:url(https://attack.example/x)}</style>",
+    "import": "@import url(https://attack.example/x.css);",
+    "title": f"</title><script>{RAN}</script>",
+    "comment": f"<!--><script>{RAN}</script>-->",
+    "cdata": f"]]><![CDATA[<script>{RAN}</script>]]>",
+    "refresh": '<meta http-equiv="refresh" content="0;url=https://attack.example/">',
+    "base": '<base href="https://attack.example/">',
+    "form": f'<form action="https://attack.example/"><button autofocus onfocus="{RAN}">x</button></form>',
+    "object": '<object data="https://attack.example/x"></object><embed src="https://attack.example/y">',
+    "template": "{{constructor.constructor('" + RAN + "')()}} ${" + RAN + "} <%= 7 * 7 %> {0} {name} %s $& $1 $title",
+    "mutation": f'<math><mtext><table><mglyph><style><img src=x onerror="{RAN}"></style></table></mtext></math>',
+    "textarea": f'</textarea><img src=x onerror="{RAN}">',
+    "escaped": "&lt;script&gt;alert(1)&lt;/script&gt; \\u003cscript\\u003e &#60;b&#62;",
+    "prototype": "__proto__",
+    "bidi": "\u202ereversed\u202c \u2066isolated\u2069 \u200f",
+    "controls": f"\x00\x07\x1b[31m<script>{RAN}</script>\x7f\x85",
+    "separators": "one\u2028two\u2029three\r\nfour\tfive",
+    "marks": "`code` **bold** | table | [x](javascript:alert(1)) @everyone #1",
+    "formula": '=HYPERLINK("https://attack.example/","x")',
+    "huge": "A" * 70_000 + f"<script>{RAN}</script>",
+}
+
+
+def hostile(number: int, attack: str) -> Json:
+    """A record in which everything a model, a case's author or a user can write is an attack."""
+    stated = {
+        "source": "stated",
+        "other": 0.1,
+        "hypotheses": [{"diagnosis": attack, "probability": 0.9, "reason": attack}],
+    }
+    told = {"topic": attack, "provenance": attack, "paths": [attack]}
+    said = [
+        {"turn": 1, "role": "doctor", "text": attack, "action": "question", "differential": stated, "notes": [attack]},
+        {"turn": 1, "role": attack, "text": attack, "action": attack, "disclosures": [told]},
+        {"turn": 2, "role": "doctor", "text": f"REQUEST TEST: {attack}", "action": "test"},
+        {"turn": 2, "role": "measurement", "text": attack, "disclosures": [told]},
+        {"turn": 3, "role": "doctor", "text": f"DIAGNOSIS READY: {attack}", "action": "diagnosis"},
+    ]
+    annotations = {
+        "Specialty": attack, "Difficulty": attack, "Harm_If_Missed": 4, "case_id": f"a{number}",
+        "twin_of": f"a{number ^ 1}",
+        "Must_Not_Miss": [{"name": attack, "excluded_by": attack}],
+        "Key_Findings": [{"any_of": [attack, f"Test_Results/{attack}"], "role": attack, "weight": 1}],
+        "Answer_Key": {"accept": [attack], "partial": [attack], "reject": [{"text": attack, "reason": attack}]},
+        attack[:200]: {attack[:200]: [attack]},
+    }  # fmt: skip
+    return wrong(
+        number,
+        said=attack,
+        dataset=attack,
+        ground_truth=f"{attack} x",
+        door={"objective": attack, "demographics": attack},
+        doctor=attack,
+        doctor_llm=attack,
+        patient_llm=attack,
+        measurement_llm=attack,
+        moderator_llm=attack,
+        doctor_bias=attack,
+        missing_test=attack,
+        resource_level=attack,
+        fault={"role": attack, "error": attack, "message": attack},
+        judgement={"relation": attack, "reason": attack, "correct_lenient": False},
+        differential=stated,
+        transcript=said,
+        annotations=annotations,
+    )
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs, and the reports on them: played by the builtin clinic, made up, hostile, in the seed's format."""
+    place = tmp_path_factory.mktemp("report")
+    clinic("run", "--num_scenarios", "24", "--dataset", "OpenOSCE", "--output_dir", "played", "--report", cwd=place)
+    played = only_run(place / "played")
+    clinic(
+        *("run", "--num_scenarios", "24", "--dataset", "OpenOSCE", "--output_dir", "other"),
+        *("--doctor", "history_only", "--repeats", "2"),
+        cwd=place,
+    )
+    attacked = [hostile(number, attack) for number, attack in enumerate(ATTACKS.values())]
+    # Some of them also end in other ways.
+    attacked[3] |= {"status": "model_failed", "correct": None, "judgement": None}
+    attacked[4] |= {"status": "doctor_failed"}
+    attacked[5] |= {"status": ATTACKS["image"]}
+    name = "\"><img src=x onerror='window.__ran = 1'> & co"
+    version = {"agentclinic": {"version": ATTACKS["script"], "units": 99}}
+    made = write_run(place / "attacked" / name, attacked, version)
+    seeds = [json.loads(line) for line in (played / "scenarios.jsonl").read_text(encoding="utf-8").splitlines()]
+    seed = write_run(place / "seed" / "MedQA_20240101_000000", map(in_the_seeds_format, seeds))
+    planned = write_run(place / "scores", [_with_scores(number) for number in range(12)])
+    return {
+        "played": played / "report.html",
+        "several": page_of(place / "several.html", played, only_run(place / "other")),
+        "hostile": page_of(place / "hostile.html", made),
+        "hostile_several": page_of(place / "hostile_several.html", made, made),
+        "seed": page_of(place / "seed.html", seed),
+        "scores": page_of(place / "scores.html", planned),
+    }
+
+
+def _with_scores(number: int) -> Json:
+    ranked = {"source": "planner_score", "hypotheses": [{"diagnosis": "Gout", "score": 0.1 * number}], "other": None}
+    said = {"turn": 1, "role": "doctor", "text": "DIAGNOSIS READY: Gout", "differential": ranked, "notes": ["planned"]}
+    return record(number, differential=ranked, transcript=[said], correct=number % 3 > 0)
+
+
+@pytest.fixture(scope="module")
+def browser(folders: dict[str, Path]) -> Iterator[Browser]:
+    """One browser for the module; it starts after the runs, whose event loops its own would disturb."""
+    del folders
+    with running_browser() as browser:
+        yield browser
+
+
+REPORTS = ("played", "several", "hostile", "hostile_several", "seed", "scores")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_page_opens_without_an_error_and_without_asking_anybody(
+    name: str, browser: Browser, folders: dict[str, Path]
+) -> None:
+    with watched(browser, folders[name]) as watch:
+        watch.page.locator("#rows .open").first.click()
+        watch.page.wait_for_selector("dialog[open]")
+        watch.page.keyboard.press("Escape")
+        watch.page.locator("#theme").click()
+        watch.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+
+        assert watch.problems == []
+        assert watch.requests == []
+
+
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["hostile"]) as watch:
+        page = watch.page
+        page.select_option("#f-outcome", "all")
+        for number, attack in enumerate(ATTACKS.values()):
+            _open(page, number)
+            shown = page.evaluate("() => [...document.querySelectorAll('#t-body .turn .text')].map(e => e.textContent)")
+            assert shown[0] == inert(attack)[:6000]
+            assert len(shown) == 5
+            page.evaluate("document.querySelectorAll('#t-body summary').forEach(one => one.click())")
+            page.mouse.move(400, 300 + number)
+        assert page.evaluate("window.__ran") is None
+        assert _foreign_elements(page) == []
+        assert watch.problems == []
+        assert watch.requests == []
+
+
+def _open(page: Page, place: int) -> None:
+    """Open the first transcript, or the next one, and wait until it is the one shown."""
+    opener = "#t-next" if page.locator("dialog[open]").count() else "#rows .open"
+    page.evaluate("opener => document.querySelector(opener).click()", opener)
+    page.wait_for_function("place => location.hash.endsWith('/' + place)", arg=place)
+
+
+def test_a_text_of_a_megabyte_is_laid_out_piece_by_piece(browser: Browser, folders: dict[str, Path]) -> None:
+    last = len(ATTACKS) - 1
+    with watched(browser, folders["hostile"], f"#transcript/0/{last}") as watch:
+        watch.page.wait_for_selector("dialog[open]")
+        more = watch.page.locator("#t-body .turn button").first
+        more.click()
+        more.click()
+        assert len(watch.page.locator("#t-body .turn .text").first.text_content() or "") == 18_000
+        assert more.is_visible()
+
+
+def _foreign_elements(page: Page) -> list[str]:
+    """Elements and attributes that no report has of its own."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const odd = [...document.querySelectorAll(
+            'img, iframe, object, embed, link, base, audio, video, math, textarea, foreignObject, animate, '
+            + 'a[href]:not([href^="#"]), form[action], script[src], meta[http-equiv=refresh]')];
+          const handlers = [...document.querySelectorAll('*')].filter(
+            element => [...element.attributes].some(attribute => attribute.name.startsWith('on')));
+          const scripts = [...document.scripts].filter(script => !['', 'text/plain'].includes(script.type));
+          const styles = [...document.querySelectorAll('style')].slice(1);
+          return [...odd, ...handlers, ...scripts, ...styles].map(element => element.outerHTML.slice(0, 200));
+        }"""
+    )
+    return found
+
+
+def test_the_corpus_would_run_on_a_page_that_does_not_care(browser: Browser, tmp_path: Path) -> None:
+    """A corpus that does nothing anywhere would prove nothing here."""
+    careless = tmp_path / "careless.html"
+    parts = "".join(ATTACKS[name] for name in ("script", "image", "image_far", "svg", "mutation"))
+    careless.write_text(f"<!doctype html><meta charset=utf-8><form id=filters></form>{parts}", encoding="utf-8")
+    with watched(browser, careless) as watch:
+        watch.page.wait_for_function("window.__ran >= 3")
+        assert any("attack.example" in address for address in watch.requests)
+
+
+def test_an_injected_script_or_request_is_blocked_by_the_policy(
+    browser: Browser, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Even if escaping failed: the file is changed by hand, the policy stays."""
+    whole = folders["played"].read_text(encoding="utf-8")
+    injected = (
+        f"<script>{RAN}</script><img src=x onerror='{RAN}'><img src='https://attack.example/x.png'>"
+        f"<style>body{{display:none}}</style><p id=styled style='display:none'>x</p>"
+    )
+    changed = tmp_path / "changed.html"
+    changed.write_text(whole.replace("<main", f"{injected}<main", 1), encoding="utf-8")
+    with watched(browser, changed) as watch:
+        assert watch.page.evaluate("window.__ran") is None
+        assert watch.page.locator("main").is_visible()
+        assert watch.page.locator("#styled").is_visible()
+        assert watch.requests == []
+        assert len([problem for problem in watch.problems if "Content Security Policy" in problem]) >= 4
+        with pytest.raises(Exception, match="TrustedHTML"):
+            watch.page.evaluate("document.body.innerHTML = '<b>x</b>'")
+
+
+def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str, Path]) -> None:
+    text = folders["played"].read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None
+    rules = policy[1].replace("&#x27;", "'")
+    assert rules.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in rules
+    assert "http" not in rules
+    assert text.index("Content-Security-Policy") < text.index("<title>"), "before anything it is to guard"
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        ("played", "light"),
+        ("played", "dark"),
+        ("several", "light"),
+        ("several", "dark"),
+        ("seed", "light"),
+        ("scores", "dark"),
+    ],
+)
+def test_nothing_keeps_a_reader_out(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:
+    """axe finds nothing serious, in light and dark, with everything unfolded, and in an open transcript."""
+    with watched(browser, folders[name], color_scheme=scheme, bypass_csp=True) as watch:
+        watch.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert _serious(watch.page) == []
+        watch.page.locator("#rows .open").first.click()
+        watch.page.wait_for_selector("dialog[open]")
+        watch.page.evaluate("document.querySelectorAll('dialog details').forEach(one => { one.open = true; })")
+        assert _serious(watch.page) == []
+
+
+def _serious(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:160]} {one['nodes'][0]['failureSummary'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Browser, folders: dict[str, Path]) -> None:
+    text = folders["played"].read_text(encoding="utf-8")
+    with watched(browser, folders["played"]) as watch:
+        page = watch.page
+        first = page.locator("#rows .open").first
+        place = first.get_attribute("data-place")
+        assert "What brings you in today?" not in text
+        first.click()
+        page.wait_for_selector("dialog[open]")
+        assert "What brings you in today?" in page.locator("#t-body").inner_text()
+        assert page.evaluate("location.hash") == f"#transcript/0/{place}"
+        assert page.evaluate("document.activeElement.closest('dialog') !== null"), "the keyboard is in the dialog"
+        page.keyboard.press("Escape")
+        assert page.locator("dialog[open]").count() == 0
+        assert page.evaluate("document.activeElement.dataset.place") == place, "and back where it was"
+
+
+def test_an_address_leads_to_a_transcript(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["several"], "#transcript/1/3") as watch:
+        watch.page.wait_for_selector("dialog[open]")
+        assert watch.page.locator("#t-title").inner_text().startswith("B · Scenario 1 · 2")
+    with watched(browser, folders["several"], "#transcript/7/99999") as watch:
+        assert watch.page.locator("dialog[open]").count() == 0
+        assert watch.problems == []
+
+
+def test_every_transcript_in_the_file_is_the_records(folders: dict[str, Path]) -> None:
+    text = folders["played"].read_text(encoding="utf-8")
+    journal = folders["played"].parent / "scenarios.jsonl"
+    blocks = re.findall(r'<script type="text/plain" id="pack-0-\d+">([^<]+)</script>', text)
+    kept = [entry for block in blocks for entry in json.loads(zlib.decompress(base64.b64decode(block)))]
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    assert [[turn["t"] for turn in entry["turns"]] for entry in kept] == [
+        [turn["text"] for turn in entry["transcript"]] for entry in records
+    ]
+
+
+def test_encounters_are_found_filtered_and_paged(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["several"]) as watch:
+        page = watch.page
+        page.select_option("#f-outcome", "all")
+        assert page.locator("#count").inner_text() == "72 encounters"
+        assert page.locator("#rows tr").count() == 25
+        assert page.locator("#p-where").inner_text() == "page 1 of 3"
+        page.locator("#p-next").click()
+        page.locator("#p-next").click()
+        assert page.locator("#rows tr").count() == 22
+        assert page.locator("#p-next").is_disabled()
+        page.select_option("#f-run", "0")
+        assert page.locator("#count").inner_text() == "24 encounters"
+        page.fill("#f-text", "aortic DISSECTION")
+        assert page.locator("#rows tr").count() >= 1
+        assert "Aortic dissection" in page.locator("#rows").inner_text()
+        page.fill("#f-text", "no such thing anywhere")
+        assert page.locator("#count").inner_text() == "0 encounters"
+        assert watch.problems == []
+
+
+def test_on_paper_there_is_the_content_and_nothing_to_press(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["played"], color_scheme="dark") as watch:
+        watch.page.emulate_media(media="print", color_scheme="dark")
+        for gone in ("nav", "#filters", "#theme"):
+            assert not watch.page.locator(gone).is_visible()
+        assert watch.page.locator(".answers").is_visible()
+        assert watch.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert watch.page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", ["played", "several", "hostile", "seed"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_sticks_out_sideways(name: str, width: int, browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders[name], viewport={"width": width, "height": 800}) as watch:
+        assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_button_turns_light_and_dark(browser: Browser, folders: dict[str, Path]) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    with watched(browser, folders["seed"], color_scheme="light") as watch:
+        light = watch.page.evaluate(colour)
+        assert watch.page.locator("#theme").inner_text() == "Dark"
+        watch.page.locator("#theme").click()
+        assert watch.page.evaluate(colour) != light
+        watch.page.locator("#theme").click()
+        assert watch.page.evaluate(colour) == light
+    with watched(browser, folders["seed"], color_scheme="dark") as watch:
+        assert watch.page.evaluate(colour) != light
+
+
+def test_every_chart_says_what_it_shows(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["several"]) as watch:
+        told = watch.page.evaluate(
+            """() => [...document.querySelectorAll('svg')].map(svg => svg.getAttribute('aria-hidden') === 'true'
+              ? 'decoration'
+              : (svg.getAttribute('aria-labelledby') || '').split(' ')
+                  .map(id => document.getElementById(id)?.textContent).join(' '))"""
+        )
+        assert len([text for text in told if text != "decoration"]) >= 10
+        assert all(text == "decoration" or len(text) > 20 for text in told)
+        names = watch.page.evaluate("() => [...document.querySelectorAll('[id]')].map(element => element.id)")
+        assert len(names) == len(set(names))
+
+
+def test_a_run_in_the_seeds_format_leaves_out_what_it_cannot_know_and_says_so(
+    browser: Browser, folders: dict[str, Path]
+) -> None:
+    with watched(browser, folders["seed"]) as watch:
+        page = watch.page
+        there = page.evaluate("() => [...document.querySelectorAll('main > section')].map(section => section.id)")
+        assert there == ["outcomes", "encounters", "limits", "settings"]
+        notice = page.locator(".notice").inner_text()
+        for gone in ("confidence", "tests", "twins", "specialty"):
+            assert gone in notice
+        assert "hold no transcript turn by turn" in page.locator("#limits").inner_text()
+        assert "not recorded" in page.locator(".answers").inner_text()
+        page.locator("#rows .open").first.click()
+        page.wait_for_selector("dialog[open]")
+        assert "What brings you in today?" in page.locator("#t-body").inner_text()
+        assert "kept the dialogue as one text" in page.locator("#t-body").inner_text()
+
+
+def test_scores_are_never_drawn_as_probabilities(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["scores"]) as watch:
+        said = watch.page.locator("main").inner_text()
+        assert "Reliability" not in said
+        assert "Risk against coverage" in said
+        assert "scores, not probabilities" in said
+        watch.page.locator("#rows .open").first.click()
+        watch.page.wait_for_selector("dialog[open]")
+        assert "Note: planned" in watch.page.locator("#t-body").inner_text()
+        assert "%" not in watch.page.locator("#t-body summary").first.inner_text()
