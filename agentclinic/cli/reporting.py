@@ -11,7 +11,7 @@ from agentclinic.cli.comparing import run_names
 from agentclinic.errors import InputError
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.files import FORMATS, Format, render, written_by_us
-from agentclinic.runs.folder import RECORDS, write_text
+from agentclinic.runs.folder import RECORDS
 from agentclinic.scoring.run_data import load_run
 
 
@@ -27,7 +27,7 @@ def report_and_show(
     if str(target) == "-":
         sys.stdout.write(text)
         return
-    write_text(target, text)
+    write_whole(target, text)
     print(f"Report written to {target}")
 
 
@@ -35,7 +35,7 @@ def write_report(folder: Path) -> Path:
     """The report of a run that has just ended, in its folder."""
     target = default_output([folder], "html")
     check_target(target, [folder])
-    write_text(target, render(gather([folder], None, 0), "html"))
+    write_whole(target, render(gather([folder], None, 0), "html"))
     return target
 
 
