@@ -1,0 +1,1 @@
+"""MIMIC-IV as a source of cases: reading, choosing and context."""
