@@ -1,1 +1,16 @@
-"""MIMIC-IV as a source of cases: reading, choosing and context."""
+"""MIMIC-IV as a source of cases: reading its tables, choosing admissions, giving their context."""
+
+from agentclinic.generate.mimic.choose import Admission, Chosen, Coverage, choose
+from agentclinic.generate.mimic.classify import classify, data_class
+from agentclinic.generate.mimic.options import MimicOptions, load_salt
+
+__all__ = [
+    "Admission",
+    "Chosen",
+    "Coverage",
+    "MimicOptions",
+    "choose",
+    "classify",
+    "data_class",
+    "load_salt",
+]
