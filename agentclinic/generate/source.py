@@ -36,6 +36,8 @@ class Measured:
     """From admission; negative before it."""
     rows: tuple[str, ...] = ()
     """Where it comes from, as `table:rownumber` or `table:labevent_id`: so that a number can be traced."""
+    repeats: int = 0
+    """How many later rows of the same test, within the hours read, were left out."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class SourceCase:
     data_class: DataClass
     truth: Truth
     age: int | None = None
+    """In years. From MIMIC-IV, 90 means 90 or older: the source says no more."""
     sex: str = ""
     """Male, Female, or empty."""
     arrival: str = ""

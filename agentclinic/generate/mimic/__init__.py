@@ -2,6 +2,7 @@
 
 from agentclinic.generate.mimic.choose import Admission, Chosen, Coverage, choose
 from agentclinic.generate.mimic.classify import classify, data_class
+from agentclinic.generate.mimic.context import source_cases
 from agentclinic.generate.mimic.options import MimicOptions, load_salt
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "classify",
     "data_class",
     "load_salt",
+    "source_cases",
 ]

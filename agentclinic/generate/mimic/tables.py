@@ -81,7 +81,12 @@ CULTURES = _table(
     required=False,
 )
 OMR = _table("hosp/omr", "subject_id:bigint chartdate:timestamp result_name result_value", "seq_num", required=False)
-ED_STAYS = _table("ed/edstays", "subject_id:bigint hadm_id:bigint stay_id:bigint", "arrival_transport", required=False)
+ED_STAYS = _table(
+    "ed/edstays",
+    "subject_id:bigint hadm_id:bigint stay_id:bigint intime:timestamp",
+    "arrival_transport",
+    required=False,
+)
 TRIAGE = _table(
     "ed/triage",
     "subject_id:bigint stay_id:bigint chiefcomplaint",
