@@ -226,8 +226,8 @@ class _Stay:
 # What is read back for each admission; the first column is its place, the others go to the row types of `results`.
 _BACK = {
     "labs": "SELECT l.place, l.labevent_id, i.label, i.fluid, i.category, l.hours, l.value, l.valuenum, l.valueuom, "
-    "l.ref_range_lower, l.ref_range_upper, l.flag, l.comments, l.charttime FROM labs l LEFT JOIN items i USING (itemid) "
-    "WHERE {within} ORDER BY l.place, l.charttime, l.labevent_id",
+    "l.ref_range_lower, l.ref_range_upper, l.flag, l.comments, l.charttime FROM labs l "
+    "LEFT JOIN items i USING (itemid) WHERE {within} ORDER BY l.place, l.charttime, l.labevent_id",
     "cultures": "SELECT place, microevent_id, micro_specimen_id, hours, spec_type_desc, test_name, org_name, "
     "isolate_num, ab_name, interpretation, comments, coalesce(charttime, chartdate) FROM cultures "
     "WHERE {within} ORDER BY place, coalesce(charttime, chartdate), microevent_id",
@@ -335,9 +335,8 @@ def _story(stay: _Stay, gives_away: story.Gives, past: tuple[str, ...]) -> tuple
 
 def _arrival(location: str | None, transports: list[str | None]) -> str:
     came = _LOCATIONS.get((location or "").strip().upper(), "")
-    how = next(
-        (_TRANSPORTS[one.strip().upper()] for one in transports if one and one.strip().upper() in _TRANSPORTS), ""
-    )
+    known = (_TRANSPORTS.get((one or "").strip().upper()) for one in transports)
+    how = next(filter(None, known), "")
     return f"{came or 'came'} {how}" if how else came
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from agentclinic.generate.source import Culture, Measured
@@ -111,13 +112,7 @@ def labs(rows: Iterable[LabRow]) -> tuple[Measured, ...]:
             hours=row.hours,
             rows=(f"labevents:{row.row}",),
         )
-    return tuple(_repeated(one, repeats.get(place, 0)) for place, one in first.items())
-
-
-def _repeated(one: Measured, count: int) -> Measured:
-    from dataclasses import replace
-
-    return replace(one, repeats=count) if count else one
+    return tuple(replace(one, repeats=repeats.get(place, 0)) for place, one in first.items())
 
 
 def _lab_value(row: LabRow) -> str:
@@ -151,29 +146,40 @@ _PHONED = re.compile(r"\b(reported (to|by)|called to|phoned|notified|read back|p
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}/\d{1,2}(/\d{2,4})?\b|\b\d{1,2}:\d\d\b")
 
 
+class _Isolate(NamedTuple):
+    """What rows have in common that tell of one organism in one specimen."""
+
+    specimen_id: float | None
+    specimen: str
+    test: str
+    organism: str
+    number: str
+
+
 def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
     """One result for each organism found, or for each test that found none; what nobody can read is left out.
 
     A test whose comment was removed whole has no result we know: to show it empty would say that nothing grew.
     """
-    grouped: dict[tuple[object, ...], list[CultureRow]] = {}
+    grouped: dict[_Isolate, list[CultureRow]] = {}
     for row in rows:
         organism = _clean(row.organism)
         if _CANCELLED.search(organism) or (not organism and _CANCELLED.search(row.comments or "")):
             continue
-        grouped.setdefault((row.specimen_id or row.hours, row.specimen, row.test, organism, row.isolate), []).append(
-            row
+        isolate = _Isolate(
+            row.specimen_id or row.hours, _clean(row.specimen), _clean(row.test), organism, _clean(row.isolate)
         )
+        grouped.setdefault(isolate, []).append(row)
     found: dict[tuple[object, ...], Culture] = {}
-    for (_, specimen, test, organism, _), own in grouped.items():
+    for isolate, own in grouped.items():
         comment = readable(own)
-        if not (organism or comment) or not _clean(test if isinstance(test, str) else None):
+        if not (isolate.organism or comment) or not isolate.test:
             continue
         tried = {_clean(row.drug): _clean(row.verdict) for row in own if _clean(row.drug) and _clean(row.verdict)}
         culture = Culture(
-            specimen=_clean(str(specimen or "")),
-            test=str(test).strip(),
-            organism=str(organism),
+            specimen=isolate.specimen,
+            test=isolate.test,
+            organism=isolate.organism,
             sensitivities=tuple(sorted(tried.items())),
             comment=comment,
             hours=own[0].hours,
@@ -182,14 +188,8 @@ def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
         # A second bottle with the same result adds no line, but its rows stay traceable.
         same = (culture.specimen, culture.test, culture.organism, culture.sensitivities, culture.comment)
         earlier = found.get(same)
-        found[same] = culture if earlier is None else _with_rows(earlier, culture.rows)
+        found[same] = culture if earlier is None else replace(earlier, rows=(*earlier.rows, *culture.rows))
     return tuple(found.values())
-
-
-def _with_rows(culture: Culture, rows: tuple[str, ...]) -> Culture:
-    from dataclasses import replace
-
-    return replace(culture, rows=(*culture.rows, *rows))
 
 
 def readable(rows: Iterable[CultureRow]) -> str:
@@ -262,7 +262,7 @@ _BODY = {"Height (Inches)": ("Height", "in"), "Weight (Lbs)": ("Weight", "lb"), 
 
 
 def body(rows: Iterable[BodyRow]) -> tuple[Measured, ...]:
-    """Height, weight, BMI and outpatient blood pressure: of each the nearest before admission, rows being in that order."""
+    """Height, weight, BMI and outpatient blood pressure: of each the nearest before admission, which comes first."""
     found: dict[str, Measured] = {}
     for row in rows:
         value = row.value.strip()

@@ -44,8 +44,9 @@ _HEADINGS = (
     *("followup instructions", "follow-up instructions", "transitional issues", "impression", "assessment and plan"),
     *("active issues", "chronic issues", "acute issues", "imaging", "studies", "micro", "microbiology", "ed course"),
 )
+_KNOWN = "|".join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True))
 _HEADING = re.compile(
-    rf"^[ \t]*(?:(?P<known>{'|'.join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True))})[ \t]*:[ \t]*(?P<rest>.*)"
+    rf"^[ \t]*(?:(?P<known>{_KNOWN})[ \t]*:[ \t]*(?P<rest>.*)"
     r"|(?P<other>[A-Z][\w /&,'()\-]{1,60}):[ \t]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -54,7 +55,8 @@ _HEADING = re.compile(
 _COURSE = re.compile(
     r"\b(?:in|to|at|from|via|on arrival (?:to|in|at)|upon arrival (?:to|in|at)) (?:the |our |an? )?"
     r"(?:ED|ER|E\.D\.|emergency (?:department|room)|OSH|outside hospital|ICU|MICU|SICU|CCU|floor|wards?)\b"
-    r"|\b(?:ED|ER|hospital) course\b|\binitial (?:vitals|vital signs|VS)\b|\b(?:vitals|vital signs|VS)\s*(?:on|were|:|-)"
+    r"|\b(?:ED|ER|hospital) course\b|\binitial (?:vitals|vital signs|VS)\b"
+    r"|\b(?:vitals|vital signs|VS)\s*(?:on|were|:|-)"
     r"|\b(?:on|upon) (?:arrival|presentation|admission|transfer)\b",
     re.IGNORECASE,
 )
