@@ -15,16 +15,21 @@ from agentclinic.errors import AgentClinicError
 class JsonLines:
     """Appends objects to a file, each as one line in one write; a torn last line is repaired on opening."""
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, private: bool = False) -> None:
         self.path = path
         self.repaired = repair(path)
         """Bytes of a torn last line that were cut off, 0 when the file was whole."""
         self._durable = durable
+        self._private = private
+        """Only the user may read it, also where it was there before."""
         self._file = self._open()
 
     def _open(self) -> int:
         try:
-            return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600 if self._private else 0o644)
+            if self._private:
+                self.path.chmod(0o600)
+            return file
         except OSError as error:
             raise AgentClinicError(f"{self.path}: cannot be opened for writing ({error.strerror})") from None
 

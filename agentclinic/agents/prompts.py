@@ -78,6 +78,7 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "patient": {"system_base": ("patient",), "user_prompt_template": ("reply",)},
     "measurement": {"system_base": ("exam",), "user_prompt_template": ("request",)},
     "moderator": {"user_prompt_template": ("diagnosis", "truth")},
+    "writer": {"user_prompt_template": ("context",)},
 }
 """Places without which a role could not know what it speaks about."""
 

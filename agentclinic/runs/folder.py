@@ -36,16 +36,20 @@ def create(output_dir: Path, dataset: str, now: datetime) -> Path:
             return folder
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, *, private: bool = False) -> None:
     """Write data as a file, whole or not at all."""
-    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file whole or not at all; a private one can be read by its user only."""
     new = path.with_name(path.name + ".new")
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600 if private else 0o666)
+
     try:
-        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -55,10 +59,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 class Lock:
-    """Keeps a second process off a run's folder; the system frees it when the process ends."""
+    """Keeps a second process off a run's folder, or off one file of it; freed when the process ends."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / ".lock"
+    def __init__(self, folder: Path, name: str = ".lock", what: str = "run") -> None:
+        self._path = folder / name
+        self._what = what
 
     def __enter__(self) -> Self:
         try:
@@ -70,7 +75,7 @@ class Lock:
         except OSError:
             self._file.close()
             raise InputError(
-                f"{self._path.parent}: another process is working on this run; wait for it or stop it"
+                f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
             ) from None
         return self
 
