@@ -11,6 +11,7 @@ from agentclinic.agents.prompts import SHIPPED
 from agentclinic.cases.registry import DATASETS
 from agentclinic.config import LLMFile, RunSettings
 from agentclinic.errors import InputError
+from agentclinic.generate.settings import GenFile
 
 TEMPLATES = Path(str(files("agentclinic") / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
@@ -64,8 +65,10 @@ def _contents() -> dict[str, str]:
         "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
         "benchmarks/AgentClinic/agentclinic_api_only.py": (TEMPLATES / "agentclinic_api_only.py").read_text("utf-8"),
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
+        "generate_cases/gen.config.json": _json(gen_config()),
+        **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
         "processed_data/README.md": _DATA_NOTE,
-        ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\n",
+        ".gitignore": "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\n",
     }
 
 
@@ -82,6 +85,24 @@ def llm_config() -> dict[str, object]:
     """The `llm.config.json` of a new folder. It holds no key on purpose."""
     data: dict[str, object] = LLMFile().model_dump(mode="json")
     return data
+
+
+_GEN_SCRIPTS = {"gen_mimic_tutorial.py": "mimic", "gen_medqa_tutorial.py": "medqa"}
+
+
+def gen_config() -> dict[str, object]:
+    """The `gen.config.json` of a new folder: the seed's keys; paths are relative to the folder above it."""
+    defaults = GenFile()
+    return {
+        "common": {"model": defaults.common.model, "llm_config": "llm.config.json", "sleep_seconds": 0.0},
+        "mimic": {"limit": defaults.mimic.limit, "output": defaults.mimic.output, "base_dataset_dir": "mimic-iv"},
+        "medqa": {"limit": defaults.medqa.limit, "output": defaults.medqa.output, "base_dataset_dir": "medqa"},
+    }
+
+
+def _gen_script(script: str, source: str) -> str:
+    text = (TEMPLATES / "gen_source.py").read_text(encoding="utf-8")
+    return text.replace("{script}", script).replace("{source}", source)
 
 
 def _json(data: object) -> str:
