@@ -104,11 +104,15 @@ class Chosen:
         return replace(self, admissions=tuple(one for one in self.admissions if one.key not in keys))
 
 
-def choose(options: MimicOptions) -> Chosen:
-    """Choose admissions by the options' rules; equal options and tables give an equal choice."""
+def choose(options: MimicOptions, *, tell: Callable[[str], None] = lambda _: None) -> Chosen:
+    """Choose admissions by the options' rules; equal options and tables give an equal choice.
+
+    `tell` is given a line before anything that can take minutes.
+    """
     folder = Folder(options.base_dir, options.cache_dir)
     with opened(options.memory_limit, options.threads, options.cache_dir) as connection:
-        fill_cache(connection, folder, (DIAGNOSES,))
+        fill_cache(connection, folder, (DIAGNOSES,), tell)
+        tell(f"reading {DIAGNOSES.path}")
         _read(connection, folder)
         _judge_codes(connection, options)
         _judge_stays(connection, options)

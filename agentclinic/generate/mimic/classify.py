@@ -38,10 +38,10 @@ def data_class(base_dir: Path) -> DataClass:
 def classify(base_dir: Path) -> Classified:
     """How freely the folder may travel, and the reason in words; whatever cannot be shown is credentialed."""
     folder = Folder(base_dir)
-    invented = _near(base_dir, MARKER)
+    invented = _near(folder, MARKER)
     if invented:
         return _invented(folder, invented)
-    listed = _near(base_dir, DEMO_LIST)
+    listed = _near(folder, DEMO_LIST)
     if listed:
         return _demo(folder, listed)
     return Classified(DataClass.CREDENTIALED, f"there is neither {DEMO_LIST} nor a list of invented tables")
@@ -55,12 +55,11 @@ def mark_synthetic(base_dir: Path) -> None:
     (base_dir / MARKER).write_text(json.dumps({"tables": _hashes(folder)}, indent=1) + "\n", encoding="utf-8")
 
 
-def _near(base_dir: Path, name: str) -> Path | None:
-    """A file in the folder, or beside it where the folder given is a module's."""
-    for found in (base_dir / name, base_dir.parent / name):
-        if found.is_file() and (found.parent == base_dir or base_dir.name in {"hosp", "ed", "note"}):
-            return found
-    return None
+def _near(folder: Folder, name: str) -> Path | None:
+    """A file in the folder given or in the release that its tables belong to."""
+    hosp = folder.module("hosp")
+    places = (folder.base, *([hosp.parent] if hosp else []))
+    return next((place / name for place in places if (place / name).is_file()), None)
 
 
 def _invented(folder: Folder, marker: Path) -> Classified:

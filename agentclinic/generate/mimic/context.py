@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -60,15 +60,20 @@ _LOCATIONS = {
 _TRANSPORTS = {"AMBULANCE": "by ambulance", "WALK IN": "on foot", "HELICOPTER": "by helicopter"}
 
 
-def source_cases(options: MimicOptions, chosen: Chosen) -> Iterator[SourceCase]:
-    """The context of each chosen admission, in the order chosen; tables are read when the first is asked for."""
+def source_cases(
+    options: MimicOptions, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[SourceCase]:
+    """The context of each chosen admission, in the order chosen; tables are read when the first is asked for.
+
+    `tell` is given a line before each table, which can take minutes.
+    """
     if not chosen.admissions:
         return
     folder = Folder(options.base_dir, options.cache_dir)
     travels = data_class(options.base_dir)
     with opened(options.memory_limit, options.threads, options.cache_dir) as connection:
-        fill_cache(connection, folder, _CACHED)
-        _collect(connection, folder, options, chosen)
+        fill_cache(connection, folder, _CACHED, tell)
+        _collect(connection, folder, options, chosen, tell)
         for start in range(0, len(chosen.admissions), _BATCH):
             batch = chosen.admissions[start : start + _BATCH]
             stays = _stays(connection, start, start + len(batch))
@@ -76,7 +81,9 @@ def source_cases(options: MimicOptions, chosen: Chosen) -> Iterator[SourceCase]:
                 yield _case(admission, stays[place], travels)
 
 
-def _collect(connection: DuckDBPyConnection, folder: Folder, options: MimicOptions, chosen: Chosen) -> None:
+def _collect(
+    connection: DuckDBPyConnection, folder: Folder, options: MimicOptions, chosen: Chosen, tell: Callable[[str], None]
+) -> None:
     """Copy what belongs to the chosen admissions into tables of our own, one pass for each table."""
     connection.execute(
         "CREATE TABLE wanted AS SELECT unnest($place::INTEGER[]) AS place, unnest($subject::BIGINT[]) AS subject_id, "
@@ -88,6 +95,7 @@ def _collect(connection: DuckDBPyConnection, folder: Folder, options: MimicOptio
         },
     )
     for table, sql in _passes(folder, options):
+        tell(f"reading {table.path}")
         run(connection, folder, table, sql)
 
 

@@ -193,14 +193,20 @@ def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
 
 
 def readable(rows: Iterable[CultureRow]) -> str:
-    """The sentences of the comments from which nothing was removed and that name no time and no telephone call."""
-    sentences = [
-        " ".join(sentence.split())
-        for row in rows
-        for sentence in re.split(r"(?<=[.;])\s{1,}", (row.comments or "").strip())
-        if REMOVED not in sentence and not _PHONED.search(sentence) and not _DATE.search(sentence)
-    ]
-    return " ".join(sentence for sentence in dict.fromkeys(sentences) if re.search(r"\w", sentence))
+    """The sentences of the comments from which nothing was removed and that name no time and no telephone call.
+
+    The result comes first. Where something was removed from it, what follows ("Performed by …") is none.
+    """
+    sentences = [sentence for row in rows for sentence in _readable(row.comments or "")]
+    return " ".join(dict.fromkeys(sentences))
+
+
+def _readable(comment: str) -> list[str]:
+    parts = [" ".join(part.split()) for part in re.split(r"(?<=[.;])\s+", comment.strip())]
+    told = [part for part in parts if re.search(r"\w", part) and not _PHONED.search(part)]
+    if told and REMOVED in told[0]:
+        return []
+    return [part for part in told if REMOVED not in part and not _DATE.search(part)]
 
 
 class _Sign(NamedTuple):

@@ -73,6 +73,7 @@ _SOMEBODY = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Dr)\.?\s*{REMOVED}", re.IGNORECASE
 _OLD = re.compile(
     rf"\b(?:an?\s+)?{REMOVED}[\s-]*(?:years?|yrs?|y)[\s/-]*(?:olds?|o)?\b\.?\s*(?=(?P<who>[A-Za-z]+))?", re.IGNORECASE
 )
+_SOMEONE_WITH = re.compile(rf"^\W*{REMOVED}\s*(?=(?:with|w/|who|has|is|was|presents?|presented)\b)", re.IGNORECASE)
 _SOMEWHERE = re.compile(
     rf"\s*\b(?:at|to|from|by|on|in|since|of|with Dr\.?|until|around)\s+(?:the\s+)?{REMOVED}", re.IGNORECASE
 )
@@ -129,7 +130,7 @@ def without_gaps(sentence: str) -> str:
     """A sentence whose removed parts are a name, an age, a place or a time, without them; otherwise nothing."""
     plain = _SOMEBODY.sub("the patient", sentence)
     plain = _OLD.sub(lambda found: "a " if found["who"] else "an adult ", plain)
-    plain = _SOMEWHERE.sub("", plain)
+    plain = _SOMEWHERE.sub("", _SOMEONE_WITH.sub("the patient ", plain))
     if REMOVED in plain or _DATE.search(plain):
         return ""
     plain = re.sub(r"\s+([.,;])", r"\1", " ".join(plain.split()))

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +22,11 @@ from agentclinic.errors import AgentClinicError, ConfigError, InputError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_ENDINGS = (".csv.gz", ".csv")
 # Raised when what the cache holds changes: an older file is then simply not found.
 CACHE_FORMAT = 1
+# Bytes read at a time: DuckDB's own 32 MB take twice the memory and no less time. No line of MIMIC is longer than 2 MB.
+_BUFFER = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ PATIENTS = _table("hosp/patients", "subject_id:bigint gender anchor_age:integer 
 ADMISSIONS = _table(
     "hosp/admissions",
     "subject_id:bigint hadm_id:bigint admittime:timestamp dischtime:timestamp admission_type",
-    "admission_location edregtime:timestamp",
+    "admission_location",
 )
 DIAGNOSES = _table(
     "hosp/diagnoses_icd", "subject_id:bigint hadm_id:bigint seq_num:integer icd_code icd_version:integer"
@@ -119,11 +122,20 @@ class Folder:
     base: Path
     cache: Path | None = None
     _headers: dict[str, list[str]] = field(default_factory=dict)
+    _modules: dict[str, Path | None] = field(default_factory=dict)
+
+    def module(self, name: str) -> Path | None:
+        """The folder of a module, or None where there is none."""
+        if not self.base.is_dir():
+            raise InputError(f"{self.base}: no such folder; give the one that holds MIMIC-IV's hosp folder")
+        if name not in self._modules:
+            self._modules[name] = _module(self.base, name)
+        return self._modules[name]
 
     def file(self, table: Table) -> Path | None:
         """The table's file, `.csv` or `.csv.gz`; None where an optional one is absent."""
-        folder = _module(self.base, table.module)
-        for ending in (".csv.gz", ".csv"):
+        folder = self.module(table.module)
+        for ending in _ENDINGS:
             found = folder / f"{table.name}{ending}" if folder else None
             if found and found.is_file():
                 return found
@@ -164,7 +176,7 @@ class Folder:
         parallel = "false" if table.long_text else "true"
         return (
             f"(SELECT {wanted} FROM read_csv({_text(path)}, auto_detect=false, header=true, delim=',', quote='\"', "
-            f"escape='\"', new_line='\\n', nullstr='', parallel={parallel}, columns={{{types}}}))"
+            f"escape='\"', nullstr='', buffer_size={_BUFFER}, parallel={parallel}, columns={{{types}}}))"
         )
 
     def _header(self, table: Table, path: Path) -> list[str]:
@@ -178,15 +190,22 @@ class Folder:
         return self._headers[table.path]
 
 
+_MODULES = {"hosp": "admissions", "ed": "edstays", "note": "discharge"}
+"""The modules we read and a table by which each is known."""
+
+
 def _module(base: Path, module: str) -> Path | None:
-    """The folder of a module (hosp, ed, note): in `base`, beside it, or in a release somewhere below it.
+    """The folder of a module: in `base`, beside it, `base` itself, or in a release somewhere below it.
 
     PhysioNet's downloads put each project into a folder of its own, with the version below: giving their common parent
     works, as long as no module is there twice.
     """
-    for found in (base / module, base if base.name == module else base.parent / module):
-        if (found == base / module or base.name in {"hosp", "ed", "note"}) and found.is_dir():
+    beside = [base.parent / module] if base.name in _MODULES else []
+    for found in (base / module, *beside):
+        if found.is_dir():
             return found
+    if any((base / f"{_MODULES[module]}{ending}").is_file() for ending in _ENDINGS):
+        return base
     for depth in range(1, 5):
         deeper = sorted(path for path in base.glob("/".join(["*"] * depth + [module])) if path.is_dir())
         if len(deeper) > 1:
@@ -290,13 +309,16 @@ def _place(message: str) -> str:
     return where + (f": {column[1]} has a value of another type" if column else ": cannot be read as CSV")
 
 
-def fill_cache(connection: DuckDBPyConnection, folder: Folder, tables: tuple[Table, ...]) -> None:
+def fill_cache(
+    connection: DuckDBPyConnection, folder: Folder, tables: tuple[Table, ...], tell: Callable[[str], None]
+) -> None:
     """Write those tables to the cache that are not in it: sorted by patient, so that few are found fast."""
     for table in tables:
         path = folder.file(table)
         target = folder.cached(table, path) if path else None
         if path is None or target is None or target.exists():
             continue
+        tell(f"copying {table.path} to the cache")
         private_folder(target.parent)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")  # 0600 from the start
         os.close(handle)
