@@ -31,6 +31,11 @@ _BROAD = _TOO_LITTLE | frozenset(
     "intoxication abuse dependence use alcohol viral bacterial local mechanical postoperative device "
     "displaced nondisplaced initial encounter organ vein artery deep".split()
 )
+# A disease that a patient lives with and that a title names before its present turn: "diabetes with ketoacidosis".
+_LASTING = frozenset(
+    "diabete chronic cirrhosis atherosclerosi atherosclerotic hypertensive hypertension dependence asthma epilepsy "
+    "dementia sclerosis arthritis schizophrenia myeloma".split()
+)
 # What coders add to a title and no speaker says.
 _RESIDUE = re.compile(
     r",?\s*\b(?:NOS|NEC|not elsewhere classified|not otherwise specified|(?:organism|site|cause) unspecified"
@@ -74,18 +79,22 @@ class Names:
     def __init__(self, diagnosis: str, synonyms: Iterable[str] = (), codes: Iterable[str] = ()) -> None:
         self.phrases = diagnosis_names(diagnosis, tuple(synonyms))
         titles = [variant for title in (diagnosis, *synonyms) for variant in (title, *_variants(title))]
-        heads = [head for head in dict.fromkeys(_heads(titles)) if head not in self.phrases]
-        self._keys = {name(phrase).key: phrase for phrase in heads} | {
-            name(phrase).key: phrase for phrase in self.phrases if _says_enough(phrase, _TOO_LITTLE)
-        }
-        self._broad = frozenset(heads)
+        heads = list(dict.fromkeys(_heads(titles)))
+        lasting = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
+        acute = [other for head in heads if head not in lasting for other in (head, *_group(head))]
+        self.phrases += [head for head in dict.fromkeys(acute) if head not in (*self.phrases, *lasting)]
+        heads = [head for head in dict.fromkeys(lasting) if head not in self.phrases]
+        full = {name(phrase).key: phrase for phrase in self.phrases if _says_enough(phrase, _TOO_LITTLE)}
+        self._keys = {name(head).key: head for head in heads if not _is_short(head)} | full
         self._words = frozenset(word for key in self._keys for word in key)
         self._longest = max((len(words(phrase)) for phrase in (*self.phrases, *heads)), default=0) + _LONGEST_EXTRA
-        shorts = [short for short, full in _abbreviations() if name(full).key in self._keys]
-        shorts += [phrase for phrase in self.phrases if _is_short(phrase)]
-        self._shorts = frozenset(shorts)
-        spelled = [phrase for phrase in (*self.phrases, *heads) if not _is_short(phrase)]
-        self._book = Phrasebook({phrase: (phrase,) for phrase in (*dict.fromkeys(spelled), *sorted(self._shorts))})
+        shorts = {short: name(full_name).key for short, full_name in _abbreviations()}
+        known = [short for short, key in shorts.items() if key in full]
+        broad = [short for short, key in shorts.items() if key in self._keys and key not in full]
+        self._broad = frozenset((*heads, *broad)) - frozenset((*self.phrases, *known))
+        self._shorts = frozenset(p for p in (*self.phrases, *heads, *known, *broad) if _is_short(p))
+        phrases = dict.fromkeys((*self.phrases, *heads, *known, *broad))
+        self._book = Phrasebook({phrase: (phrase,) for phrase in phrases})
         self._codes = [_code_pattern(code) for code in codes if code.strip()]
 
     def find(self, text: str, heads: tuple[str, ...] = (), *, result: bool = False) -> Iterator[Found]:
