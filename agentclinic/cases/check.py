@@ -88,9 +88,9 @@ def overlaps(reports: list[FileReport]) -> Iterator[Overlap]:
                 yield Overlap(reports[i].path, reports[j].path, pairs)
 
 
-def leaks(case: Case) -> list[LeakFound]:
-    """Every place where the case names its diagnosis, by name or code, and does not deny it."""
-    names = names_of(case)
+def leaks(case: Case, names: Names | None = None) -> list[LeakFound]:
+    """Every place where the case names its diagnosis, or what else has these names, and does not deny it."""
+    names = names or names_of(case)
     found: dict[tuple[Leak, str], LeakFound] = {}
 
     def look(kind: Leak, path: str, text: str, heads: tuple[str, ...] = ()) -> None:

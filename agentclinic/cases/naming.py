@@ -112,7 +112,9 @@ class Names:
         if not (result and _AGENT.search(fold(text))):
             yield from self._reworded(text)
         for short in _CAPITALS.findall(text):
-            phrase = next((p for p in self.phrases if len(words(p)) >= 3 and stands_for(short, p)), None)
+            # Two words have too few initials to tell: MRI has those of "mesenteric infarction".
+            long = (p for p in self.phrases if len(set(words(p)) - FUNCTION) >= 3)
+            phrase = next((p for p in long if stands_for(short, p)), None)
             if phrase and not _denied(short, text):
                 yield Found(f"{short} for {phrase}")
         for pattern in self._codes:
@@ -133,6 +135,8 @@ class Names:
                 # A window begins and ends with a word of the name's own.
                 if not (marked[start] and marked[end - 1]) or any(clause.negated[start:end]):
                     continue
+                if end - start == 1 and clause.words[start].upper() in _short_words():
+                    continue  # "all" is no leukemia; abbreviations are looked for as they are written
                 phrase = self._keys.get(name(" ".join(clause.words[start:end])).key)
                 if phrase and not clause.denied_after(end):
                     yield Found(phrase, phrase in self._broad)
@@ -213,6 +217,11 @@ def _groups() -> dict[frozenset[str], list[tuple[str, ...]]]:
 def _abbreviations() -> list[tuple[str, str]]:
     own = [(s, d.name) for d in knowledge().diseases.values() for s in d.synonyms if _is_short(s)]
     return [*vocabulary().abbreviations.items(), *own]
+
+
+@lru_cache(maxsize=1)
+def _short_words() -> frozenset[str]:
+    return frozenset(short.upper() for short, _ in _abbreviations())
 
 
 def _is_short(phrase: str) -> bool:
