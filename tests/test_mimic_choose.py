@@ -25,7 +25,7 @@ def codes(choice: Chosen) -> list[tuple[str, int]]:
 
 
 def why_not(folder: Path, **changes: object) -> dict[str, int]:
-    return dict(chosen(folder, **changes).coverage.excluded)
+    return dict(chosen(folder, None, **changes).coverage.excluded)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -62,10 +62,10 @@ _TRANSPORTS = {"AMBULANCE": "by ambulance", "WALK IN": "on foot", "HELICOPTER": 
 
 def source_cases(
     options: MimicOptions, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
-) -> Iterator[SourceCase]:
+) -> Generator[SourceCase, None, None]:
     """The context of each chosen admission, in the order chosen; tables are read when the first is asked for.
 
-    `tell` is given a line before each table, which can take minutes.
+    `tell` is given a line before each table, which can take minutes. Closing it early removes what was read.
     """
     if not chosen.admissions:
         return

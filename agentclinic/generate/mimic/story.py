@@ -122,8 +122,9 @@ def _parts(text: str, *, is_list: bool) -> list[str]:
         return [line.strip(" -*•;\t") for line in text.splitlines() if re.search(r"\w", line)]
     # Notes break their lines anywhere; an empty line ends a paragraph.
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text)]
-    # Gaps filled first: "Ms. ___ is" must not end a sentence after "Ms.".
-    return [one for part in paragraphs for one in sentences(_SOMEBODY.sub("the patient", part))]
+    # Names first: "Ms. ___ is" must not end a sentence after "Ms.", while after any other full stop a gap begins one.
+    named = (_SOMEBODY.sub("the patient", part) for part in paragraphs)
+    return [one for part in named for one in sentences(re.sub(rf"(?<=[.!?])\s+(?={REMOVED})", "\n", part))]
 
 
 def without_gaps(sentence: str) -> str:
@@ -157,7 +158,7 @@ def complaints(triage: str, gives_away: Gives) -> tuple[str, ...]:
         dict.fromkeys(
             part
             for part in parts
-            if re.search(r"[A-Za-z]{2}", part)
+            if len(re.findall(r"[A-Za-z]", part)) > 1
             and REMOVED not in part
             and not _NO_COMPLAINT.match(part)
             and not gives_away(part)
