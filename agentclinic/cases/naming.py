@@ -10,13 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentclinic.knowledge.base import knowledge, vocabulary
-from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, name, stands_for
+from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
 from agentclinic.knowledge.text import Clause, Phrasebook, clauses, fold, words
 
 # Qualifiers without which a name still names the disease.
 _QUALIFIERS = frozenset(
     "acute chronic subacute active severe mild moderate primary secondary recurrent idiopathic stable unstable "
-    "bilateral unilateral left right possible probable early late advanced classic typical uncomplicated".split()
+    "bilateral unilateral left right possible probable early late advanced classic typical uncomplicated "
+    "traumatic nontraumatic closed open displaced nondisplaced comminuted".split()
 )
 # What is left of a name must be more than these to count as the name.
 _TOO_LITTLE = frozenset(
@@ -51,6 +52,7 @@ _LEADING = re.compile(
 )
 _TAIL = re.compile(r"\s+(?:with|without|due to|following|affecting|involving|from|in)\s+.*|,.*", re.IGNORECASE)
 _WITH = re.compile(r"^(?:diabetes|diabetes mellitus|.*\bdiabetes mellitus) with (?:diabetic )?(.+)$", re.IGNORECASE)
+_BOTH = re.compile(r"^(?P<first>\w+) and (?P<second>\w+) of (?P<place>.+)$")
 _NEOPLASM = re.compile(r"^(?P<second>secondary )?malignant neoplasm of (?:the )?(?P<site>.+)$", re.IGNORECASE)
 # A test carries the name of what it looks for: "Hepatitis C virus antibody" names an assay, not the patient's disease.
 _ASSAY = frozenset(
@@ -84,7 +86,9 @@ class Names:
         acute = [other for head in heads if head not in lasting for other in (head, *_group(head))]
         self.phrases += [head for head in dict.fromkeys(acute) if head not in (*self.phrases, *lasting)]
         heads = [head for head in dict.fromkeys(lasting) if head not in self.phrases]
-        full = {name(phrase).key: phrase for phrase in self.phrases if _says_enough(phrase, _TOO_LITTLE)}
+        # Not what an abbreviation stands for: it stands for several things, and is one name of this disease only.
+        spelled = [phrase for phrase in self.phrases if not _is_short(phrase)]
+        full = {name(phrase).key: phrase for phrase in spelled if _says_enough(phrase, _TOO_LITTLE)}
         self._keys = {name(head).key: head for head in heads if not _is_short(head)} | full
         self._words = frozenset(word for key in self._keys for word in key)
         self._longest = max((len(words(phrase)) for phrase in (*self.phrases, *heads)), default=0) + _LONGEST_EXTRA
@@ -144,19 +148,16 @@ class Names:
 
 def diagnosis_names(diagnosis: str, synonyms: tuple[str, ...] = ()) -> list[str]:
     """The ways in which a text might name a diagnosis: whole, without brackets, the brackets, synonyms."""
-    names = [diagnosis, *synonyms]
+    titles = [diagnosis, *synonyms]
     for title in (diagnosis, *synonyms):
-        names += _variants(title)
-    titles = list(dict.fromkeys(names))
-    for variant in titles:
-        disease = knowledge().disease_named(variant)
-        if disease:
-            names += [disease.name, *disease.synonyms]
-        names += _group(variant)
+        titles += _variants(title)
+    names = list(dict.fromkeys(titles))
     for variant in titles:
         core = [word for word in words(variant) if word not in _QUALIFIERS]
         if core and set(core) - _TOO_LITTLE and len(core) < len(words(variant)):
             names.append(" ".join(core))
+    for variant in list(names):
+        names += _group(variant)
     return [n for n in dict.fromkeys(map(str.strip, names)) if n and (_is_short(n) or _says_enough(n, _TOO_LITTLE))]
 
 
@@ -168,7 +169,7 @@ def _says_enough(phrase: str, too_little: frozenset[str]) -> bool:
 def _variants(title: str) -> Iterator[str]:
     """A title as people say it: brackets in or out, coders' words left away, tumours called cancer."""
     outside = re.sub(r"\s*(?:\([^)]*\)|\[[^\]]*\])", "", title).strip()
-    inside = re.findall(r"[(\[]([^)\]]*)[)\]]", title)
+    inside = [text for text in re.findall(r"[(\[]([^)\]]*)[)\]]", title) if _is_alias(text)]
     plain = re.sub(r"[()\[\]]", "", title)
     for text in (outside, plain, *inside):
         yield text
@@ -177,15 +178,38 @@ def _variants(title: str) -> Iterator[str]:
         before, comma, after = said.partition(", ")
         if comma and "," not in after and len(after.split()) <= 3:
             yield f"{after} {before}"
-        tumour = _NEOPLASM.match(said)
-        if tumour:
-            site = tumour["site"]
-            kinds = ("metastasis", "metastatic cancer") if tumour["second"] else ("cancer", "carcinoma")
-            yield from (f"{kind} of {site}" for kind in kinds)
-        part = _WITH.match(said)
-        if part:
-            yield part[1]
-            yield f"diabetic {part[1]}"
+        yield from _parts(said)
+
+
+def _is_alias(text: str) -> bool:
+    """Whether what stands in brackets is a name: "(PML)", "[E. coli]" is an organism's, "[bands]" explains a word."""
+    return not set(name(text).words) <= ORGANISMS and (" " in text.strip() or not text.strip().islower())
+
+
+def _parts(said: str) -> Iterator[str]:
+    """What a title says in pieces: the tumour of a site, two diseases of one place, a disease and its turn."""
+    tumour = _NEOPLASM.match(said)
+    if tumour:
+        kinds = ("metastasis", "metastatic cancer") if tumour["second"] else ("cancer", "carcinoma")
+        yield from (f"{kind} of {tumour['site']}" for kind in kinds)
+    both = _BOTH.match(said)
+    if both:
+        yield from (f"{both[one]} of {both['place']}" for one in ("first", "second"))
+    _, with_, turn = said.partition(" with ")
+    for one in (both["first"], both["second"]) if both else (said.partition(" of ")[0],):
+        companion = with_ and _LASTING & set(words(one))
+        if one != said and _is_disease(one) and not companion:
+            yield one
+    if with_ and _group(turn):
+        yield turn
+    part = _WITH.match(said)
+    if part:
+        yield part[1]
+        yield f"diabetic {part[1]}"
+
+
+def _is_disease(text: str) -> bool:
+    return bool(set(words(text)) - _BROAD) and bool(_group(text))
 
 
 def _heads(names: list[str]) -> Iterator[str]:
@@ -198,8 +222,9 @@ def _heads(names: list[str]) -> Iterator[str]:
 
 def _group(variant: str) -> list[str]:
     """Names the vocabularies know for the same disease."""
-    key = name(variant).key
-    return [other for names in _groups().get(key, ()) for other in names]
+    disease = knowledge().disease_named(variant)
+    known = (disease.name, *disease.synonyms) if disease else ()
+    return [*known, *(other for names in _groups().get(name(variant).key, ()) for other in names)]
 
 
 @lru_cache(maxsize=1)
