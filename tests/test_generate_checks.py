@@ -329,7 +329,9 @@ def test_results_hold_value_unit_range_flag_and_time_from_admission() -> None:
         (54, "Female", "54-year-old woman"),
         (7, "Male", "7-year-old boy"),
         (90, "Male", "man older than 89 years"),
-        (None, "Female", "adult woman"),
+        (None, "Female", "female patient"),
+        (None, "", "patient"),
+        (0, "Male", "infant boy"),
         (40, "", "40-year-old patient"),
     ],
 )

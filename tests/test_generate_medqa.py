@@ -97,6 +97,19 @@ def test_every_sentence_of_the_vignette_goes_to_one_place_word_for_word() -> Non
     assert (found.age, found.sex) == (20, "Female")
 
 
+@pytest.mark.parametrize(
+    ("person", "age", "sex"),
+    [
+        ("A 70-year-old man is brought by his daughter", 70, "Male"),
+        ("A 6-month-old girl is brought by her father", 0, "Female"),
+        ("A newborn is examined", 0, ""),
+    ],
+)
+def test_age_and_sex_are_the_patients_own(person: str, age: int, sex: str) -> None:
+    found = case(question=f"{person} because of a rash. What is the most likely diagnosis?")
+    assert (found.age, found.sex) == (age, sex)
+
+
 def test_the_other_options_are_shown_to_nobody() -> None:
     found = case()
     assert "Scabies" not in repr(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -202,7 +203,8 @@ def _show(work: Work, made: Made, opened: Opened, *, as_json: bool) -> None:
         if counts["quarantined"]:
             print(f"quarantine: {files.quarantine}")
         if counts["made"]:
-            print(f"next: agentclinic data check {work.output}\n      agentclinic run --dataset {work.output}")
+            path = shlex.quote(str(work.output))
+            print(f"next: agentclinic data check {path}\n      agentclinic run --dataset {path}")
     if made.missing:
         failures = ", ".join(f"{kind} {count}" for kind, count in made.manifest["failures"].items())
         why = "; ".join(part for part in (made.reason, f"the writer failed: {failures}" if failures else "") if part)

@@ -135,14 +135,14 @@ def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
         return "describes no patient of a given age"
     story, results = split(vignette)
     age = age_in_years(person)
-    # Below two years, months matter more than a rounded age: then the story alone says it.
     return SourceCase(
         key=hashlib.sha256(f"medqa:{' '.join(question.split())}".encode()).hexdigest()[:32],
         source="medqa",
         data_class=DataClass.SYNTHETIC,
         truth=Truth(answer.strip()),
-        age=int(age) if age is not None and age >= 2 else None,
-        sex={"female": "Female", "male": "Male"}.get(sex(" ".join(vignette[:1])) or "", ""),
+        age=None if age is None else int(age),
+        # Of the patient's own words first: "a 70-year-old man is brought by his daughter".
+        sex=(sex(person) or sex(" ".join(vignette[:1])) or "").capitalize(),
         history_source="note",
         story=tuple(story),
         other_results=tuple(results),

@@ -23,6 +23,8 @@ LABS_ONLY_OBJECTIVE = (
 _OLDEST = 89
 """Ages above are not told apart in the source (MIMIC-IV gives 91 for all of them), nor in a case."""
 
+_ADULT = 18
+
 
 @dataclass(frozen=True)
 class Told:
@@ -93,12 +95,14 @@ _RETRY = "Your last answer cannot be used:\n{reasons}\nWrite the whole object an
 
 def demographics(age: int | None, sex: str) -> str:
     """Age and sex in the words of the public cases."""
-    person = {"male": "man", "female": "woman"}.get(sex.lower(), "patient")
+    adult, child = {"male": ("man", "boy"), "female": ("woman", "girl")}.get(sex.lower(), ("patient", "child"))
     if age is None:
-        return f"adult {person}" if sex else "patient"
-    if age < 18:
-        person = {"male": "boy", "female": "girl"}.get(sex.lower(), "patient")
-    return f"{person} older than {_OLDEST} years" if age > _OLDEST else f"{age}-year-old {person}"
+        return f"{sex.lower()} patient".strip()
+    if age > _OLDEST:
+        return f"{adult} older than {_OLDEST} years"
+    if age == 0:
+        return "infant" if child == "child" else f"infant {child}"
+    return f"{age}-year-old {child if age < _ADULT else adult}"
 
 
 def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]:
