@@ -54,4 +54,5 @@ def _listed(before: str, items: Sequence[str]) -> str:
 
 def _sentence(text: str) -> str:
     text = text.strip()
+    text = f"{text[:1].upper()}{text[1:]}"
     return text if not text or text[-1] in ".!?" else f"{text}."
