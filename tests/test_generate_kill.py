@@ -87,3 +87,15 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(server: Scripte
     clinic(*command, "--quiet", cwd=tmp_path)
     assert len(set(keys(tmp_path / "made" / "cases.jsonl"))) == QUESTIONS
     assert keys(tmp_path / "made" / "cases.jsonl")[: len(done)] == done
+
+
+def test_an_endpoint_that_quotes_the_prompt_is_not_quoted_by_us(server: ScriptedServer, tmp_path: Path) -> None:
+    command = ready(tmp_path, server)
+    quote = "cannot read: itching of both elbows, Her temperature is"
+    server.control(rules=[{"match": {"purpose": "writer"}, "fault": "400", "message": quote}])
+    done = clinic(*command, cwd=tmp_path, expect=3)
+    assert f"{QUESTIONS} cases were not made (the writer failed: bad_request {QUESTIONS})" in done.stderr
+    written = "".join(path.read_text() for path in (tmp_path / "made").iterdir())
+    for text in (done.stdout, done.stderr, written):
+        assert "itching" not in text
+        assert "cannot read" not in text

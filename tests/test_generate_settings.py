@@ -99,6 +99,8 @@ def test_the_seeds_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, 
         (["medqa", "--base-dir", "q.jsonl", "--prompts-dir", "nowhere"], "prompts_dir: nowhere is not a folder"),
         (["medqa", "--base-dir", "q.jsonl", "--config", "nowhere.json"], "nowhere.json: no such file"),
         (["medqa", "--base-dir", "q.jsonl", "--output", "q.jsonl"], "q.jsonl line 1: not a case made by"),
+        (["medqa", "--base-dir", "q.jsonl", "--output", "."], "is a folder; name a file"),
+        (["mimic", "--base-dir", ".", "--output", "q.jsonl/x.jsonl"], "q.jsonl cannot be made"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_with_exit_code_2(flags: list[str], message: str, tmp_path: Path) -> None:

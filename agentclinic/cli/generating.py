@@ -129,8 +129,9 @@ def _open_mimic(section: SourceSettings, output: Path) -> Opened:
         raise ConfigError(
             "MIMIC-IV is read with DuckDB; install it with: pip install 'agentclinic[generate]'"
         ) from None
-    output.parent.mkdir(parents=True, exist_ok=True)
-    salt = load_salt(Files(output).salt)
+    files = Files(output)
+    files.make_folder()
+    salt = load_salt(files.salt)
     options = MimicOptions(
         base_dir=base,
         limit=section.limit,

@@ -18,6 +18,7 @@ from agentclinic.errors import CaseError
 from agentclinic.generate import privacy
 from agentclinic.generate.case import Prepared, read_back
 from agentclinic.generate.chart import Entry, entries
+from agentclinic.generate.story import demographics
 from agentclinic.knowledge.base import knowledge
 from agentclinic.models.payloads import WriterPayload
 
@@ -45,6 +46,7 @@ _TOLD = {
     Leak.RESULT: "it names a disease",
     Leak.HISTORY: "it names a disease that is not among the earlier diagnoses on record",
 }
+_NONE_ON_RECORD = "the record tells no present symptoms; leave it empty"
 _STORY_SECTIONS = frozenset(PATIENT_SECTIONS - {Section.DEMOGRAPHICS, Section.PAST, Section.DRUGS})
 _PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
 
@@ -143,13 +145,13 @@ def _result_numbers(case: Case, prepared: Prepared) -> Iterator[Problem]:
 
 
 def _story_numbers(case: Case, payload: WriterPayload) -> Iterator[Problem]:
-    said = [*payload.story, *payload.past, *payload.drugs, payload.arrival, str(payload.age or "")]
+    said = [*payload.story, *payload.past, *payload.drugs, payload.arrival, demographics(payload.age, payload.sex)]
     allowed = {number for text in said for number in _counted(text)}
-    rule = "it has a number that is not on record; use only numbers of the record"
     for path, text in _story_texts(case):
-        extra = _counted(text) - allowed
+        extra = ", ".join(sorted(_counted(text) - allowed))
         if extra:
-            yield Problem("invented_number", path, f"{', '.join(sorted(extra))} is not in the story's source", rule)
+            rule = f"it has the number {extra}, which is not on record; use only numbers of the record"
+            yield Problem("invented_number", path, f"{extra} is not in the story's source", rule)
 
 
 def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
@@ -161,11 +163,10 @@ def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
 
 def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
     """A story tells no symptom its source does not tell, and none at all where the source has no story."""
-    rule = "it tells or denies something of which the record says nothing; leave it out"
     if payload.history_source in ("codes", "none"):
         for fact in case.patient_facts:
             if fact.section in _PRESENT - {Section.HISTORY}:
-                yield Problem("invented_story", fact.path, "tells symptoms where none are on record", rule)
+                yield Problem("invented_story", fact.path, "tells symptoms where none are on record", _NONE_ON_RECORD)
     source = _written_out(" . ".join((*payload.story, *payload.past, *payload.drugs, payload.arrival)))
     present, mentioned = _findings([source])
     texts = [("Objective_for_Doctor", case.door.objective)]
@@ -175,6 +176,7 @@ def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
         extra = (told - present) | (named - mentioned)
         if extra:
             listed = ", ".join(sorted(knowledge().findings[finding].name for finding in extra))
+            rule = f"it tells or denies {listed}, of which the record says nothing; leave it out"
             yield Problem("invented_finding", path, f"{listed}: not told in the story's source", rule)
 
 

@@ -42,6 +42,15 @@ class Files:
     def _beside(self, ending: str) -> Path:
         return self.output.with_name(f"{self.output.name.removesuffix('.jsonl')}.{ending}")
 
+    def make_folder(self) -> None:
+        """Make the folder the files belong in."""
+        if self.output.is_dir():
+            raise InputError(f"output: {self.output} is a folder; name a file, e.g. {self.output / 'cases.jsonl'}")
+        try:
+            self.output.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"output: {self.output.parent} cannot be made ({error.strerror})") from None
+
     def made(self, digest: str, made_with: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The cases made so far, without their charts; refused where they were made otherwise."""
         made = []

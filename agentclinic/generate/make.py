@@ -21,7 +21,6 @@ import anyio
 import anyio.to_thread
 
 from agentclinic.agents.prompts import Prompt
-from agentclinic.errors import InputError
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
 from agentclinic.generate.files import Files, counted, drop_lines
@@ -107,7 +106,7 @@ async def make(
     """Make every chosen case that is not made yet."""
     began = time.perf_counter()
     files = Files(work.output)
-    _make_folder(work.output.parent)
+    files.make_folder()
     with Lock(work.output.parent, f".{work.output.name}.lock", "data set"):
         for path in (files.output, files.quarantine, files.trace):
             if repair(path):
@@ -133,13 +132,6 @@ async def make(
         if not files.quarantine.stat().st_size:
             files.quarantine.unlink()
     return Made(book.manifest(seconds), workshop.reason, workshop.interrupted)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"output: {folder} cannot be made ({error.strerror})") from None
 
 
 @dataclass(frozen=True)
