@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from mimic_rows import Ward, ward
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.generate.mimic import MimicOptions, choose, source_cases
+from agentclinic.generate.mimic.tables import opened
 from agentclinic.generate.source import SourceCase
 
 SALT = "salt of the tests"
@@ -219,6 +221,17 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not
     assert len(contexts(folder)) == 6
     assert own.exists()
     assert len(list(living)) == 5
+
+
+def test_many_at_once_do_not_remove_each_others_folders(tmp_path: Path) -> None:
+    def use(_: int) -> int:
+        with opened("64MB", 1, tmp_path) as connection:
+            connection.execute("CREATE TABLE numbers AS SELECT * FROM range(1000)")
+            return len(connection.execute("FROM numbers").fetchall())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(use, range(60))) == {1000}
+    assert not list(tmp_path.iterdir())
 
 
 def test_little_memory_is_enough(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
         connection,
         folder,
         DIAGNOSES,
-        "CREATE TABLE diagnoses AS SELECT DISTINCT subject_id, hadm_id, seq_num, upper(trim(icd_code)) AS code, "
+        "CREATE TABLE diagnoses AS SELECT subject_id, hadm_id, seq_num, upper(trim(icd_code)) AS code, "
         f"icd_version AS version FROM {folder.source(DIAGNOSES)} WHERE icd_code IS NOT NULL",
     )
     run(
@@ -144,7 +144,9 @@ def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
         CREATE TABLE stays AS
         WITH principal AS (
             FROM diagnoses WHERE seq_num = 1 QUALIFY row_number() OVER (PARTITION BY hadm_id ORDER BY version, code) = 1
-        ), counted AS (SELECT hadm_id, count(*) AS number FROM diagnoses GROUP BY hadm_id)
+        ), counted AS (
+            SELECT hadm_id, count(DISTINCT (code, version)) AS number FROM diagnoses GROUP BY hadm_id
+        )
         SELECT a.subject_id, a.hadm_id, a.admittime, upper(trim(a.admission_type)) AS kind,
                p.code, p.version, coalesce(counted.number, 0) AS number
         FROM {folder.source(ADMISSIONS)} a

@@ -176,12 +176,11 @@ def _passes(folder: Folder, options: MimicOptions) -> Iterator[tuple[Table, str]
         DIAGNOSES,
         f"""
         CREATE TABLE past AS
-        SELECT c.place, x.code, x.version, t.title, count(*) AS times, max(b.admittime) AS last
-        FROM (SELECT DISTINCT subject_id, hadm_id, upper(trim(icd_code)) AS code, icd_version AS version
-              FROM {source(DIAGNOSES)}) x
+        SELECT c.place, t.code, t.version, t.title, count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last
+        FROM {source(DIAGNOSES)} x
         JOIN chosen c ON x.subject_id = c.subject_id
         JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id AND b.admittime < c.admittime
-        JOIN titles t ON t.code = x.code AND t.version = x.version
+        JOIN titles t ON t.code = upper(trim(x.icd_code)) AND t.version = x.icd_version
         GROUP BY ALL ORDER BY c.place
         """,
     )

@@ -230,19 +230,19 @@ def opened(memory_limit: str, threads: int, scratch_in: Path | None = None) -> I
     duckdb = _duckdb()
     with _scratch(scratch_in) as folder:
         settings = {
-            "memory_limit": memory_limit,
-            "threads": threads,
             "temp_directory": str(folder / "overflow"),
             "preserve_insertion_order": False,  # rows need no order of their own, and keeping it takes memory
+            "autoinstall_known_extensions": False,
         }
         try:
             connection = duckdb.connect(str(folder / "work.duckdb"), config=settings)
         except duckdb.Error:
-            raise ConfigError(
-                f"memory limit {memory_limit!r} or threads {threads!r} cannot be used; try 512MB and 2"
-            ) from None
+            raise AgentClinicError(f"{folder.parent}: no database can be made there; is the disk full?") from None
         try:
-            connection.execute("SET autoinstall_known_extensions = false")
+            try:
+                connection.execute(f"SET memory_limit = {_text(memory_limit)}; SET threads = {int(threads)}")
+            except duckdb.Error:
+                raise ConfigError(f"memory limit {memory_limit!r} cannot be used; write it as 512MB or 2GB") from None
             yield connection
         finally:
             connection.close()
@@ -270,9 +270,12 @@ def _scratch(parent: Path | None) -> Iterator[Path]:
         with suppress(OSError), left.open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held for life by its process: free means dead
             shutil.rmtree(left.parent, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix="agentclinic-mimic-", dir=root))
-    with (folder / "lock").open("wb") as lock:
+    # It gets the name by which others know it only when its lock is held: before that they would take it for dead.
+    draft = Path(tempfile.mkdtemp(prefix="agentclinic-draft-", dir=root))
+    folder = draft.with_name(draft.name.replace("-draft-", "-mimic-"))
+    with (draft / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        draft.rename(folder)
         try:
             yield folder
         finally:
