@@ -79,8 +79,9 @@ class Names:
     """Every name of one diagnosis, ready to be looked for."""
 
     def __init__(self, diagnosis: str, synonyms: Iterable[str] = (), codes: Iterable[str] = ()) -> None:
-        self.phrases = diagnosis_names(diagnosis, tuple(synonyms))
-        titles = [variant for title in (diagnosis, *synonyms) for variant in (title, *_variants(title))]
+        given = (diagnosis, *synonyms)
+        self.phrases = diagnosis_names(diagnosis, given[1:])
+        titles = [variant for title in given for variant in (title, *_variants(title))]
         heads = list(dict.fromkeys(_heads(titles)))
         lasting = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
         acute = [other for head in heads if head not in lasting for other in (head, *_group(head))]

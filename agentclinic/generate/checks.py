@@ -39,6 +39,7 @@ _SHORTHAND = {
     "ha": "headache", "n/v": "nausea and vomiting", "n/v/d": "nausea and vomiting and diarrhea", "ams": "confusion",
     "brbpr": "rectal bleeding", "loc": "loss of consciousness", "lbp": "low back pain", "wt": "weight",
     "fx": "fracture", "si": "suicidal thoughts", "uri": "cough and runny nose", "f/c": "fever and chills",
+    "le": "leg", "lle": "leg", "rle": "leg", "ble": "leg",
 }  # fmt: skip
 _TOLD = {
     Leak.DOOR: "it names a disease; the objective may name the complaint only",
