@@ -10,6 +10,7 @@ import argparse
 import csv
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -189,7 +190,9 @@ def one_size(root: Path, rows: int, admissions: int) -> dict[str, dict[str, Any]
     """Make a folder and measure every arm on it."""
     folder = root / f"rows-{rows}"
     begun = time.perf_counter()
-    make(folder, rows)
+    if not folder.exists():
+        make(folder, rows)
+    shutil.rmtree(folder / "cache", ignore_errors=True)
     size = (folder / "hosp/labevents.csv.gz").stat().st_size / 2**20
     took = time.perf_counter() - begun
     print(f"\n{rows:,} rows, {size:,.0f} MiB .csv.gz, made in {took:.0f} s; {admissions} admissions")
@@ -210,7 +213,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--smaller", type=int, default=5_000_000, help="the size growth is measured from")
     parser.add_argument("--admissions", type=int, default=100)
-    parser.add_argument("--folder", type=Path, help="where the tables are made (default: a temporary folder)")
+    parser.add_argument("--folder", type=Path, help="make the tables here and keep them for another run")
     parser.add_argument("--arm", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.arm:
@@ -220,9 +223,10 @@ def main() -> None:
         seconds, cpu = time.perf_counter() - begun, time.process_time() - used
         print(json.dumps({"seconds": seconds, "cpu": cpu, "kept": kept, "mib": peak_mib()}))
         return
-    with tempfile.TemporaryDirectory(dir=args.folder) as root:
-        small = one_size(Path(root), args.smaller, args.admissions)
-        large = one_size(Path(root), args.rows, args.admissions)
+    with tempfile.TemporaryDirectory() as temporary:
+        root = args.folder or Path(temporary)
+        small = one_size(root, args.smaller, args.admissions)
+        large = one_size(root, args.rows, args.admissions)
     print(f"\nfrom {args.smaller:,} to {args.rows:,} rows ({args.rows / args.smaller:g} times as many)")
     for arm, found in large.items():
         growth = found["seconds"] / small[arm]["seconds"]

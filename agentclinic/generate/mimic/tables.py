@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -298,6 +297,10 @@ def run(connection: DuckDBPyConnection, folder: Folder, table: Table, sql: str) 
     except duckdb.OutOfMemoryException:
         raise AgentClinicError(f"{folder.file(table)}: the memory limit is too low; raise it (1GB)") from None
     except duckdb.Error as error:
+        if "No space left" in str(error):
+            raise AgentClinicError(
+                f"{table.path}: the disk is full; scratch files lie in the cache folder, or without one in TMPDIR"
+            ) from None
         raise InputError(f"{folder.file(table)}{_place(str(error))}; is the file whole? Compare its SHA-256") from None
 
 
@@ -315,25 +318,26 @@ def _place(message: str) -> str:
 def fill_cache(
     connection: DuckDBPyConnection, folder: Folder, tables: tuple[Table, ...], tell: Callable[[str], None]
 ) -> None:
-    """Write those tables to the cache that are not in it: sorted by patient, so that few are found fast."""
+    """Write those tables to the cache that are not in it: sorted by patient, so that few are found fast.
+
+    The connection's scratch folder must lie in the cache's.
+    """
     for table in tables:
         path = folder.file(table)
         target = folder.cached(table, path) if path else None
         if path is None or target is None or target.exists():
             continue
         tell(f"copying {table.path} to the cache")
-        private_folder(target.parent)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")  # 0600 from the start
-        os.close(handle)
-        try:
-            run(
-                connection,
-                folder,
-                table,
-                f"COPY (FROM {folder._csv(table, path)} ORDER BY subject_id) TO {_text(name)} "
-                "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)",
-            )
-            Path(name).chmod(0o600)
-            Path(name).replace(target)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        # In the scratch folder, so that half a copy of a killed process is removed; on the same disk, so that it
+        # appears whole under its name.
+        (overflow,) = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0]
+        draft = Path(overflow).parent / target.name
+        run(
+            connection,
+            folder,
+            table,
+            f"COPY (FROM {folder._csv(table, path)} ORDER BY subject_id) TO {_text(draft)} "
+            "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)",
+        )
+        draft.chmod(0o600)
+        draft.replace(target)
