@@ -29,11 +29,19 @@ def opener(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
-def write_whole(path: Path, text: str, *, durable: bool = True) -> None:
-    """Write a file whole or not at all, whoever else writes it; `durable` ones also survive a power cut."""
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = False) -> None:
+    """Write a file whole or not at all, whoever else writes it; `durable` ones also survive a power cut.
+
+    `private`: for nobody but the owner, also in a folder that is open to others.
+    """
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    how = _private if private else opener
     try:
-        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=opener) as file:
+        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=how) as file:
             file.write(text)
             if durable:
                 file.flush()

@@ -138,6 +138,7 @@ def nursery() -> Nursery:
 def _mother() -> list[str] | None:
     """Fork a process for each command that comes in; in that process, return the command's arguments."""
     import agentclinic.cli.app
+    import agentclinic.cli.generating
     import agentclinic.cli.probing
     import agentclinic.cli.running  # noqa: F401
 

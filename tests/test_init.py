@@ -41,6 +41,9 @@ def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: 
         "llm.config.json",
         "agentclinic.py",
         ".gitignore",
+        "generate_cases/gen.config.json",
+        "generate_cases/gen_mimic_tutorial.py",
+        "generate_cases/gen_medqa_tutorial.py",
         "processed_data/README.md",
         *(f"prompts/{path.name}" for path in SHIPPED.glob("*.json")),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.cases.check import diagnosis_names
+from agentclinic.cases.naming import diagnosis_names
 from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.compare import STRICT, Relation, compare, principal_diagnosis
 

@@ -82,6 +82,7 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "moderator": {"user_prompt_template": ("diagnosis", "truth")},
     "uncertainty": {"system_base": ("door",), "user_prompt_template": ("record", "reply")},
     "synthesis": {"user_prompt_template": ("facts",)},
+    "writer": {"user_prompt_template": ("context",)},
 }
 """Places without which a role could not know what it speaks about."""
 

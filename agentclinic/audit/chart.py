@@ -9,9 +9,9 @@ from functools import cached_property
 
 from agentclinic.audit.amounts import Count, Duration, counts, drugs, durations, sides
 from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
-from agentclinic.cases.check import diagnosis_names
 from agentclinic.cases.matcher.readings import reading, same_place
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
+from agentclinic.cases.naming import diagnosis_names
 from agentclinic.knowledge.compare import STRICT, compare
 from agentclinic.knowledge.text import Phrasebook
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,9 +9,9 @@ from pathlib import Path
 
 from agentclinic.cases.formats import Format, read_case, read_rows
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
+from agentclinic.cases.naming import Names
 from agentclinic.errors import CaseError
 from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import Phrasebook, words
 
 
 class Leak(StrEnum):
@@ -89,15 +88,15 @@ def overlaps(reports: list[FileReport]) -> Iterator[Overlap]:
                 yield Overlap(reports[i].path, reports[j].path, pairs)
 
 
-def leaks(case: Case) -> list[LeakFound]:
-    """Every place where the case names its diagnosis and does not deny it."""
-    names = Phrasebook({name: (name,) for name in diagnosis_names(case.diagnosis, case.answer_key.accept)})
+def leaks(case: Case, names: Names | None = None) -> list[LeakFound]:
+    """Every place where the case names its diagnosis, or what else has these names, and does not deny it."""
+    names = names or names_of(case)
     found: dict[tuple[Leak, str], LeakFound] = {}
 
-    def look(kind: Leak, path: str, text: str) -> None:
-        for mention in names.find(text):
-            if not mention.negated:
-                found.setdefault((kind, path), LeakFound(kind, case.scenario_id, path, mention.key))
+    def look(kind: Leak, path: str, text: str, heads: tuple[str, ...] = ()) -> None:
+        for name in names.find(text, heads, result=kind is Leak.RESULT):
+            if not (name.broad and kind is Leak.HISTORY):
+                found.setdefault((kind, path), LeakFound(kind, case.scenario_id, path, name.phrase))
 
     look(Leak.DOOR, "Objective_for_Doctor", case.door.objective)
     look(Leak.DOOR, "Demographics", case.door.demographics)
@@ -110,32 +109,21 @@ def leaks(case: Case) -> list[LeakFound]:
             kind = Leak.PATIENT
         else:
             kind = Leak.RESULT
-        look(kind, fact.path, " ".join((*fact.heads, fact.text)) if kind is Leak.RESULT else fact.text)
+        look(kind, fact.path, fact.text, fact.heads if kind is Leak.RESULT else ())
     return list(found.values())
 
 
-# Qualifiers without which a name still names the disease.
-_QUALIFIERS = frozenset(
-    "acute chronic subacute active severe mild moderate primary secondary recurrent idiopathic stable unstable "
-    "bilateral unilateral left right possible probable early late advanced classic typical uncomplicated".split()
-)
-# What is left of a name must be more than these to count as the name.
-_GENERIC = frozenset(
-    "disease syndrome disorder infection injury failure tumor cancer carcinoma anemia deficiency normal behavior "
-    "toxic exposure reaction fracture rupture dislocation cyst".split()
-)
+def names_of(case: Case) -> Names:
+    """The names and codes by which a case could give its diagnosis away.
 
-
-def diagnosis_names(diagnosis: str, synonyms: tuple[str, ...] = ()) -> list[str]:
-    """The ways in which a text might name a diagnosis: whole, without brackets, the brackets, synonyms."""
-    outside = re.sub(r"\s*\([^)]*\)", "", diagnosis).strip()
-    inside = re.findall(r"\(([^)]*)\)", diagnosis)
-    names = [diagnosis, outside, *inside, *synonyms]
-    for name in (outside, *inside):
-        disease = knowledge().disease_named(name)
-        if disease:
-            names += [disease.name, *disease.synonyms]
-    core = [word for word in words(outside) if word not in _QUALIFIERS]
-    if core and set(core) - _GENERIC and len(core) < len(words(outside)):
-        names.append(" ".join(core))
-    return [name for name in dict.fromkeys(names) if set(words(name)) - _GENERIC and len("".join(words(name))) > 2]
+    Beside the diagnosis: names its answer key accepts, and under `truth` what the case was made with
+    (`synonyms`, `code`; see docs/generate.md).
+    """
+    truth = case.annotations.get("truth")
+    told = truth if isinstance(truth, dict) else {}
+    synonyms = [str(name) for name in told.get("synonyms") or ()]
+    codes = [str(told["code"])] if told.get("code") else []
+    disease = knowledge().disease_named(case.diagnosis)
+    if disease:
+        codes.append(disease.icd10)
+    return Names(case.diagnosis, (*case.answer_key.accept, *synonyms), codes)

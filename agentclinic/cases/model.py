@@ -102,6 +102,11 @@ class Case:
     """Whose data this is: decides where it may be sent (`agentclinic.models.gate`)."""
 
     @property
+    def symptoms_on_record(self) -> bool:
+        """Whether anybody wrote down what the patient noticed; a made case says so under `history_source`."""
+        return self.annotations.get("history_source") not in ("codes", "none")
+
+    @property
     def patient_facts(self) -> tuple[Fact, ...]:
         """What the patient can tell."""
         return tuple(fact for fact in self.facts if fact.section in PATIENT_SECTIONS)

@@ -10,6 +10,7 @@ import typer
 
 from agentclinic.cli.options import AllowHostOption, ConfigOption, LLMConfigOption, default_file, with_fields_of
 from agentclinic.config import RunSettings, load_settings
+from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings
 
 app = typer.Typer(
     name="agentclinic",
@@ -23,6 +24,10 @@ data = typer.Typer(help="Look at data sets and check case files.", no_args_is_he
 app.add_typer(data, name="data")
 judge = typer.Typer(help="Compare a run's judges, or take their majority.", no_args_is_help=True)
 app.add_typer(judge, name="judge")
+generate = typer.Typer(
+    help="Make cases from MIMIC-IV or MedQA, and see whether they can be solved.", no_args_is_help=True
+)
+app.add_typer(generate, name="generate")
 
 
 def _version(wanted: bool) -> None:
@@ -448,3 +453,118 @@ def data_check(
     code = check_datasets(files, settings.datasets, show_leaks=leaks, quality=quality, as_json=json)
     if code:
         raise typer.Exit(code)
+
+
+GenConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="Settings of case generation. [default: generate_cases/gen.config.json or gen.config.json]"),
+]
+ClinicConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="Where `endpoints` are named. [default: agentclinic.config.json, if there]"),
+]
+RetryQuarantinedOption = Annotated[
+    bool, typer.Option("--retry-quarantined", help="Also try again what is in quarantine.")
+]
+
+
+@generate.command("mimic")
+@with_fields_of(CommonSettings, MimicSettings)
+def generate_mimic(
+    *,
+    config: GenConfigOption = None,
+    clinic_config: ClinicConfigOption = None,
+    allow_host: AllowHostOption = None,
+    retry_quarantined: RetryQuarantinedOption = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Make cases from MIMIC-IV's tables.
+
+    A model writes the patient's story without being told the diagnosis; results and label are set by code, and every
+    case is checked. The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
+    """
+    from agentclinic.cli.generating import generate_and_show
+
+    generate_and_show(
+        "mimic",
+        config,
+        clinic_config,
+        overrides,
+        allow_hosts=allow_host,
+        retry_quarantined=retry_quarantined,
+        quiet=quiet,
+        as_json=json,
+    )
+
+
+@generate.command("medqa")
+@with_fields_of(CommonSettings, MedqaSettings)
+def generate_medqa(
+    *,
+    config: GenConfigOption = None,
+    clinic_config: ClinicConfigOption = None,
+    allow_host: AllowHostOption = None,
+    retry_quarantined: RetryQuarantinedOption = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Make cases from MedQA questions that ask for a diagnosis.
+
+    The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
+    """
+    from agentclinic.cli.generating import generate_and_show
+
+    generate_and_show(
+        "medqa",
+        config,
+        clinic_config,
+        overrides,
+        allow_hosts=allow_host,
+        retry_quarantined=retry_quarantined,
+        quiet=quiet,
+        as_json=json,
+    )
+
+
+@generate.command("solvability")
+@with_fields_of(
+    RunSettings,
+    only=frozenset(
+        {
+            "doctor_llm",
+            "doctor_endpoint",
+            "moderator_llm",
+            "moderator_endpoint",
+            "workers",
+            "num_scenarios",
+            "output_dir",
+        }
+    ),
+)
+def generate_solvability(
+    file: Annotated[str, typer.Argument(help="Case file, or name of a data set.")],
+    *,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """See whether cases can be solved: the whole chart against the door alone.
+
+    Plays every case twice, with --doctor full_information and --doctor door_only. Cases that are solved at the door
+    give something away; cases that nobody solves with the whole chart lack what the diagnosis needs.
+    """
+    from agentclinic.cli.generating import solvability_and_show
+
+    settings = load_settings(
+        default_file(config, "agentclinic.config.json"),
+        default_file(llm_config, "llm.config.json"),
+        {**overrides, "dataset": file},
+        allow_host,
+    )
+    solvability_and_show(settings, quiet=quiet, as_json=json)

@@ -12,6 +12,7 @@ from agentclinic.agents.prompts import SHIPPED
 from agentclinic.cases.registry import DATASETS
 from agentclinic.config import LLMFile, RunSettings
 from agentclinic.errors import InputError
+from agentclinic.generate.settings import GenFile
 
 TEMPLATES = Path(str(files("agentclinic") / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
@@ -71,8 +72,10 @@ def _contents() -> dict[str, str]:
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
         "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
+        "generate_cases/gen.config.json": _json(gen_config()),
+        **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
         "processed_data/README.md": _DATA_NOTE,
-        ".gitignore": "runs/\n.env\nprocessed_data/*.jsonl\nagent/diagnosis_sessions/*.json\n",
+        ".gitignore": _NOT_KEPT,
     }
 
 
@@ -91,10 +94,29 @@ def llm_config() -> dict[str, object]:
     return data
 
 
+_GEN_SCRIPTS = {"gen_mimic_tutorial.py": "mimic", "gen_medqa_tutorial.py": "medqa"}
+
+
+def gen_config() -> dict[str, object]:
+    """The `gen.config.json` of a new folder: the seed's keys; paths are relative to the folder above it."""
+    defaults = GenFile()
+    return {
+        "common": {"model": defaults.common.model, "llm_config": "llm.config.json", "sleep_seconds": 0.0},
+        "mimic": {"limit": defaults.mimic.limit, "output": defaults.mimic.output, "base_dataset_dir": "mimic-iv"},
+        "medqa": {"limit": defaults.medqa.limit, "output": defaults.medqa.output, "base_dataset_dir": "medqa"},
+    }
+
+
+def _gen_script(script: str, source: str) -> str:
+    text = (TEMPLATES / "gen_source.py").read_text(encoding="utf-8")
+    return text.replace("{script}", script).replace("{source}", source)
+
+
 def _json(data: object) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
+_NOT_KEPT = "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\nagent/diagnosis_sessions/*.json\n"
 _SESSIONS_NOTE = """\
 One file for each consultation of an uncertainty-aware doctor that is not part of a run; those of a run are in
 the run's own folder. `agentclinic sessions agent/diagnosis_sessions` shows them.

@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 _SIMPLE = (bool, int, float)
+_ALSO = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
+"""Flags of more than one name: the config's key, and what people type."""
 
 ConfigOption = Annotated[
     Path | None,
@@ -31,19 +33,20 @@ AllowHostOption = Annotated[
 
 
 def with_fields_of(
-    model: type[BaseModel], *, only: frozenset[str] | None = None
+    *models: type[BaseModel], only: frozenset[str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command one option per field of `model`; those given arrive as the dict `overrides`."""
+    """Give a command one option per field of the models; those given arrive as the dict `overrides`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        names = [name for name in model.model_fields if only is None or name in only]
+        known = {name: field for model in models for name, field in model.model_fields.items()}
+        names = [name for name in known if only is None or name in only]
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "overrides"]
 
         def wrapper(**given: Any) -> None:
             overrides = {name: given.pop(name) for name in names}
             command(**given, overrides={name: value for name, value in overrides.items() if value is not None})
 
-        fields = [_parameter(name, model.model_fields[name]) for name in names]
+        fields = [_parameter(name, known[name]) for name in names]
         parameters = [*own, *fields]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -62,7 +65,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     )
     choices = [str(value) for value in get_args(field.annotation) if isinstance(value, str)]
     one_of = f" One of: {', '.join(choices)}." if choices else ""
-    option = typer.Option(help=f"{field.description}{one_of}{shown}", show_default=False)
+    option = typer.Option(*_ALSO.get(name, ()), help=f"{field.description}{one_of}{shown}", show_default=False)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentclinic.cli.comparing import run_names
 from agentclinic.errors import InputError
+from agentclinic.files import write_whole
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.files import FORMATS, Format, render, written_by_us
 from agentclinic.runs.folder import RECORDS

@@ -244,3 +244,32 @@ class StatedDifferential(BaseModel):
     """What a doctor answers when asked how sure it is."""
 
     hypotheses: list[StatedHypothesis] = Field(min_length=1, max_length=10)
+
+
+@dataclass(frozen=True)
+class WriterPayload:
+    """What the writer of a patient's story knows: what is on record before the diagnosis, and never the diagnosis."""
+
+    history_source: Literal["note", "triage", "codes", "none"]
+    age: int | None
+    sex: str
+    arrival: str
+    story: tuple[str, ...]
+    past: tuple[str, ...]
+    drugs: tuple[str, ...]
+
+
+class WrittenStory(BaseModel):
+    """A patient's story as a writer gives it; a part of which the record says nothing is empty."""
+
+    objective: str
+    """One sentence that asks the doctor to assess the patient, with the complaint and nothing else."""
+    history: str
+    """What the patient noticed, when and how, in the third person."""
+    primary_symptom: str
+    secondary_symptoms: list[str]
+    past_medical_history: str
+    medications: str
+    social_history: str
+    family_history: str
+    review_of_systems: str

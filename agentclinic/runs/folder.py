@@ -48,16 +48,17 @@ def make_private(folder: Path) -> None:
         ) from None
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, *, private: bool = False) -> None:
     """Write data as a file, whole or not at all."""
-    write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+    write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)
 
 
 class Lock:
-    """Keeps a second process off a run's folder; the system frees it when the process ends."""
+    """Keeps a second process off a run's folder, or off one file of it; freed when the process ends."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / ".lock"
+    def __init__(self, folder: Path, name: str = ".lock", what: str = "run") -> None:
+        self._path = folder / name
+        self._what = what
 
     def __enter__(self) -> Self:
         try:
@@ -69,7 +70,7 @@ class Lock:
         except OSError:
             self._file.close()
             raise InputError(
-                f"{self._path.parent}: another process is working on this run; wait for it or stop it"
+                f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
             ) from None
         return self
 

@@ -15,9 +15,11 @@ from agentclinic.agents.reference import chart_exchanges, reference_doctor, with
 from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient, as_text
 from agentclinic.agents.uncertainty import UncertaintyDoctor
 from agentclinic.cases.facts import chart_text
+from agentclinic.cases.model import Case
 from agentclinic.config import ROLES
 from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
 from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
+from agentclinic.models.payloads import SilentSymptom
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, current
 from agentclinic.policy.engine import Baseline, DifferentialDiagnosisEngine
@@ -97,7 +99,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         models.for_role("patient"),
         prompts["patient"],
         bias=run.patient_bias,
-        silent_symptom=run.silent_symptom,
+        silent_symptom=_silence(plan, case),
     )
     charted = without_tests(case) if run.doctor == "history_only" else case
     measurement = Measurement(
@@ -127,6 +129,11 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     record.measurement_hist = measurement.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
     return record
+
+
+def _silence(plan: Plan, case: Case) -> SilentSymptom:
+    """What silence means: where no symptom is on record at all, to deny one would be to invent it."""
+    return plan.settings.run.silent_symptom if case.symptoms_on_record else "unknown"
 
 
 async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcript: Transcript) -> Turn:
@@ -258,7 +265,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
             "missing_test": run.missing_test,
-            "silent_symptom": run.silent_symptom,
+            "silent_symptom": _silence(plan, case),
             "fault": asdict(transcript.fault) if transcript.fault else None,
             "judgement": {
                 "relation": judgement.relation,

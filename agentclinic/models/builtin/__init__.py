@@ -15,6 +15,7 @@ from agentclinic.models.payloads import (
     PatientPayload,
     PlannerPayload,
     SynthesisPayload,
+    WriterPayload,
 )
 
 NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
@@ -66,6 +67,10 @@ class Builtin:
                 from agentclinic.models.builtin.moderator import judge
 
                 return judge(request.payload)
+            case WriterPayload():
+                from agentclinic.models.builtin.writer import write
+
+                return write(request.payload)
         raise BadRequestError(
             f"the builtin model cannot answer a {request.purpose} request without its context; name a model"
         )

@@ -1,0 +1,1 @@
+"""Raw sources to validated cases; knows nothing of encounters."""

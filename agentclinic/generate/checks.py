@@ -1,0 +1,212 @@
+"""What a made case must stand: it can be read, gives nothing away, and says nothing that its source does not say.
+
+Every problem has a reason. What the writer is told of a reason names the section and the rule, never the diagnosis:
+a model that is told "do not say pulmonary embolism" has been shown the truth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from agentclinic.cases.check import Leak, leaks
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
+from agentclinic.errors import CaseError
+from agentclinic.generate import privacy
+from agentclinic.generate.case import Prepared, read_back
+from agentclinic.generate.chart import Entry, entries
+from agentclinic.generate.story import demographics
+from agentclinic.knowledge.base import knowledge
+from agentclinic.models.payloads import WriterPayload
+
+_NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate(
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty".split(),
+        start=2,
+    )
+} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
+"""Not "one": no one counts with it."""
+_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+# Shorthand of triage nurses, written out so that a story in plain words is seen to say the same.
+_SHORTHAND = {
+    "sob": "shortness of breath", "doe": "dyspnea on exertion", "cp": "chest pain", "abd": "abdominal",
+    "ha": "headache", "n/v": "nausea and vomiting", "n/v/d": "nausea and vomiting and diarrhea", "ams": "confusion",
+    "brbpr": "rectal bleeding", "loc": "loss of consciousness", "lbp": "low back pain", "wt": "weight",
+    "fx": "fracture", "si": "suicidal thoughts", "uri": "cough and runny nose", "f/c": "fever and chills",
+    "le": "leg", "lle": "leg", "rle": "leg", "ble": "leg",
+}  # fmt: skip
+_TOLD = {
+    Leak.DOOR: "it names a disease; the objective may name the complaint only",
+    Leak.PATIENT: "it names a disease; say what the patient notices instead, and name no present disease at all",
+    Leak.RESULT: "it names a disease",
+    Leak.HISTORY: "it names a disease that is not among the earlier diagnoses on record",
+}
+_NONE_ON_RECORD = "the record tells no present symptoms; leave it empty"
+_STORY_SECTIONS = frozenset(PATIENT_SECTIONS - {Section.DEMOGRAPHICS, Section.PAST, Section.DRUGS})
+_PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason why a case cannot be used."""
+
+    kind: str
+    path: str
+    detail: str
+    """For people: it may name the diagnosis."""
+    rule: str = ""
+    """For the writer: what to do otherwise, without the diagnosis."""
+
+    @property
+    def told(self) -> str:
+        """The reason as the writer hears it."""
+        return f"{self.path.removeprefix('Patient_Actor/')}: {self.rule or self.detail}"
+
+    @property
+    def mendable(self) -> bool:
+        """Whether it is in what the writer wrote."""
+        return self.kind == "schema" or self.path.startswith(("Patient_Actor", "Objective_for_Doctor"))
+
+    def as_dict(self) -> dict[str, str]:
+        """The reason as it stands in a quarantine file."""
+        return {"kind": self.kind, "path": self.path, "detail": self.detail}
+
+
+def check(row: dict[str, Any], prepared: Prepared) -> list[Problem]:
+    """Everything that is wrong with a case."""
+    try:
+        case = read_back(row)
+    except CaseError as error:
+        return [Problem("schema", "OSCE_Examination", str(error))]
+    return [
+        *_label(case, row, prepared),
+        *_leaks(case),
+        *_result_numbers(case, prepared),
+        *_story_numbers(case, prepared.told.payload),
+        *_story_findings(case, prepared.told.payload),
+        *_private(case, row, prepared),
+    ]
+
+
+def _label(case: Case, row: dict[str, Any], prepared: Prepared) -> Iterator[Problem]:
+    source = prepared.source
+    if case.diagnosis != source.truth.title.strip():
+        yield Problem("label", "Correct_Diagnosis", "is not the source's diagnosis")
+    if row.get("data_class") != str(source.data_class):
+        yield Problem("data_class", "data_class", "is not the source's class")
+    if prepared.labs_only != row.get("labs_only") or row.get("history_source") != prepared.told.payload.history_source:
+        yield Problem("history_source", "history_source", "does not say where the story comes from")
+    if not case.exam_facts and prepared.labs_only:
+        yield Problem("empty", "Test_Results", "neither a history nor a single result is on record")
+
+
+def _leaks(case: Case) -> Iterator[Problem]:
+    for leak in leaks(case):
+        yield Problem(leak.kind.value, leak.path, f"names the diagnosis: {leak.phrase!r}", _TOLD[leak.kind])
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers of a text, each in one form: 1,200 is 1200 and 38.0 is 38."""
+    return {_plain(found) for found in _NUMBER.findall(text)}
+
+
+def _plain(number: str) -> str:
+    return format(Decimal(number.replace(",", "")).normalize(), "f")
+
+
+def _counted(text: str) -> set[str]:
+    """Numbers in digits and in words."""
+    spelled = {_NUMBER_WORDS[word] for word in map(str.lower, _WORD.findall(text)) if word in _NUMBER_WORDS}
+    return numbers(text) | spelled
+
+
+def _result_numbers(case: Case, prepared: Prepared) -> Iterator[Problem]:
+    """Every line of the results comes from rows of the source, and every number in it from just those rows."""
+    by_row: dict[str, list[Entry]] = {}
+    for entry in entries(prepared.source):
+        for row in entry.rows:
+            by_row.setdefault(row, []).append(entry)
+    for fact in case.exam_facts:
+        rows = prepared.chart.trace.get(fact.path, ())
+        place = fact.path.partition("[")[0]
+        lines = [entry for row in rows for entry in by_row.get(row, ()) if "/".join(entry.place) == place]
+        if not lines:
+            yield Problem("untraced_result", fact.path, "comes from no row of the source")
+            continue
+        allowed = {number for entry in lines for number in numbers(" ".join((*entry.place, entry.text)))}
+        extra = numbers(" ".join((*fact.heads, fact.text))) - allowed
+        if extra:
+            yield Problem("invented_number", fact.path, f"{', '.join(sorted(extra))} stands in no row of the source")
+
+
+def _story_numbers(case: Case, payload: WriterPayload) -> Iterator[Problem]:
+    said = [*payload.story, *payload.past, *payload.drugs, payload.arrival, demographics(payload.age, payload.sex)]
+    allowed = {number for text in said for number in _counted(text)}
+    for path, text in _story_texts(case):
+        extra = ", ".join(sorted(_counted(text) - allowed))
+        if extra:
+            rule = f"it has the number {extra}, which is not on record; use only numbers of the record"
+            yield Problem("invented_number", path, f"{extra} is not in the story's source", rule)
+
+
+def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
+    yield "Objective_for_Doctor", case.door.objective
+    for fact in case.patient_facts:
+        if fact.section is not Section.DEMOGRAPHICS:
+            yield fact.path, fact.text
+
+
+def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
+    """A story tells no symptom its source does not tell, and none at all where the source has no story."""
+    if payload.history_source in ("codes", "none"):
+        for fact in case.patient_facts:
+            if fact.section in _PRESENT - {Section.HISTORY}:
+                yield Problem("invented_story", fact.path, "tells symptoms where none are on record", _NONE_ON_RECORD)
+    source = _written_out(" . ".join((*payload.story, *payload.past, *payload.drugs, payload.arrival)))
+    present, mentioned = _findings([source])
+    texts = [("Objective_for_Doctor", case.door.objective)]
+    texts += [(fact.path, fact.text) for fact in case.patient_facts if fact.section in _STORY_SECTIONS]
+    for path, text in texts:
+        told, named = _findings([text])
+        extra = (told - present) | (named - mentioned)
+        if extra:
+            listed = ", ".join(sorted(knowledge().findings[finding].name for finding in extra))
+            rule = f"it tells or denies {listed}, of which the record says nothing; leave it out"
+            yield Problem("invented_finding", path, f"{listed}: not told in the story's source", rule)
+
+
+def _findings(texts: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Findings a text tells, and findings it speaks of at all."""
+    mentions = [mention for text in texts for mention in knowledge().finding_terms.find(text)]
+    return {m.key for m in mentions if not m.negated}, {m.key for m in mentions}
+
+
+def _written_out(text: str) -> str:
+    said = [word for word in re.split(r"\s+|(?<=\w),", text.lower()) if word]
+    return text + " . " + " ".join(_SHORTHAND.get(word.strip(".,;:"), word) for word in said)
+
+
+def _private(case: Case, row: Mapping[str, Any], prepared: Prepared) -> Iterator[Problem]:
+    identifiers = prepared.source.identifiers
+    for path, text in _story_texts(case):
+        yield from _found(path, text, identifiers, prose=True)
+    for fact in case.exam_facts:
+        yield from _found(fact.path, " ".join((*fact.heads, fact.text)), identifiers, prose=False)
+    yield from _found("Demographics", case.door.demographics, identifiers, prose=False)
+    for name, value in row.items():
+        if name != "OSCE_Examination":
+            # Our own notes hold digests and codes that look like dates; only the source's identifiers are looked for.
+            for kind, what in privacy.problems(str(value), identifiers, prose=False):
+                if what.endswith("of the source"):
+                    yield Problem(kind, name, what)
+
+
+def _found(path: str, text: str, identifiers: tuple[str, ...], *, prose: bool) -> Iterator[Problem]:
+    for kind, what in privacy.problems(text, identifiers, prose=prose):
+        yield Problem(kind, path, what, f"it {what}; leave it out")

@@ -1,0 +1,204 @@
+"""MedQA questions as a source of cases: those that ask for a diagnosis; the label is the marked answer."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.cases.formats import demographics_in
+from agentclinic.errors import InputError
+from agentclinic.generate.source import SourceCase, Truth
+from agentclinic.knowledge.text import sentences
+from agentclinic.privacy import DataClass
+
+_ASKS = re.compile(
+    r"\b(?:most likely|likely|probable|correct|best|suspected|presumptive|working|patient['’]s|underlying)"
+    r"\s+diagnosis\b"
+    r"|\bwhat is the diagnosis\b|\bdiagnosis is most likely\b|\bdiagnoses is (?:the )?most likely\b"
+    r"|\bwhich of the following (?:is the diagnosis|(?:conditions?|disorders?|diseases?) (?:does|is))"
+    r"|\bmost likely (?:has|suffers from|suffering from|have)\b|\bwhat (?:condition|disease|disorder) does\b",
+    re.IGNORECASE,
+)
+# These speak of a diagnosis and ask for something else.
+_ASKS_OTHERWISE = re.compile(
+    r"\b(?:confirm|establish|make|made|making|support|supports|supporting|consistent with|in favor of|rule out|exclude)"
+    r"\b[^?]*\bdiagnosis\b|\bdiagnosis\b[^?]*\b(?:treat|treatment|therapy|management|mechanism|test|confirmed by|step"
+    r"|pathogenesis|associated|risk|complication|cause)\b"
+    r"|\b(?:next step|best step|initial step|treatment|mechanism|pathogenesis|finding|complication|risk factor|drug"
+    r"|test)\b[^?]*\bdiagnosis\b",
+    re.IGNORECASE,
+)
+_NEEDS_IMAGE = re.compile(
+    r"\b(?:as |is |are )?(?:shown|depicted|pictured)\b(?: below| in the| here)|\bfigure\b"
+    r"|\b(?:photograph|image) (?:is|of|below)|\bexhibit\b|\bimage \d",
+    re.IGNORECASE,
+)
+_VITALS = re.compile(
+    r"\btemperature\b|\bblood pressure\b|\bpulse (?:is|of|rate)|\bheart rate\b|\brespirations? (?:are|is|of)"
+    r"|\brespiratory rate\b|\bvital signs\b|\boxygen saturation\b|\bSpO2\b|\bBMI\b|\bmm ?Hg\b",
+    re.IGNORECASE,
+)
+_IMAGING = re.compile(
+    r"\b(?:x-?rays?|radiographs?|CT\b|computed tomography|MRI\b|magnetic resonance|ultraso\w+|echocardiogra\w+"
+    r"|ECG|EKG|electrocardiogra\w+|endoscop\w+|colonoscop\w+|biops\w+|angiogra\w+|patholog\w+|histolog\w+|spirometry"
+    r"|lumbar puncture|EEG|mammogra\w+|microscop\w+|barium|audiometry|polysomnogra\w+|Doppler)\b",
+    re.IGNORECASE,
+)
+_LABORATORY = re.compile(
+    r"\blaborator(?:y|ies)\b|\blabs?\b|\b(?:serum|urine|urinalysis|blood (?:count|smear|glucose|cultures?|tests?))\b"
+    r"|\b(?:leukocyte|platelet|white blood cell|erythrocyte) count\b|\bhemoglobin\b|\bhematocrit\b|\bcreatinine\b"
+    r"|\bm(?:g|mol|Eq)/d?L\b|/mm\s?3\b|\bU/L\b|\bg/dL\b|\bcultures?\b|\bassay\b|\bscreen(?:ing)? (?:is|test)\b"
+    r"|\btiters?\b|\bantibod(?:y|ies)\b|\bcerebrospinal fluid\b|\bCSF\b",
+    re.IGNORECASE,
+)
+_EXAMINED = re.compile(
+    r"\b(?:physical|neurologic(?:al)?|cardiac|abdominal|pelvic|mental status|skin|ophthalmologic|fundoscopic|rectal"
+    r"|pulmonary|musculoskeletal|genital|breast|otoscopic|oral|dermatologic|eye|slit[- ]lamp)\s+exam(?:ination)?\b"
+    r"|\bexamination\b|\bon exam\b|\bauscultation\b|\bpalpation\b|\bpercussion\b|\bappears\b|\bmurmur\b|\btenderness\b"
+    r"|\breflex(?:es)?\b|\bmuscle strength\b|\brange of motion\b|\bthere (?:is|are) (?:no )?(?:an? )?"
+    r"(?:edema|crackles|wheez\w+|rash|erythema|swelling|mass|lymphadenopathy|hepat\w+|splen\w+|jaundice|pallor)",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(
+    r"\b(?:history|complain\w*|comes|came|brought|present\w*|report\w*|states|denies|says|describes|smok\w+|drinks"
+    r"|takes|took|medications?|family|mother|father|travel\w*|works|lives|sexually|vaccin\w+|immuniz\w+|ago|past"
+    r"|started|began|developed|noticed|married|allerg\w+|pregnan\w+|born|delivered|diagnosed|hospitalized)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions that can become cases, and why the others cannot."""
+
+    cases: tuple[SourceCase, ...]
+    skipped: tuple[tuple[str, int], ...]
+
+    def without(self, keys: Collection[str]) -> Iterator[SourceCase]:
+        """The cases whose keys are not among these."""
+        return (case for case in self.cases if case.key not in keys)
+
+    def as_dict(self) -> dict[str, object]:
+        """The report as it is written into a manifest."""
+        return {"chosen": len(self.cases), "excluded": dict(self.skipped)}
+
+    def lines(self) -> list[str]:
+        """The report for people to read."""
+        return [f"{len(self.cases)} questions chosen. Not chosen:", *(f"{n:7}  {why}" for why, n in self.skipped)]
+
+
+BEYOND_LIMIT = "beyond the limit"
+
+
+def read_questions(path: Path, limit: int | None = None) -> Questions:
+    """Read MedQA's question files and choose what asks for a diagnosis, in the order of the files."""
+    cases: dict[str, SourceCase] = {}
+    skipped: Counter[str] = Counter()
+    for where, row in _rows(path):
+        case = question_case(row, where)
+        if isinstance(case, str):
+            skipped[case] += 1
+        elif case.key in cases:
+            skipped["the same question again"] += 1
+        elif limit is not None and len(cases) >= limit:
+            skipped[BEYOND_LIMIT] += 1
+        else:
+            cases[case.key] = case
+    return Questions(tuple(cases.values()), tuple(skipped.most_common()))
+
+
+def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
+    """One question as a source; or the reason why it is none."""
+    question, options, answer, letter = (row.get(name) for name in ("question", "options", "answer", "answer_idx"))
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"{where}: question is missing or not text; is this a file of MedQA questions?")
+    if not isinstance(options, dict) or not isinstance(answer, str) or not answer.strip():
+        raise InputError(
+            f"{where}: options must be an object and answer a text; use the files with four or five options"
+        )
+    if options.get(letter) != answer:
+        return "the marked option is not the answer"
+    *vignette, ask = sentences(" ".join(question.split())) or [""]
+    if not _ASKS.search(ask) or _ASKS_OTHERWISE.search(ask):
+        return "asks for something other than a diagnosis"
+    if _NEEDS_IMAGE.search(question):
+        return "needs an image that is not in the file"
+    person = demographics_in(" ".join(vignette))
+    if not person:
+        return "describes no patient of a given age"
+    story, results = split(vignette)
+    age = age_in_years(person)
+    return SourceCase(
+        key=hashlib.sha256(f"medqa:{' '.join(question.split())}".encode()).hexdigest()[:32],
+        source="medqa",
+        data_class=DataClass.SYNTHETIC,
+        truth=Truth(answer.strip()),
+        age=None if age is None else int(age),
+        # Of the patient's own words first: "a 70-year-old man is brought by his daughter".
+        sex=(sex(person) or sex(" ".join(vignette[:1])) or "").capitalize(),
+        history_source="note",
+        story=tuple(story),
+        other_results=tuple(results),
+    )
+
+
+def split(vignette: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """What a patient can tell, and by section what was found; every sentence goes to one place, word for word."""
+    story: list[str] = []
+    results: dict[str, list[str]] = {}
+    section = ""
+    for sentence in vignette:
+        section = _section(sentence, section)
+        if section:
+            results.setdefault(section, []).append(sentence)
+        else:
+            story.append(sentence)
+    return story, [(name, " ".join(texts)) for name, texts in results.items()]
+
+
+def _section(sentence: str, before: str) -> str:
+    """Where a sentence belongs: by what it speaks of, else where the one before it went."""
+    if _HISTORY.search(sentence) and not re.search(r"\bexamination (?:shows|reveals)", sentence, re.IGNORECASE):
+        numbers = _VITALS.search(sentence) and re.search(r"\d", sentence)
+        return "Vital_Signs" if numbers and not before else ""
+    for name, pattern in (
+        ("Vital_Signs", _VITALS),
+        ("Imaging_and_Procedures", _IMAGING),
+        ("Laboratory", _LABORATORY),
+        ("Physical_Examination", _EXAMINED),
+    ):
+        if pattern.search(sentence):
+            return name
+    return before
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: holds no .jsonl file of questions; name the file or its folder with --base-dir")
+    for file in files:
+        try:
+            raw = file.read_bytes()
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror}); name the questions with --base-dir") from None
+        for number, line in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
+            if line.strip():
+                yield f"{file} line {number}", _object(line, f"{file} line {number}")
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        raise InputError(f"{where}: not valid JSON") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}")
+    return row

@@ -1,0 +1,59 @@
+"""What must stand in no case: identifiers, dates, text that was removed from the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+_MONTHS = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+)
+_DATES = re.compile(
+    r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b\d{1,2}\.\d{1,2}\.(?:19|2[01])\d{2}\b"
+    rf"|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\s*(?:mg|ml|%))|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTHS}"
+    rf"|\b{_MONTHS},?\s+(?:of\s+)?(?:19|2[01])\d{{2}}\b"
+)
+_YEAR = re.compile(
+    r"(?<![\d.,/-])(?:19|20|21)\d{2}(?![\d.,/-]\d|\d|\s*(?:m[lg]|cc|units?|mL|kcal|calories|steps|hours))"
+)
+_PERSONAL = (
+    ("e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
+    ("web address", re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)),
+    ("telephone number", re.compile(r"(?<!\d)(?:\(\d{3}\)\s?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)")),
+    ("social security number", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")),
+    (
+        "record number",
+        re.compile(r"\b(?:MRN|medical record (?:number|no)|subject[_ ]id|hadm[_ ]id|stay[_ ]id)\b", re.IGNORECASE),
+    ),
+    ("person's name", re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof)\b\.?\s+[A-Z][a-z]+")),
+)
+_LONG_NUMBER = re.compile(r"(?<![\d.])\d{7,}(?![\d.])")
+REMOVED = re.compile(r"_{3,}")
+"""What MIMIC puts in the place of text that was taken out."""
+
+
+def problems(text: str, identifiers: Sequence[str], *, prose: bool) -> Iterator[tuple[str, str]]:
+    """Kind and description of everything in a text that must not be there.
+
+    Prose is held to more: a bare year or a number of seven digits is a count in a laboratory report and a date or
+    an identifier in a story.
+    """
+    if REMOVED.search(text):
+        yield "removed_text", "holds ___, the mark of removed text"
+    for identifier in identifiers:
+        if identifier and re.search(rf"(?<!\w){re.escape(identifier)}(?!\w)", text, re.IGNORECASE):
+            yield "identifier", "holds an identifier of the source"
+            break
+    for what, pattern in _PERSONAL:
+        if pattern.search(text):
+            yield "identifier", f"holds a {what}"
+    if prose and _LONG_NUMBER.search(text):
+        yield "identifier", "holds a number of seven digits or more"
+    if _DATES.search(text) or (prose and _YEAR.search(text)):
+        yield "date", "holds a calendar date or a year"
+
+
+def unfit(text: str, identifiers: Sequence[str]) -> bool:
+    """Whether a result may not stand in a case."""
+    return any(True for _ in problems(text, identifiers, prose=False))

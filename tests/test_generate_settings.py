@@ -1,0 +1,118 @@
+"""gen.config.json, its flags, and the seed's scripts in a folder made by `init`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generate_support import question, write_questions
+from runs_support import clinic, lines
+
+from agentclinic.cli.init import gen_config, write_folder
+from agentclinic.errors import ConfigError
+from agentclinic.generate.settings import GenFile, MimicSettings, load
+
+
+def config(path: Path, **content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    path = config(
+        tmp_path / "gen.config.json",
+        common={"model": "from-file", "sleep_seconds": 1.5},
+        mimic={"limit": 7, "base_dataset_dir": "tables"},
+    )
+    common, section = load(path, "mimic", {"model": "from-flag", "workers": 30, "output": "here.jsonl"})
+    assert (common.model, common.sleep_seconds, common.workers) == ("from-flag", 1.5, 30)
+    assert (section.limit, section.output, section.base_dataset_dir) == (7, "here.jsonl", str(tmp_path / "tables"))
+    _, defaults = load(None, "mimic", {})
+    assert defaults == MimicSettings()
+
+
+def test_paths_of_a_config_in_the_seeds_folder_are_relative_to_the_folder_above(tmp_path: Path) -> None:
+    path = config(tmp_path / "generate_cases" / "gen.config.json", medqa={"output": "processed_data/x.jsonl"})
+    assert load(path, "medqa", {})[1].output == str(tmp_path / "processed_data" / "x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"comon": {}}, "unknown key 'comon'; did you mean 'common'?"),
+        ({"common": {"sleep_second": 1}}, "unknown key 'common.sleep_second'; did you mean 'sleep_seconds'?"),
+        ({"mimic": {"base_dataset": "x"}}, "unknown key 'mimic.base_dataset'; did you mean 'base_dataset_dir'?"),
+        ({"medqa": {"limit": 0}}, "medqa.limit: "),
+        ({"mimic": {"mode": "most"}}, "mimic.mode: "),
+    ],
+)
+def test_a_key_nobody_knows_or_an_impossible_value_is_refused(
+    content: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = config(tmp_path / "gen.config.json", **content)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load(path, "mimic", {})
+
+
+def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
+    file = GenFile.model_validate(gen_config())
+    assert file.common.model == "builtin"
+    assert set(gen_config()["common"]) == {"model", "llm_config", "sleep_seconds"}  # type: ignore[call-overload]
+    for source in ("mimic", "medqa"):
+        assert set(gen_config()[source]) == {"limit", "output", "base_dataset_dir"}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
+def test_the_seeds_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "my clinic"
+    write_folder(folder)
+    write_questions(folder / "medqa" / "q.jsonl", [question(n) for n in range(20)])
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    script = folder / "generate_cases" / "gen_medqa_tutorial.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--workers", "30", "--limit", "12"],
+        cwd=tmp_path if elsewhere else folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(lines(folder / "processed_data" / "agentclinic_medqa_generated.jsonl")) == 12
+    assert "12 of 12 cases made, 0 in quarantine" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["mimic"], "mimic.base_dataset_dir is not set: name the source's folder with --base-dir"),
+        (["mimic", "--base-dir", "nowhere"], "nowhere"),
+        (["medqa", "--base-dir", "q.jsonl", "--model", "human"], "a person cannot write cases"),
+        (["medqa", "--base-dir", "q.jsonl", "--model", "some-model"], "needs a key"),
+        (["medqa", "--base-dir", "q.jsonl", "--prompts-dir", "nowhere"], "prompts_dir: nowhere is not a folder"),
+        (["medqa", "--base-dir", "q.jsonl", "--config", "nowhere.json"], "nowhere.json: no such file"),
+        (["medqa", "--base-dir", "q.jsonl", "--output", "q.jsonl"], "q.jsonl line 1: not a case made by"),
+        (["medqa", "--base-dir", "q.jsonl", "--output", "."], "is a folder; name a file"),
+        (["mimic", "--base-dir", ".", "--output", "q.jsonl/x.jsonl"], "q.jsonl cannot be made"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_with_exit_code_2(flags: list[str], message: str, tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", [question()])
+    before = (tmp_path / "q.jsonl").read_bytes()
+    done = clinic("generate", *flags, cwd=tmp_path, expect=2)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert (tmp_path / "q.jsonl").read_bytes() == before
+
+
+def test_help_names_every_key_of_the_config(tmp_path: Path) -> None:
+    shown = clinic("generate", "mimic", "--help", cwd=tmp_path).stdout
+    for flag in ("--model", "--llm-config", "--sleep-seconds", "--limit", "--output", "--base-dir", "--workers"):
+        assert flag in shown

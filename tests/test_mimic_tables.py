@@ -1,0 +1,272 @@
+"""Reading MIMIC-IV's tables: every layout it is published in, damage named by its place, a cache that is trusted only
+as long as the file is the same."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mimic_rows import Ward, ward
+
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.generate.mimic import MimicOptions, choose, source_cases
+from agentclinic.generate.mimic.tables import opened
+from agentclinic.generate.source import SourceCase
+
+SALT = "salt of the tests"
+
+
+def contexts(folder: Path, *, cache: Path | None = None, **changes: object) -> list[SourceCase]:
+    options = MimicOptions(folder, None, cache_dir=cache, salt=SALT, **changes)  # type: ignore[arg-type]
+    return list(source_cases(options, choose(options)))
+
+
+def test_compressed_and_plain_tables_say_the_same(tmp_path: Path) -> None:
+    packed = contexts(ward().write(tmp_path / "packed"))
+    assert len(packed) == 6
+    assert contexts(ward().write(tmp_path / "plain", gz=False)) == packed
+
+
+@pytest.mark.parametrize("given", [".", "hosp", "ed"])
+def test_the_release_or_one_of_its_modules_can_be_given(tmp_path: Path, given: str) -> None:
+    folder = ward().write(tmp_path)
+    assert contexts(folder / given) == contexts(folder)
+
+
+def test_projects_side_by_side_are_found_below_their_parent(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path / "one", synthetic=False)
+    expected = contexts(folder)
+    apart = tmp_path / "files"
+    for project, module in (("mimiciv/3.1", "hosp"), ("mimic-iv-ed/2.2", "ed"), ("mimic-iv-note/2.2", "note")):
+        (apart / project).mkdir(parents=True)
+        (folder / module).rename(apart / project / module)
+    assert contexts(apart) == expected
+    assert {case.history_source for case in expected} == {"note", "triage", "codes", "none"}
+
+
+def test_two_releases_below_one_folder_are_not_mixed(tmp_path: Path) -> None:
+    for release in ("2.2", "3.1"):
+        ward().write(tmp_path / "mimiciv" / release)
+    with pytest.raises(InputError, match=r"more than one hosp folder .*2\.2.*3\.1.*name one release"):
+        contexts(tmp_path)
+
+
+def test_tables_without_a_hosp_folder_are_read_where_they_lie(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, synthetic=False)
+    expected = contexts(folder)
+    flat = (folder / "hosp").rename(tmp_path / "tables")
+    for module in ("ed", "note"):
+        (folder / module).rename(flat / module)
+    assert contexts(flat) == expected
+
+
+def test_columns_that_some_releases_lack_are_not_missed(tmp_path: Path) -> None:
+    lacking = ["hosp/labevents.comments", "hosp/labevents.order_provider_id", "hosp/admissions.admit_provider_id"]
+    lacking += ["hosp/microbiologyevents.order_provider_id", "hosp/admissions.admission_location"]
+    cases = contexts(ward().write(tmp_path, without_columns=lacking))
+    assert [len(case.labs) for case in cases] == [len(case.labs) for case in contexts(ward().write(tmp_path / "full"))]
+    assert {case.arrival for case in cases} == {"", "came by ambulance"}
+
+
+@pytest.mark.parametrize(
+    "table", ["hosp/omr", "hosp/microbiologyevents", "ed/triage", "ed/vitalsign", "note/discharge"]
+)
+def test_a_table_that_not_everybody_has_may_be_absent(tmp_path: Path, table: str) -> None:
+    assert len(contexts(ward().write(tmp_path, without_tables=[table]))) == 6
+
+
+@pytest.mark.parametrize("table", ["hosp/labevents", "hosp/patients", "hosp/d_icd_diagnoses", "hosp/d_labitems"])
+def test_a_table_nothing_can_be_done_without_is_named(tmp_path: Path, table: str) -> None:
+    folder = ward().write(tmp_path, without_tables=[table], synthetic=False)
+    with pytest.raises(InputError, match=rf"hosp: {table[5:]}\.csv\.gz \(or \.csv\) is missing"):
+        contexts(folder)
+
+
+def test_a_missing_column_is_named_with_its_file(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, without_columns=["hosp/labevents.charttime"], synthetic=False)
+    with pytest.raises(InputError, match=r"labevents\.csv\.gz: column charttime is missing"):
+        contexts(folder)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere: no such folder.*hosp"):
+        contexts(tmp_path / "nowhere")
+
+
+def _spoil(folder: Path, table: str, old: str, new: str) -> None:
+    path = folder / f"{table}.csv.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
+    assert old in text
+    path.write_bytes(gzip.compress(text.replace(old, new, 1).encode()))
+
+
+def test_a_damaged_row_is_named_by_line_and_column_and_never_shown(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, synthetic=False)
+    _spoil(folder, "hosp/labevents", "2150-03-04 11:00:00", "Tuesday")
+    with pytest.raises(InputError) as caught:
+        contexts(folder)
+    said = str(caught.value)
+    assert "labevents.csv.gz line 2: charttime has a value of another type" in said
+    assert "Tuesday" not in said
+    assert "900000000" not in said
+
+
+def test_a_row_with_too_many_fields_is_named_by_its_line(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, synthetic=False)
+    _spoil(folder, "hosp/admissions", "EW EMER.", "EW EMER.,one more")
+    with pytest.raises(InputError, match=r"admissions\.csv\.gz line 2: cannot be read as CSV"):
+        contexts(folder)
+
+
+def test_a_download_that_broke_off_is_an_error_not_a_smaller_table(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, synthetic=False)
+    path = folder / "hosp/labevents.csv.gz"
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match=r"labevents\.csv\.gz.*is the file whole"):
+        contexts(folder)
+
+
+def test_quotes_commas_and_line_breaks_in_fields_are_read_as_written(tmp_path: Path) -> None:
+    made = Ward()
+    stay = made.stay(made.patient(), ("N10", 10))
+    stay.lab(51301, '12,5 "corrected"', unit="K/uL")
+    stay.culture(comments='NO GROWTH, "FINAL".\n\nSecond line.')
+    (case,) = contexts(made.write(tmp_path))
+    assert case.labs[0].value == '12,5 "corrected"'
+    assert case.cultures[0].comment == 'NO GROWTH, "FINAL". Second line.'
+
+
+def test_the_cache_gives_the_same_and_is_private(tmp_path: Path) -> None:
+    folder, cache = ward().write(tmp_path / "mimic"), tmp_path / "cache"
+    expected = contexts(folder)
+    assert contexts(folder, cache=cache) == expected
+    files = sorted(cache.iterdir())
+    assert [path.name.partition("-")[0] for path in files] == sorted(
+        "diagnoses_icd discharge edstays labevents medrecon microbiologyevents omr triage vitalsign".split()
+    )
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    before = {path: path.stat().st_mtime_ns for path in files}
+    assert contexts(folder, cache=cache) == expected
+    assert {path: path.stat().st_mtime_ns for path in sorted(cache.iterdir())} == before
+
+
+def test_a_changed_table_is_not_read_from_an_old_cache(tmp_path: Path) -> None:
+    folder, cache = ward().write(tmp_path / "mimic", synthetic=False), tmp_path / "cache"
+    contexts(folder, cache=cache)
+    _spoil(folder, "hosp/labevents", ",2400,2400,", ",2999,2999,")
+    values = {lab.value for case in contexts(folder, cache=cache) for lab in case.labs}
+    assert "2999" in values
+    assert "2400" not in values
+
+
+def test_a_cache_is_whole_or_not_there(tmp_path: Path) -> None:
+    folder, cache = ward().write(tmp_path / "mimic", synthetic=False), tmp_path / "cache"
+    path = folder / "hosp/labevents.csv.gz"
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match="is the file whole"):
+        contexts(folder, cache=cache)
+    assert not list(cache.glob("*labevents*"))
+    assert not [left for left in cache.iterdir() if left.name.startswith((".", "agentclinic-mimic"))]
+
+
+def test_nothing_of_the_patients_is_left_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ward().write(tmp_path / "mimic")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    options = MimicOptions(folder, None, salt=SALT)
+    half = source_cases(options, choose(options))
+    next(half)
+    (private,) = scratch.iterdir()
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    half.close()
+    assert not list(scratch.iterdir())
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ward().write(tmp_path / "mimic")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    program = textwrap.dedent(
+        f"""
+        import os, signal, tempfile
+        from pathlib import Path
+        tempfile.tempdir = {str(scratch)!r}
+        from agentclinic.generate.mimic import MimicOptions, choose, source_cases
+        options = MimicOptions(Path({str(folder)!r}), None)
+        next(source := source_cases(options, choose(options)))
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    (left,) = scratch.iterdir()
+    assert (left / "work.duckdb").exists()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    options = MimicOptions(folder, None, salt=SALT)
+    living = source_cases(options, choose(options))
+    next(living)
+    assert not left.exists()
+    (own,) = scratch.iterdir()
+    assert len(contexts(folder)) == 6
+    assert own.exists()
+    assert len(list(living)) == 5
+
+
+def test_many_at_once_do_not_remove_each_others_folders(tmp_path: Path) -> None:
+    def use(_: int) -> int:
+        with opened("64MB", 1, tmp_path) as connection:
+            connection.execute("CREATE TABLE numbers AS SELECT * FROM range(1000)")
+            return len(connection.execute("FROM numbers").fetchall())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(use, range(32))) == {1000}
+    assert not list(tmp_path.iterdir())
+
+
+def test_little_memory_is_enough(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path)
+    assert contexts(folder, memory_limit="64MB", threads=1) == contexts(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"memory_limit": "a lot"}, "memory limit"),
+        ({"threads": 0}, "threads 0"),
+        ({"hours": 0}, "hours"),
+        ({"limit": 0}, "limit 0"),
+        ({"mode": "secondary"}, "mode 'secondary' is unknown; it is one of principal, single, targets"),
+        ({"mode": "targets"}, "belong together"),
+        ({"targets": ("I21",)}, "belong together"),
+        ({"salt": "short"}, "salt"),
+    ],
+)
+def test_impossible_options_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    folder = ward().write(tmp_path)
+    with pytest.raises(ConfigError, match=said):
+        choose(MimicOptions(**{"base_dir": folder, "limit": None, **changes}))  # type: ignore[arg-type]
+
+
+def test_without_duckdb_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(AgentClinicError, match=r"pip install 'agentclinic\[generate\]'"):
+        choose(MimicOptions(tmp_path, None))
+
+
+def test_what_takes_minutes_is_told_before_it_begins(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path / "mimic")
+    told: list[str] = []
+    options = MimicOptions(folder, None, salt=SALT, cache_dir=tmp_path / "cache")
+    list(source_cases(options, choose(options, tell=told.append), tell=told.append))
+    assert told.index("copying hosp/labevents to the cache") < told.index("reading hosp/labevents")
