@@ -33,7 +33,7 @@ def _chosen(found: Sessions, which: str) -> Kept:
         if kept.session.session_id == which:
             return kept
     if which.isdigit():
-        matching = [kept for kept in found.kept if kept.record and kept.record.scenario_id == int(which)]
+        matching = [kept for kept in found.kept if kept.session.session_id.startswith(f"scenario_{which}_")]
     else:
         matching = [kept for kept in found.kept if kept.session.session_id.startswith(which)]
     if len(matching) == 1:

@@ -44,6 +44,8 @@ def load_sessions(place: Path, judge: str | None = None) -> Sessions:
     run = load_run(place, judge) if (place / "scenarios.jsonl").is_file() else None
     if run is not None and folder is place:
         raise InputError(f"{place}: its doctor kept no sessions; they are made by --doctor uncertainty")
+    if run is None and judge is not None:
+        raise InputError(f"{place}: not the folder of a run, so that there are no verdicts of {judge!r}")
     records = {record.session_id: record for record in run.records() if record.session_id} if run else {}
     kept, damaged = [], []
     for path in sorted(folder.glob("*.json")):

@@ -118,10 +118,13 @@ class SessionStore:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise SessionError(f"{path.parent}: cannot be made ({error.strerror})") from None
-            data = session.model_dump(mode="json")
+            data = session.model_dump()
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
             # of every encounter would hold up all the others.
-            write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
+            try:
+                write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
+            except AgentClinicError as error:
+                raise SessionError(str(error)) from None
 
     def begin(self, session_id: str) -> None:
         """Start a session anew: what an encounter that was broken off left behind goes, a damaged file is kept."""
@@ -162,6 +165,8 @@ def read_session(path: Path) -> Session:
         raise SessionError(f"{path} line {error.lineno}: not a session ({error.msg})") from None
     except UnicodeDecodeError:
         raise SessionError(f"{path}: not a session (not UTF-8 text)") from None
+    except RecursionError:
+        raise SessionError(f"{path}: not a session (nested too deeply)") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
