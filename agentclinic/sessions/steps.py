@@ -71,7 +71,7 @@ NO_DOUBTS = Doubts((), ())
 def read_uncertainties(given: str | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
     """Read a differential given as text (`a, b (why), c` or `a: why; b: why`) or as a list."""
     if isinstance(given, str):
-        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip())]
+        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
     items = [read for read in map(_one, given) if read is not None]
     return Doubts(tuple(said for said, _ in items), tuple(item for _, item in items))
@@ -181,6 +181,7 @@ _TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\
 
 
 def _from_text(item: str) -> Uncertainty:
+    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can carry and no file can
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
         found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
