@@ -308,7 +308,7 @@ def test_a_full_disk_ends_the_run_with_a_word_and_whole_files(tmp_path: Path) ->
     script = """
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3600, 3600))
         from agentclinic.cli import main
         main(sys.argv[1:])
     """
