@@ -270,12 +270,13 @@ def test_a_writer_killed_at_any_moment_leaves_whole_files_and_every_step_it_told
             if line.endswith("\n"):
                 name, number = line.split()
                 told[name] = max(told.get(name, 0), int(number))
-        for name, number in told.items():
+        for name, at_least in told.items():
             kept = read_session(tmp_path / f"{name}.json")
             assert [step.step_number for step in kept.steps] == list(range(1, len(kept.steps) + 1))
-            assert len(kept.steps) >= number
+            assert len(kept.steps) >= at_least
     assert sum(told.values()) > 20
-    assert SessionStore(tmp_path).ids() == sorted(told), "what a killed writer left behind is no session"
+    # A writer may die between writing a session's first step and telling of it; what else it leaves is no session.
+    assert set(told) <= set(SessionStore(tmp_path).ids()) <= {"s0", "s1", "s2", "s3"}
 
 
 def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path: Path) -> None:

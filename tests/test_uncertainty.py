@@ -244,8 +244,8 @@ def test_a_run_killed_again_and_again_ends_with_every_unit_once_and_its_session(
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         folder = only_run(tmp_path / "out")
-        for session in (folder / "diagnosis_sessions").glob("*.json"):
-            read_session(session)
+        for left in (folder / "diagnosis_sessions").glob("*.json"):
+            read_session(left)
         command = ["resume", folder]
     clinic(*command, cwd=tmp_path)
     written = records(folder)
@@ -263,10 +263,10 @@ async def test_a_recorded_run_is_played_again_without_the_server(server: Scripte
     )
     recording = tmp_path / "recording.jsonl"
     path = own_cases(tmp_path / "cases", 3)
-    common = {"dataset": str(path), "num_scenarios": 3, "doctor": "uncertainty"}
+    common: dict[str, Any] = {"dataset": str(path), "num_scenarios": 3, "doctor": "uncertainty"}
     done, before = await run_here(settings_for(server, tmp_path / "a", record=str(recording), **common))
     server.reset()
-    replayed = {f"{role}_llm": f"replay:{recording}" for role in ROLES}
+    replayed: dict[str, Any] = {f"{role}_llm": f"replay:{recording}" for role in ROLES}
     again, after = await run_here(settings_for(None, tmp_path / "b", **common, **replayed))
     assert asked(server) == 0
     names = [f"{role}_llm" for role in ROLES]
