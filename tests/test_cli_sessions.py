@@ -144,3 +144,11 @@ def test_a_run_of_another_doctor_kept_none(tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path)
     (folder,) = (tmp_path / "out").iterdir()
     assert "its doctor kept no sessions" in clinic("sessions", folder, cwd=tmp_path, expect=2).stderr
+
+
+async def test_a_synonym_is_no_other_disease(server: ScriptedServer, tmp_path: Path) -> None:
+    steps = [{**step, "current_uncertainties": "Heart attack 70 %, Flu 10 %"} for step in STEPS]
+    server.control(steps=steps, synthesis="Acute myocardial infarction")
+    path = write_rows(tmp_path / "cases.jsonl", osce(truth="Acute myocardial infarction"))
+    finished, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
+    assert summarise_sessions(load_sessions(finished.folder)).synthesis_differs.value == 0

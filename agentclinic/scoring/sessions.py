@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
+from agentclinic.knowledge.compare import Relation, compare
 from agentclinic.record import Record
 from agentclinic.scoring.outcome import Proportion, proportion
 from agentclinic.scoring.run_data import Estimate, RunData, load_run, names_truth, strict
@@ -84,7 +85,7 @@ class SessionsSummary(BaseModel):
     synthesis_failed: Proportion
     """Of the concluded: the top of the differential was taken instead."""
     synthesis_differs: Proportion
-    """Of the concluded: the synthesis names another disease than the doctor's own favourite."""
+    """Of the concluded: the synthesis names another disease, and no synonym, than the doctor's own favourite."""
     mended: int = 0
     """Of those, where the truth is known: favourite wrong, synthesis right."""
     spoiled: int = 0
@@ -112,7 +113,7 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
             continue
         concluded += 1
         failed += bool(getattr(session, "synthesis_error", None))
-        if favourite is None or favourite.casefold() == str(final).casefold():
+        if favourite is None or compare(str(final), favourite).relation is Relation.SAME:
             continue
         differs += 1
         if kept.record is not None and kept.record.ground_truth and strict(kept.record) is not None:
