@@ -24,7 +24,7 @@ def doubts(first: float, second: float) -> list[dict[str, Any]]:
     ]
 
 
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {"new_information": "sore toe", "current_uncertainties": doubts(0.5, 0.3), "next_step_action": "ASK PATIENT: Hot?"},
     {"new_information": "warm", "current_uncertainties": "Gout, Flu, Cold", "next_step_action": "REQUEST TEST: Urate"},
     {"new_information": "high", "current_uncertainties": doubts(0.8, 0.1), "next_step_action": "DIAGNOSIS READY"},

@@ -11,10 +11,13 @@ from helpers import osce, write_rows
 from runs_support import asked, clinic, lines, point_at, run_here, settings_for
 from scripted_server import ScriptedServer
 
+from agentclinic.cli import main
 from agentclinic.errors import InputError
 from agentclinic.runs.engine import Finished
 from agentclinic.runs.reopen import regrade
+from agentclinic.scoring.beside import brier
 from agentclinic.scoring.run_data import load_run
+from agentclinic.scoring.sessions import load_sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +46,7 @@ def own_prompt(folder: Path) -> Path:
 
 
 async def test_another_prompt_and_model_make_new_diagnoses_of_the_recorded_facts(
-    finished: Finished, server: ScriptedServer, tmp_path: Path
+    finished: Finished, server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()}
     server.control(synthesis="Pseudogout", rules=[{"match": {"purpose": "moderator", "nth": 1}, "reply": "No"}])
@@ -64,6 +67,13 @@ async def test_another_prompt_and_model_make_new_diagnoses_of_the_recorded_facts
     assert "FACTS - toe of mark-0z\\n- hot toe" in text
     scored = load_run(finished.folder, done.path.stem)
     assert [record.correct for record in scored.records()] == [False, True, True]
+    assert {record.diagnosis_text for record in scored.records()} == {"Pseudogout"}, "what was judged"
+    assert [brier(record) for record in scored.records()] == [None] * 3, "no probability was stated for that"
+    listed = load_sessions(finished.folder, done.path.stem)
+    assert [kept.final for kept in listed.kept] == ["Pseudogout"] * 3
+    capsys.readouterr()
+    main(["sessions", str(finished.folder), "0", "--judge", done.path.stem])
+    assert "final diagnosis: Gout; made anew: Pseudogout (wrong)" in capsys.readouterr().out
 
 
 async def test_the_runs_own_synthesis_model_is_used_where_none_is_named(

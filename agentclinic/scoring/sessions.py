@@ -12,7 +12,7 @@ from agentclinic.errors import InputError
 from agentclinic.knowledge.compare import Relation, compare
 from agentclinic.record import Record
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, RunData, load_run, names_truth, strict
+from agentclinic.scoring.run_data import Estimate, RunData, diagnosis_of, load_run, names_truth, strict
 from agentclinic.scoring.sample import Cases, Sample
 from agentclinic.sessions.store import FOLDER, Session, SessionError, read_session
 from agentclinic.sessions.tools import top_of
@@ -24,6 +24,12 @@ class Kept:
 
     session: Session
     record: Record | None
+
+    @property
+    def final(self) -> str | None:
+        """The diagnosis: the one that was judged, which `regrade --resynthesize` may have made anew, else its own."""
+        own = getattr(self.session, "final_diagnosis", None)
+        return (diagnosis_of(self.record) if self.record else None) or own
 
 
 @dataclass(frozen=True)
@@ -108,12 +114,12 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
         number += len(sizes)
         stated += sum(_stated(session))
         written += sum(getattr(step, "recorded_by", None) == "clinic" for step in session.steps)
-        final, favourite = getattr(session, "final_diagnosis", None), top_of(session)
+        final, favourite = kept.final, top_of(session)
         if not final:
             continue
         concluded += 1
         failed += bool(getattr(session, "synthesis_error", None))
-        if favourite is None or compare(str(final), favourite).relation is Relation.SAME:
+        if favourite is None or compare(final, favourite).relation is Relation.SAME:
             continue
         differs += 1
         if kept.record is not None and kept.record.ground_truth and strict(kept.record) is not None:

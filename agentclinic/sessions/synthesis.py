@@ -58,7 +58,7 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
 # A label is a word of its own before a colon or "is": ischemic stroke begins with no label.
 _LABEL = re.compile(
     r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
-    r"|diagnosis)\W*?(?:\bis\b|[:–-])\s*",
+    r"|diagnosis)\W*?(?:\bis\b|[:–—-])\s*",
     re.IGNORECASE,
 )
 
