@@ -28,6 +28,7 @@ import email.utils
 import hashlib
 import itertools
 import json
+import re
 import subprocess
 import sys
 import time
@@ -69,6 +70,7 @@ FAULTS = {
     "auth": "401; the message quotes the key it was given",
     "bad_request": "400; the message quotes the key it was given",
     "no_model": "404, unknown model",
+    "reject_tools": "400 for a request with tools, normal otherwise",
     "reject_format": "400 for a request with a structured output format, normal otherwise",
     "bad_tool_args": "a tool call whose arguments do not fit",
     "broken_tool_args": "a tool call whose arguments are no JSON",
@@ -111,6 +113,11 @@ class Script:
     """Instead of `doctor`: so many numbered lines, a test on every third, the last one the diagnosis."""
     diagnosis: str = "Migraine"
     """The diagnosis where `doctor_turns` is given."""
+    steps: list[Json] | None = None
+    """Arguments of the doctor's `diagnosis_step` calls; it makes the first whose `new_information` the prompt does not
+    yet hold, at the end the last. `{mark}` in them stands for the word like `mark-7` that the request holds."""
+    synthesis: str = "Migraine"
+    """The diagnosis made of facts; `{mark}` as above."""
     patient: str = "I have had a throbbing headache for two days."
     measurement: str = "RESULTS: within normal limits."
     moderator: str = "Yes"
@@ -375,6 +382,9 @@ class Server:
                 if call.schema is not None:
                     name = "text.format" if call.api == "responses" else "response_format"
                     return _error(400, f"Unsupported parameter: '{name}'", "invalid_request_error", None)
+            case "reject_tools":
+                if call.tools:
+                    return _error(400, "This model does not support tools", "invalid_request_error", None)
             case "redirect":
                 return web.Response(status=307, headers={"Location": "/elsewhere"})
             case _ if fault.isdigit():
@@ -415,7 +425,18 @@ class Server:
         said.usage = fault != "no_usage"
         return said
 
+    def stepping(self, call: Call, steps: list[Json]) -> Answer:
+        """The next step as a tool call, or as a form where no tools are offered."""
+        text = call.text
+        marked: list[Json] = json.loads(json.dumps(steps).replace("{mark}", _mark(text)))
+        step = next((step for step in marked if step["new_information"] not in text), marked[-1])
+        if call.schema is not None:
+            return Answer(json.dumps({"tool": "diagnosis_step", "reason_ready": "", **step}))
+        return Answer(tool_calls=[{"name": "diagnosis_step", "arguments": step}])
+
     def default(self, call: Call) -> Answer:
+        if self.script.steps is not None and call.purpose == "doctor" and (call.tools or call.schema):
+            return self.stepping(call, self.script.steps)
         if call.schema is not None:
             return Answer(json.dumps(minimal(call.schema, call.schema)))
         if call.tools and call.body.get("tool_choice") == "required":
@@ -432,7 +453,14 @@ class Server:
                 return Answer(self.script.measurement)
             case "moderator":
                 return Answer(self.script.moderator)
+            case "synthesis":
+                return Answer(self.script.synthesis.replace("{mark}", _mark(call.text)))
         return Answer(f"This is the scripted server's answer to a {call.purpose or 'nameless'} request.")
+
+
+def _mark(text: str) -> str:
+    found = re.search(r"mark-\w+", text)
+    return found[0] if found else "somebody"
 
 
 def minimal(schema: Json, root: Json) -> Any:

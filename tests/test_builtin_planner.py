@@ -74,9 +74,12 @@ def test_with_tools_it_speaks_through_them() -> None:
     arguments = json.loads(asked.arguments)
     assert asked.name == "diagnosis_step"
     assert arguments["next_step_action"].startswith("ASK PATIENT: ")
-    assert arguments["current_uncertainties"].count(";") == 3
+    assert len(arguments["current_uncertainties"]) == 4
     ready = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS).tool_calls[0]
-    assert ready.name == "final_diagnosis"
+    assert json.loads(ready.arguments)["next_step_action"] == "DIAGNOSIS READY"
+    assert "crystals" in json.loads(ready.arguments)["new_information"]
+    only = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS[1:]).tool_calls[0]
+    assert only.name == "final_diagnosis"
 
 
 def test_it_says_how_sure_it_is() -> None:

@@ -6,13 +6,19 @@ import copy
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import Listening, Meeting, Scripted, case_of
 
+from agentclinic.agents.configured import SHIPPED, load_agent
+from agentclinic.agents.prompts import load_prompts
+from agentclinic.agents.uncertainty import UncertaintyDoctor
+from agentclinic.encounter import Clinic, encounter
 from agentclinic.models.base import Model, Request
 from agentclinic.models.builtin import Builtin
+from agentclinic.sessions.store import SessionStore
 
 pytestmark = pytest.mark.anyio
 
@@ -140,3 +146,35 @@ async def test_patient_and_laboratory_answer_the_same_whatever_the_truth_is() ->
         await Meeting(Scripted(*QUESTIONS), patient, lab, case_of(row)).hold()
         answers.append((patient.replies, lab.replies))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("row", [OSCE, NEJM], ids=["OSCE", "NEJM"])
+async def test_doctor_and_synthesis_through_tools_see_no_more_and_no_session(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
+    """Step by step a chart fact is known only once it was disclosed; the synthesis knows the recorded facts alone."""
+    case, doctor, synthesis = case_of(row), Listening(Builtin()), Listening(Builtin())
+    prompts = load_prompts(None, "uncertainty", "synthesis")
+    leading = UncertaintyDoctor(
+        case.door,
+        doctor,
+        synthesis,
+        load_agent(SHIPPED).settings,
+        prompts,
+        limit=12,
+        store=SessionStore(tmp_path),
+        session_id="scenario_0_SECRETname",
+    )
+    meeting = Meeting(Scripted(), Builtin(), Builtin(), case)
+    clinic = Clinic(case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
+    transcript = await encounter(clinic, leading, 12)
+    replies = [turn.text for turn in transcript.turns if turn.role != "doctor"]
+    assert synthesis.requests
+    assert doctor.requests[-1].tools
+    for number, request in enumerate(doctor.requests):
+        assert canaries(request, "CHART") <= set(re.findall("CHART[a-z]+", " ".join(replies[:number])))
+    for request in (*doctor.requests, *synthesis.requests):
+        assert canaries(request, "HIDDEN") == set()
+        assert "SECRETname" not in repr(request)
+    told = repr(synthesis.requests)
+    assert not any(turn.text in told for turn in transcript.turns if turn.role == "doctor"), "no dialogue"

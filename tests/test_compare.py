@@ -226,3 +226,56 @@ def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
         main(["compare", str(a)])
     assert stopped.value.code == 2
     assert "two runs or more" in capsys.readouterr().err
+
+
+def measured(
+    turns: int, p: float | None, right: bool, requests: int | None, tokens: int | None = None
+) -> dict[str, Any]:
+    """A record that tells what it took and how sure its doctor was."""
+    stated = {
+        "source": "stated",
+        "hypotheses": [{"diagnosis": "Gout", "probability": p}, {"diagnosis": "Flu", "probability": 0.1}],
+    }
+    return {
+        "status": "diagnosed",
+        "correct": right,
+        "diagnosis_text": "Gout",
+        "num_turns": turns,
+        "transcript": [{"turn": 1, "role": "doctor", "text": "x", "action": a} for a in ("test", "question", "test")],
+        "usage": {
+            "doctor": {"requests": requests, "input_tokens": tokens, "output_tokens": 5},
+            "synthesis": {"requests": 1, "input_tokens": 10, "output_tokens": 5},
+            "patient": {"requests": 50, "input_tokens": 999, "output_tokens": 999},
+        },
+        **({"differential": stated} if p is not None else {}),
+    }
+
+
+def test_turns_requests_and_calibration_stand_beside_accuracy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Worked by hand: Brier (0.6-1)²=0.16 and (0.6-0)²=0.36, mean 0.26; then 0.01 and 0.04, mean 0.025."""
+    a = write_run(tmp_path / "a", [measured(4, 0.6, True, 4, 80), measured(8, 0.6, False, 8, 80)])
+    b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
+    found = {beside.measure: beside for beside in compared(a, b).beside}
+    assert (found["turns"].before, found["turns"].after, found["turns"].difference.value) == (6, 4, -2)
+    assert (found["tests"].before, found["tests"].after) == (2, 2)
+    assert (found["requests to models"].before, found["requests to models"].after) == (7, 5), (
+        "the patient's are not its"
+    )
+    assert "tokens" not in found, "unknown in one of the two is not 0"
+    brier = found["Brier score of the diagnosis"]
+    assert (brier.before, brier.after) == pytest.approx((0.26, 0.025))
+    assert brier.difference.value == pytest.approx(-0.235)
+    main(["compare", str(a), str(b)])
+    shown = capsys.readouterr().out
+    assert "turns: 6.0 -> 4.0, difference -2.0" in shown
+    assert "Brier score of the diagnosis: 0.260 -> 0.025" in shown
+
+
+def test_measures_that_only_one_run_tells_are_left_out(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [measured(4, None, True, 4), measured(8, None, False, None)])
+    b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
+    found = {beside.measure: beside for beside in compared(a, b).beside}
+    assert "Brier score of the diagnosis" not in found
+    assert found["requests to models"].cases == 1

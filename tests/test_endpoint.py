@@ -535,6 +535,18 @@ async def test_a_server_that_refuses_formats_is_asked_in_the_prompt_only_from_th
     assert [key in body for body in server.bodies()] == [True, False, False]
 
 
+@pytest.mark.parametrize("api", ["responses", "chat"])
+async def test_a_server_that_refuses_tools_says_so_and_answers_without(
+    connect: Connect, server: ScriptedServer, api: str
+) -> None:
+    server.fault("reject_tools")
+    endpoint = connect(llm_api=api)
+    with pytest.raises(base.BadRequestError, match="does not support tools"):
+        await endpoint.reply(ask(tools=(WEIGH,), tool_choice="required"))
+    assert len(server.log()) == 1, "asking again would not help"
+    assert (await endpoint.reply(ask())).text
+
+
 async def test_a_server_error_about_the_format_is_a_refusal_of_it(connect: Connect, server: ScriptedServer) -> None:
     complaint = {
         "error": {"message": "body.response_format.type: input should be 'text' or 'json_object'", "code": 500}

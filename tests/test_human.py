@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
 from fakes import NEJM, Meeting, Scripted, case_of, plan_of
 
+from agentclinic.agents.configured import SHIPPED, load_agent
 from agentclinic.agents.own import DoctorView, OwnDoctor
-from agentclinic.encounter import Clinic, Status, encounter
+from agentclinic.agents.prompts import load_prompts
+from agentclinic.agents.uncertainty import UncertaintyDoctor
+from agentclinic.encounter import Clinic, Status, Transcript, encounter
 from agentclinic.models.base import BadRequestError, Leave, Message, Purpose, Request
 from agentclinic.models.human import Human
+from agentclinic.sessions.store import Session, SessionStore
 
 pytestmark = pytest.mark.anyio
 
@@ -180,3 +185,57 @@ def test_human_modes_play_one_scenario_at_a_time_and_say_so(mode: str) -> None:
 
 def test_the_terminal_is_the_usual_one_unless_told_otherwise() -> None:
     assert Human()._out is sys.stdout
+
+
+async def doubting(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:
+    """A person who keeps notes of what is learned and doubted."""
+    store = SessionStore(folder)
+    prompts = load_prompts(None, "uncertainty", "synthesis")
+    doctor = UncertaintyDoctor(
+        meeting.case.door, human, human, load_agent(SHIPPED).settings, prompts, limit=9, store=store, session_id="s1"
+    )
+    clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
+    transcript = await encounter(clinic, doctor, 9)
+    return transcript, store.load("s1")
+
+
+async def test_a_person_can_be_the_doctor_that_keeps_its_doubts(tmp_path: Path) -> None:
+    human, screen, prompts = typing(
+        "Where?", "headache", ":help", "migraine 60 %, tumour 10 %",
+        ":test CT", "on the left", "migraine 70 %, tumour 5 %",
+        ":diagnose Migraine", "CT normal", "migraine 95 %", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("Left."), Scripted("normal")), tmp_path)
+    said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
+    assert said == ["Where?", "REQUEST TEST: CT", "DIAGNOSIS READY: Migraine"]
+    assert session.facts == ["headache", "on the left", "CT normal"]
+    assert session.steps[2].next_step_action == "DIAGNOSIS READY: Migraine"
+    assert prompts[-1] == "diagnosis> "
+    assert "The facts you recorded:\n  - headache\n  - on the left\n  - CT normal" in screen.getvalue()
+
+
+async def test_a_person_is_told_why_a_step_is_sent_back(tmp_path: Path) -> None:
+    human, screen, _ = typing(
+        ":diagnose Migraine", "headache", "migraine", "Where?", "headache", "migraine, tumour",
+        ":diagnose Migraine", "left", "migraine", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("Left.")), tmp_path)
+    assert transcript.num_turns == 2
+    assert "It is too early to conclude" in screen.getvalue()
+    assert len(session.steps) == 2
+
+
+async def test_a_person_takes_a_step_back_and_the_session_goes_back_too(tmp_path: Path) -> None:
+    human, _, _ = typing(
+        "Wrong?", "headache", "migraine, tumour", "Next?", "oops", ":undo",
+        "Right?", "headache for days", "migraine, flu", ":diagnose Migraine", "yes", "migraine", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("no", "yes")), tmp_path)
+    assert [turn.text for turn in transcript.turns] == ["Right?", "yes", "DIAGNOSIS READY: Migraine"]
+    assert session.facts == ["headache for days", "yes"]
+
+
+async def test_a_person_may_leave_while_writing_notes(tmp_path: Path) -> None:
+    human, _, _ = typing("Where?", ":quit")
+    with pytest.raises(Leave):
+        await doubting(human, Meeting(human), tmp_path)

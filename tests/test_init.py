@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,13 @@ def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: 
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {
         "agentclinic.config.json",
+        "agent/agent_config.yaml",
+        "agent/diagnosis_sessions/README.md",
+        "agent/tools/__init__.py",
+        "agent/tools/diagnosis_session.py",
+        "agent/tools/implementations.py",
         "benchmarks/AgentClinic/agentclinic_api_only.py",
+        "benchmarks/AgentClinic/uncertainty_aware_doctor.py",
         "llm.config.json",
         "agentclinic.py",
         ".gitignore",
@@ -138,3 +146,122 @@ def test_the_seeds_module_of_agents_can_be_imported_from_its_place(folder: Path)
     script.write_text("from agentclinic_api_only import DoctorAgent, compare_results\nprint(DoctorAgent.__module__)\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.doors"), done.stderr
+
+
+SEED_COMMANDS = {
+    "All imports successful!": """
+import sys; sys.path.insert(0, 'agent')
+from tools import diagnosis_step, final_diagnosis, set_current_session, get_current_session
+from tools.diagnosis_session import append_step, get_accumulated_notes
+print('All imports successful!')
+""",
+    "Agent config correct!": """
+import yaml
+with open('agent/agent_config.yaml') as f:
+    cfg = yaml.safe_load(f)
+assert 'uncertainty_aware_doctor' in cfg['agents']
+assert cfg['agents']['uncertainty_aware_doctor']['max_turns'] == 1
+print('Agent config correct!')
+""",
+    "Tool execution successful!\nResult: REQUEST TEST: Chest_X-Ray": """
+import sys; sys.path.insert(0, 'agent')
+from tools import execute_tool, set_current_session, clear_session
+
+test_id = 'test_123'
+clear_session(test_id)
+set_current_session(test_id)
+
+result = execute_tool('diagnosis_step', {
+    'new_information': 'Patient has fever',
+    'current_uncertainties': 'pneumonia, flu',
+    'next_step_action': 'REQUEST TEST: Chest_X-Ray'
+})
+assert 'REQUEST TEST: Chest_X-Ray' in result
+print('Tool execution successful!')
+print('Result:', result)
+""",
+}
+"""The seed's three commands, unchanged, and what each prints."""
+
+
+@pytest.mark.parametrize("printed", SEED_COMMANDS)
+def test_the_seeds_commands_run_unchanged_in_the_folder(folder: Path, printed: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", f'python3 -c "{SEED_COMMANDS[printed]}"'],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == printed + "\n"
+    if "Tool" in printed:
+        written = json.loads((folder / "agent" / "diagnosis_sessions" / "test_123.json").read_text())
+        assert written["steps"][0]["current_uncertainties"] == ["pneumonia", "flu"]
+
+
+FOREIGN = """
+    import sys
+    from uncertainty_aware_doctor import UncertaintyAwareDoctorAgent
+
+    class ScenarioMedQA:
+        def __init__(self, row):
+            self.tests, self.diagnosis = row["tests"], row["diagnosis"]
+        def patient_information(self):
+            raise SystemExit("a doctor read the patient's script")
+        def examiner_information(self):
+            return "Assess a 58-year-old man with a hot, swollen big toe."
+        def exam_information(self):
+            raise SystemExit("a doctor read the results")
+        def diagnosis_information(self):
+            raise SystemExit("a doctor read the answer")
+
+    def main():
+        scenario = ScenarioMedQA({"tests": {}, "diagnosis": "Gout"})
+        doctor_agent = UncertaintyAwareDoctorAgent(
+            scenario=scenario, bias_present=None, backend_str="builtin", max_infs=4, img_request=False)
+        said = ""
+        for turn in range(4):
+            reply = doctor_agent.inference_doctor(said, image_requested=False)
+            print(reply)
+            if "DIAGNOSIS READY" in reply:
+                break
+            said = "RESULTS: not available" if "REQUEST TEST" in reply else "Yes, it hurts very much since yesterday."
+        print(doctor_agent.session_id)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
+def test_the_doctor_drops_into_a_checkout_of_the_original(tmp_path: Path, folder: Path, elsewhere: bool) -> None:
+    """There a script of the package's name stands beside it, and scenarios have only the original's methods."""
+    checkout = tmp_path / "AgentClinic"
+    checkout.mkdir()
+    (checkout / "agentclinic.py").write_text(textwrap.dedent(FOREIGN))
+    shutil.copy(folder / "benchmarks" / "AgentClinic" / "uncertainty_aware_doctor.py", checkout)
+    cwd = tmp_path if elsewhere else checkout
+    done = python(str(checkout / "agentclinic.py"), cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    *said, session = done.stdout.splitlines()
+    assert 2 <= len(said) <= 4
+    assert said[-1].startswith("DIAGNOSIS READY: ")
+    assert session.startswith("scenario_")
+    written = json.loads((cwd / "agent" / "diagnosis_sessions" / f"{session}.json").read_text())
+    assert len(written["steps"]) == len(said)
+    assert f"DIAGNOSIS READY: {written['final_diagnosis']}" == said[-1]
+
+
+def test_the_drop_in_names_what_is_missing(folder: Path) -> None:
+    done = python(
+        "-S",
+        "-c",
+        "import uncertainty_aware_doctor as u; u.UncertaintyAwareDoctorAgent",
+        cwd=folder / "benchmarks" / "AgentClinic",
+    )
+    assert done.returncode == 1
+    assert "agentclinic is not installed; run `pip install agentclinic`" in done.stderr

@@ -7,13 +7,12 @@ handled: no turn ends without a step in the session, and nothing the doctor hear
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from agentclinic.agents.configured import AgentSettings
 from agentclinic.agents.doctor import Heard, door_text, take
@@ -36,7 +35,15 @@ from agentclinic.models.base import (
     Usage,
 )
 from agentclinic.models.payloads import DoctorPayload, Exchange
-from agentclinic.sessions.steps import NO_DOUBTS, Doubts, Uncertainty, as_differential, read_action, read_uncertainties
+from agentclinic.sessions.steps import (
+    NO_DOUBTS,
+    Doubts,
+    Uncertainty,
+    as_differential,
+    loosely,
+    read_action,
+    read_uncertainties,
+)
 from agentclinic.sessions.store import Session, SessionStore, set_current_session, use_store
 from agentclinic.sessions.synthesis import synthesise
 from agentclinic.sessions.tools import (
@@ -46,6 +53,7 @@ from agentclinic.sessions.tools import (
     check_step,
     conclude,
     read_arguments,
+    salvage,
     take_step,
     tools,
     top_of,
@@ -59,7 +67,7 @@ class ToolChoice(BaseModel):
 
     tool: ToolName
     new_information: str
-    current_uncertainties: list[Uncertainty] = Field(max_length=10)
+    current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(max_length=10)
     next_step_action: str
     reason_ready: str
 
@@ -226,7 +234,8 @@ def learned(door: Door, heard: Heard, asked: Action | None) -> str:
     """A reply as a fact that can be understood on its own; before any, what stands on the door."""
     if not heard.speaker:
         return door_text(door).replace("\n", "; ")
-    about = f"{asked.content} " if asked and asked.kind in ("question", "test") else ""
+    # Cut: a weak model's question may be a page long, and a fact is about the answer.
+    about = f"{asked.content[:150]} " if asked and asked.kind in ("question", "test") else ""
     return f"{about}{heard.speaker}: {heard.text}"
 
 
@@ -276,7 +285,9 @@ class _Turn:
                 messages = (*messages, *self._sent_back(reply, wrong.message))
             except MalformedError as error:  # structured output was sent back once already, or there was no text at all
                 self.remarks.append(f"made the best of: {error}")
-                reply = Reply(error.text or reply.text)
+                if error.usage:
+                    self._usages.append(error.usage)
+                reply = Reply(error.text) if error.text else reply
                 break
         return self._handled(reply)
 
@@ -332,8 +343,9 @@ class _Turn:
 
     @property
     def _too_early(self) -> bool:
-        """Whether there is nothing yet that a diagnosis could rest on."""
-        return self._nothing_heard and not self.last
+        """Whether there is nothing yet that a diagnosis could rest on: no answer, no result, no image."""
+        asked = any(exchange.kind != "images" for exchange in self._exchanges)
+        return not (self.last or asked or self._doctor.images)
 
     def _understood(self, reply: Reply) -> _Call:
         if len(reply.tool_calls) > 1:
@@ -376,18 +388,20 @@ class _Turn:
     def _handled(self, reply: Reply) -> _Call:
         """The best that can be made of a reply that stayed unusable."""
         given: Mapping[str, Any] = {}
+        prose = reply.text
         if reply.tool_calls:
-            with suppress(ToolError):
-                given = read_arguments(reply.tool_calls[0].name, reply.tool_calls[0].arguments)
+            given = salvage("diagnosis_step", reply.tool_calls[0].arguments)
         elif isinstance(reply.parsed, ToolChoice):
-            given = reply.parsed.model_dump()
+            given, prose = reply.parsed.model_dump(), ""
+        elif reply.text.lstrip().startswith(("{", "```")):  # a form, filled in wrongly: nothing to say to a patient
+            given, prose = salvage("diagnosis_step", reply.text), ""
         elif not self._doctor.structured:
             # Twice prose: a model, or a server, that does not do tool calls. A form may suit it better next time.
             self._doctor.structured = True
             self.remarks.append("structured output is used from the next turn on")
         doubts = read_uncertainties(given.get("current_uncertainties") or ())
         information = str(given.get("new_information") or "")
-        words = str(given.get("next_step_action") or reply.text).strip()
+        words = str(given.get("next_step_action") or prose).strip()
         action = parse_action(words)
         if action.kind == "diagnosis" or (not words and self.last):
             said = action.content if action.kind == "diagnosis" else None

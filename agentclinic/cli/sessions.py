@@ -33,7 +33,7 @@ def _chosen(found: Sessions, which: str) -> Kept:
         if kept.session.session_id == which:
             return kept
     if which.isdigit():
-        matching = [kept for kept in found.kept if kept.record and kept.record.scenario_id == int(which)]
+        matching = [kept for kept in found.kept if kept.session.session_id.startswith(f"scenario_{which}_")]
     else:
         matching = [kept for kept in found.kept if kept.session.session_id.startswith(which)]
     if len(matching) == 1:
@@ -60,7 +60,7 @@ def _entry(kept: Kept) -> dict[str, Any]:
         "scenario_id": record.scenario_id if record else None,
         "repeat": record.repeat if record else None,
         "steps": len(session.steps),
-        "final_diagnosis": getattr(session, "final_diagnosis", None),
+        "final_diagnosis": kept.final,
         "leader": leader[0] if leader else None,
         "leader_probability": leader[1] if leader else None,
         "ground_truth": record.ground_truth if record else None,
@@ -120,7 +120,10 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
         print("\nno final diagnosis")
         return
     verdict = _verdict(kept)
-    print(f"\nfinal diagnosis: {final}{f' ({verdict})' if verdict else ''}")
+    if kept.final == final:
+        print(f"\nfinal diagnosis: {final}{f' ({verdict})' if verdict else ''}")
+    else:
+        print(f"\nfinal diagnosis: {final}; made anew: {kept.final} ({verdict})")
     if getattr(session, "reason_ready", None):
         print(f"  reason: {session.reason_ready}")  # type: ignore[attr-defined]
     error = getattr(session, "synthesis_error", None)

@@ -45,12 +45,16 @@ class Human:
         """Ask the person for the next words of doctor or patient."""
         match request.payload:
             case DoctorPayload() as payload:
+                if len(request.messages) > 2:  # what was entered is sent back: say why before asking again
+                    self._show("", next(m.content for m in reversed(request.messages) if m.role in ("tool", "user")))
                 text = await self._doctor(payload, request.messages[-1].images if request.messages else ())
                 if payload.offered:
                     return await self._step(payload, text)
             case SynthesisPayload() as facts:
                 self._show("The facts you recorded:", *(f"  - {fact}" for fact in facts.facts))
                 text = await self._line("diagnosis> ")
+                if text == ":quit":
+                    raise Leave
             case PatientPayload() as payload:
                 text = await self._patient(payload)
             case _:
@@ -59,17 +63,22 @@ class Human:
 
     async def _step(self, payload: DoctorPayload, said: str) -> Reply:
         """The person's words as a tool call: what was learned and what is still possible are asked for after them."""
-        ready = said.startswith("DIAGNOSIS READY")
         action = said if said.startswith(("REQUEST", "DIAGNOSIS READY")) else f"ASK PATIENT: {said}"
         arguments = {
-            "new_information": await self._line("what you learned> "),
-            "current_uncertainties": await self._line(
-                "possible diagnoses, likeliest first, e.g. gout 60 %, septic arthritis 30 %> "
+            "new_information": await self._noted(payload, "what you learned> "),
+            "current_uncertainties": await self._noted(
+                payload, "possible diagnoses, likeliest first, e.g. gout 60 %, septic arthritis 30 %> "
             ),
-            "next_step_action": "DIAGNOSIS READY" if ready else action,
+            "next_step_action": action,
         }
         call = ToolCall(f"human-{payload.turn}", "diagnosis_step", json.dumps(arguments, ensure_ascii=False))
         return Reply("", tool_calls=(call,), usage=_NO_TOKENS)
+
+    async def _noted(self, payload: DoctorPayload, prompt: str) -> str:
+        while True:
+            line = await self._line(prompt)
+            if not self._command(line, payload.exchanges, _HELP_DOCTOR, spoken=bool(payload.exchanges)):
+                return line
 
     async def _doctor(self, payload: DoctorPayload, images: tuple[Image, ...]) -> str:
         if payload.exchanges:

@@ -27,7 +27,7 @@ from agentclinic.runs import folder as folders
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import MISSING, Summary, Tally
-from agentclinic.sessions.store import FOLDER, SessionStore
+from agentclinic.sessions.store import FOLDER, SessionError, SessionStore
 from agentclinic.version import __version__
 
 GRACE = 30.0
@@ -201,7 +201,8 @@ class Pool:
         except Leave:
             self.reason, self.interrupted = "you left", True
             return
-        except InputError as error:  # e.g. a case whose image is not there: to be mended before this unit can be played
+        # A case whose image is not there, a session that cannot be written: to be mended before this unit is played.
+        except (InputError, SessionError) as error:
             self._stop(str(error))
             return
         if record.fault and record.fault.error in FATAL:

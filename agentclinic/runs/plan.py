@@ -214,6 +214,8 @@ def _refuse_impossible(settings: Settings) -> None:
     for key in ("synthesis_llm", "synthesis_endpoint", "agent_config"):
         if getattr(run, key) is not None and run.doctor != "uncertainty":
             raise ConfigError(f"{key} is for the uncertainty doctor; {run.doctor} makes no use of it")
+    if run.synthesis_endpoint and not run.synthesis_llm:
+        raise ConfigError("synthesis_endpoint: name the model there with synthesis_llm, or leave it out")
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):

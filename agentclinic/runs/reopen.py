@@ -30,7 +30,7 @@ from agentclinic.runs import folder as folders
 from agentclinic.runs.engine import FATAL, note_attestations
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.scoring.run_data import diagnosis_of, unit_of
-from agentclinic.sessions.store import FOLDER, SessionStore, read_session
+from agentclinic.sessions.store import FOLDER, Session, SessionError, SessionStore, read_session
 from agentclinic.sessions.synthesis import synthesise
 from agentclinic.sessions.tools import top_of
 
@@ -160,6 +160,7 @@ class _Resynthesized:
 
     def __init__(self, folder: Path, model: Model, prompt: Prompt) -> None:
         self._store = SessionStore(folder / FOLDER)
+        self._sessions: dict[str, Session] = {}
         self._model = model
         self._prompt = prompt
         self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
@@ -169,15 +170,19 @@ class _Resynthesized:
         concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
         if not concluded:
             raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
+        for record in concluded:  # all of them before the first request: a missing one is told while it costs nothing
+            path = self._store.path(record.session_id or "")
+            try:
+                self._sessions[record.session_id or ""] = read_session(path)
+            except FileNotFoundError:
+                raise InputError(f"{path}: missing; scenario {record.scenario_id} cannot be synthesised anew") from None
+            except SessionError as error:
+                raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesised anew") from None
         return concluded
 
     async def of(self, record: Record) -> tuple[str, str | None]:
         """The diagnosis, and what went wrong in making it."""
-        path = self._store.path(record.session_id or "")
-        try:
-            session = read_session(path)
-        except FileNotFoundError:
-            raise InputError(f"{path}: missing; scenario {record.scenario_id} cannot be synthesised anew") from None
+        session = self._sessions[record.session_id or ""]
         found = await synthesise(self._model, self._prompt, session.facts, top_of(session))
         return found.diagnosis, found.error
 
@@ -193,16 +198,15 @@ async def regrade(folder: Path, settings: Settings, name: str | None = None, *, 
         settings = _with_the_runs_synthesis(folder, settings)
     failures: list[str] = []
     stop = False
-    path = _judgements(folder, settings.run.moderator_llm, name)
     every = list(read_records(folder / folders.RECORDS))
     async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
         diagnoses: _Recorded | _Resynthesized = _Recorded()
+        usual = settings.run.moderator_llm
         if resynthesize:
             prompt = load_prompt("synthesis", prompts)
             diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
-            if name is None:
-                made = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
-                path = _judgements(folder, made, None)
+            usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
+        path = _judgements(folder, name, usual)
         records = diagnoses.among([record for record in every if record.ground_truth is not None])
         moderator = Moderator(
             models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
@@ -271,8 +275,8 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
     )
 
 
-def _judgements(folder: Path, moderator_llm: str, name: str | None) -> Path:
-    name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", moderator_llm)
+def _judgements(folder: Path, name: str | None, usual: str) -> Path:
+    name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", usual)
     if name == "recorded":
         raise InputError("name: 'recorded' stands for the verdicts in scenarios.jsonl; choose another")
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):

@@ -105,8 +105,10 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
     judgement = JudgementRecord(
         relation=verdict.get("relation"), reason=verdict.get("reason"), correct_lenient=verdict.get("correct_lenient")
     )
+    # A diagnosis made anew from the session's facts is what was judged, and what probabilities are compared with.
+    anew = {"diagnosis_text": verdict.get("diagnosis")} if verdict.get("synthesis") else {}
     return record.model_copy(
-        update={"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": judgement}
+        update={"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": judgement, **anew}
     )
 
 

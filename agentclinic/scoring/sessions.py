@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
+from agentclinic.knowledge.compare import Relation, compare
 from agentclinic.record import Record
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, RunData, load_run, names_truth, strict
+from agentclinic.scoring.run_data import Estimate, RunData, diagnosis_of, load_run, names_truth, strict
 from agentclinic.scoring.sample import Cases, Sample
 from agentclinic.sessions.store import FOLDER, Session, SessionError, read_session
 from agentclinic.sessions.tools import top_of
@@ -23,6 +24,12 @@ class Kept:
 
     session: Session
     record: Record | None
+
+    @property
+    def final(self) -> str | None:
+        """The diagnosis: the one that was judged, which `regrade --resynthesize` may have made anew, else its own."""
+        own = getattr(self.session, "final_diagnosis", None)
+        return (diagnosis_of(self.record) if self.record else None) or own
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,8 @@ def load_sessions(place: Path, judge: str | None = None) -> Sessions:
     run = load_run(place, judge) if (place / "scenarios.jsonl").is_file() else None
     if run is not None and folder is place:
         raise InputError(f"{place}: its doctor kept no sessions; they are made by --doctor uncertainty")
+    if run is None and judge is not None:
+        raise InputError(f"{place}: not the folder of a run, so that there are no verdicts of {judge!r}")
     records = {record.session_id: record for record in run.records() if record.session_id} if run else {}
     kept, damaged = [], []
     for path in sorted(folder.glob("*.json")):
@@ -82,7 +91,7 @@ class SessionsSummary(BaseModel):
     synthesis_failed: Proportion
     """Of the concluded: the top of the differential was taken instead."""
     synthesis_differs: Proportion
-    """Of the concluded: the synthesis names another disease than the doctor's own favourite."""
+    """Of the concluded: the synthesis names another disease, and no synonym, than the doctor's own favourite."""
     mended: int = 0
     """Of those, where the truth is known: favourite wrong, synthesis right."""
     spoiled: int = 0
@@ -105,12 +114,12 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
         number += len(sizes)
         stated += sum(_stated(session))
         written += sum(getattr(step, "recorded_by", None) == "clinic" for step in session.steps)
-        final, favourite = getattr(session, "final_diagnosis", None), top_of(session)
+        final, favourite = kept.final, top_of(session)
         if not final:
             continue
         concluded += 1
         failed += bool(getattr(session, "synthesis_error", None))
-        if favourite is None or favourite.casefold() == str(final).casefold():
+        if favourite is None or compare(final, favourite).relation is Relation.SAME:
             continue
         differs += 1
         if kept.record is not None and kept.record.ground_truth and strict(kept.record) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,10 +71,42 @@ NO_DOUBTS = Doubts((), ())
 def read_uncertainties(given: str | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
     """Read a differential given as text (`a, b (why), c` or `a: why; b: why`) or as a list."""
     if isinstance(given, str):
-        said = [item for item in _split(given) if item]
+        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
     items = [read for read in map(_one, given) if read is not None]
     return Doubts(tuple(said for said, _ in items), tuple(item for _, item in items))
+
+
+def loosely(value: object) -> object:
+    """A differential as models give it, made fit for the schema.
+
+    They write the list as JSON text, its entries as strings or as name and number, and percentages as numbers.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        try:
+            value = json.loads(value, strict=False)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, Mapping):
+        single = "diagnosis" in value
+        value = [value] if single else [{"diagnosis": name, "probability": share} for name, share in value.items()]
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return value
+    entries = [entry for entry in value if isinstance(entry, Uncertainty | Mapping | str)]
+    return [item for _, item in filter(None, map(_one, _in_one_scale(entries)))]
+
+
+def _in_one_scale(entries: list[Any]) -> list[Any]:
+    """Where one number is over 1 all are percentages: in 70, 29, 1 the last is not the surest."""
+    numbers = [entry.get("probability") for entry in entries if isinstance(entry, Mapping)]
+    if not any(isinstance(number, int | float) and 1 < number <= 100 for number in numbers):
+        return entries
+    return [
+        {**entry, "probability": entry["probability"] / 100}
+        if isinstance(entry, Mapping) and isinstance(entry.get("probability"), int | float)
+        else entry
+        for entry in entries
+    ]
 
 
 def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty] | None:
@@ -122,7 +155,7 @@ def _outside(text: str, separator: str) -> bool:
 
 def _cut(text: str, separator: str) -> list[str]:
     """Split at a separator outside parentheses; where these do not pair up, at every one."""
-    if text.count("(") != text.count(")"):
+    if text.count("(") != text.count(")") or text.count("[") != text.count("]"):
         return text.split(separator)
     parts, depth, start = [], 0, 0
     for place, character in enumerate(text):
@@ -133,7 +166,14 @@ def _cut(text: str, separator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-_PERCENT = re.compile(r"(?:about|~|≈)?\s*(\d{1,3}(?:\.\d+)?)\s*%")
+# A percentage is a probability where it stands alone, first or last, or is called one: in "oxygen saturation 91 %" and
+# "60 % stenosis" it is none.
+_PERCENT = re.compile(
+    r"(?:^\s*|(?:[,;–-]|\bp|\bprob(?:ability)?|\blikelihood|\bchance|\bconfidence)\s*(?:of|is|[=:~≈])?\s*)"
+    r"(?:about|~|≈)?\s*(\d{1,3}(?:\.\d+)?)\s*%"
+    r"(?=\s*(?:$|[,;:–-]|likely|likelihood|prob|chance|sure|certain|confiden))",
+    re.IGNORECASE,
+)
 _NAMED_SHARE = re.compile(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
 _BARE_SHARE = re.compile(r"^\s*(0?\.\d+|1\.0+)\s*$")
 _IN_PARENTHESES = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
@@ -141,6 +181,7 @@ _TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\
 
 
 def _from_text(item: str) -> Uncertainty:
+    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can carry and no file can
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
         found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
@@ -149,7 +190,7 @@ def _from_text(item: str) -> Uncertainty:
         number = pattern.search(reason)
         if number:
             share = _share(number[1] + ("%" if pattern is _PERCENT else ""))
-            return Uncertainty(diagnosis=name.strip(), probability=share, reason=_rest(reason, number))
+            return Uncertainty(diagnosis=name.strip() or item.strip(), probability=share, reason=_rest(reason, number))
     return Uncertainty(diagnosis=name.strip() or item.strip(), reason=reason.strip())
 
 

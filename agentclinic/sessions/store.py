@@ -31,6 +31,10 @@ class SessionError(AgentClinicError):
     """A session that cannot be named, read or written."""
 
 
+class DamagedSessionError(SessionError):
+    """A file that is no session, and was put aside."""
+
+
 class Step(BaseModel):
     """One step; keys beyond the seed's four are ours."""
 
@@ -106,25 +110,30 @@ class SessionStore:
                 return read_session(path)
             except FileNotFoundError:
                 return Session(session_id=session_id)
-            except SessionError as error:
+            except DamagedSessionError as error:
                 aside = _put_aside(path)
-                raise SessionError(f"{error}; it was moved to {aside.name}, and the session can begin anew") from None
+                raise DamagedSessionError(
+                    f"{error}; it was moved to {aside.name}, and the session can begin anew"
+                ) from None
 
     def save(self, session: Session) -> None:
         """Write a session whole."""
         path = self.path(session.session_id)
         with _lock(session.session_id):
             make_folder(path.parent)
-            data = session.model_dump(mode="json")
+            data = session.model_dump()
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
             # of every encounter would hold up all the others.
-            write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
+            try:
+                write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
+            except AgentClinicError as error:
+                raise SessionError(str(error)) from None
 
     def begin(self, session_id: str) -> None:
         """Start a session anew: what an encounter that was broken off left behind goes, a damaged file is kept."""
         try:
             self.load(session_id)
-        except SessionError as error:
+        except DamagedSessionError as error:
             warnings.warn(str(error), stacklevel=2)
         self.save(Session(session_id=session_id))
 
@@ -133,7 +142,7 @@ class SessionStore:
         with _lock(session_id):
             try:
                 self.load(session_id)
-            except SessionError as error:
+            except DamagedSessionError as error:
                 warnings.warn(str(error), stacklevel=2)
             self.path(session_id).unlink(missing_ok=True)
 
@@ -156,15 +165,17 @@ def read_session(path: Path) -> Session:
     except OSError as error:
         raise SessionError(f"{path}: cannot be read ({error.strerror})") from None
     except json.JSONDecodeError as error:
-        raise SessionError(f"{path} line {error.lineno}: not a session ({error.msg})") from None
+        raise DamagedSessionError(f"{path} line {error.lineno}: not a session ({error.msg})") from None
     except UnicodeDecodeError:
-        raise SessionError(f"{path}: not a session (not UTF-8 text)") from None
+        raise DamagedSessionError(f"{path}: not a session (not UTF-8 text)") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
-        raise SessionError(f"{path}: not a session ({place}: {first['msg'].lower()})") from None
+        raise DamagedSessionError(f"{path}: not a session ({place}: {first['msg'].lower()})") from None
+    except (ValueError, RecursionError):  # a number or a nesting beyond all measure
+        raise DamagedSessionError(f"{path}: not a session (not JSON that can be read)") from None
     if session.session_id != path.stem:
-        raise SessionError(f"{path}: not this session (session_id is {session.session_id[:60]!r})")
+        raise DamagedSessionError(f"{path}: not this session (session_id is {session.session_id[:60]!r})")
     return session
 
 

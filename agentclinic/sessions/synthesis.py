@@ -55,8 +55,10 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
     return Synthesis(named, asked, reply.text, model.name, reply.usage)
 
 
+# A label is a word of its own before a colon or "is": ischemic stroke begins with no label.
 _LABEL = re.compile(
-    r"^(?:(?:the|my)\s+)?(?:most likely|final|principal|primary|leading)?\s*(?:diagnosis)?\s*(?:is|:|-)\s*",
+    r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
+    r"|diagnosis)\W*?(?:\bis\b|[:–—-])\s*",
     re.IGNORECASE,
 )
 
@@ -66,7 +68,7 @@ def name_in(answer: str) -> str:
     text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
     for line in text.splitlines():
         name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
-        if name.lower().rstrip(":") in ("", "diagnosis", "final diagnosis"):
+        if not name or name.endswith(":"):  # an announcement: what is announced follows
             continue
         name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
         if name:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from agentclinic.agents.protocol import DIAGNOSIS_READY
 from agentclinic.errors import AgentClinicError
@@ -26,6 +27,7 @@ from agentclinic.sessions.steps import (
     NextStep,
     Uncertainty,
     as_question,
+    loosely,
     read_action,
     read_uncertainties,
 )
@@ -51,13 +53,11 @@ def check_step(doubts: Doubts, action: str) -> str | None:
     """What is wrong with a step, as the doctor is told; None when nothing is."""
     following = read_action(action)
     if following is None:
-        return (
-            f"next_step_action has no known form. Allowed are: {'; '.join(ALLOWED)}; REQUEST IMAGES where images exist"
-        )
+        return f"next_step_action has no known form. Allowed are: {'; '.join(ALLOWED)}"
     if len(doubts.items) < FEWEST and following.kind != "ready":
         return (
-            f"current_uncertainties names {len(doubts.items)} diagnosis; name {FEWEST} to {MOST} that are still "
-            "possible (a single one only when you are ready)"
+            f"current_uncertainties names {len(doubts.items) or 'no'} diagnosis; name {FEWEST} to {MOST} that are "
+            "still possible (a single one only when you are ready)"
         )
     return None
 
@@ -125,6 +125,7 @@ def diagnosis_step(
     ],
     current_uncertainties: Annotated[
         list[Uncertainty] | str,
+        BeforeValidator(loosely),
         Field(description="The 2 to 4 diagnoses that are possible now, likeliest first, each with its probability."),
     ],
     next_step_action: Annotated[
@@ -138,12 +139,13 @@ def diagnosis_step(
     """Write down what you learned, what you still doubt and what you do next; your action is carried out."""
     store, session_id = current_store(), get_current_session()
     doubts = read_uncertainties(current_uncertainties)
-    if read_action(next_step_action) is None:
+    problem = check_step(doubts, next_step_action)
+    if problem:
         with store.change(session_id) as session:
-            before = getattr(session, "refused", 0)
-            session.refused = before + 1  # type: ignore[attr-defined]
-        if not before:
-            return str(check_step(doubts, next_step_action))
+            told = getattr(session, "refused_after", None) == len(session.steps)
+            session.refused_after = len(session.steps)  # type: ignore[attr-defined]
+        if not told:
+            return problem
     return take_step(store, session_id, new_information, doubts, next_step_action).next.utterance
 
 
@@ -185,7 +187,7 @@ def registry() -> Mapping[str, Entry]:
 def _entry(function: Callable[..., str]) -> Entry:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {name: (hints[name], ...) for name in inspect.signature(function).parameters}
-    arguments = create_model(function.__name__, **fields)
+    arguments = create_model(function.__name__, __config__=ConfigDict(validate_assignment=True), **fields)
     schema = arguments.model_json_schema()
     parameters = _inlined({key: value for key, value in schema.items() if key != "$defs"}, schema.get("$defs", {}))
     return Entry(function, arguments, Tool(function.__name__, inspect.getdoc(function) or "", parameters))
@@ -237,6 +239,24 @@ def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, A
         )
         raise ToolError(f"the arguments of {name} cannot be used ({wrong}); it needs {_wanted(entry)}") from None
     return {field: getattr(parsed, field) for field in entry.arguments.model_fields}
+
+
+def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    """Those arguments of a call that can be used, where not all of them can; empty for a tool nobody knows."""
+    entry = registry().get(name)
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments, strict=False)
+        except (ValueError, RecursionError):
+            return {}
+    if entry is None or not isinstance(arguments, Mapping):
+        return {}
+    blank, usable = entry.arguments.model_construct(), {}
+    for field in entry.arguments.model_fields.keys() & arguments.keys():
+        with suppress(ValidationError):
+            setattr(blank, field, arguments[field])
+            usable[field] = getattr(blank, field)
+    return usable
 
 
 def _wanted(entry: Entry) -> str:

@@ -1,0 +1,311 @@
+"""Session files: the seed's format and functions, many at once, damage, kills and full disks."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from agentclinic.sessions import store as sessions
+from agentclinic.sessions.store import Session, SessionError, SessionStore, read_session
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Sessions outside runs are kept in a folder of the test's own."""
+    before = sessions.current_store()
+    sessions.use_folder(tmp_path / "kept")
+    yield tmp_path / "kept"
+    sessions.use_folder(before.folder)
+
+
+def test_the_seeds_functions_write_the_seeds_format(folder: Path) -> None:
+    sessions.append_step("s1", "Patient presents with chest pain, 2 hours duration", "MI, PE", "REQUEST TEST: ECG")
+    sessions.append_step("s1", "ST elevation", ["MI"], "DIAGNOSIS READY")
+    assert json.loads((folder / "s1.json").read_text()) == {
+        "session_id": "s1",
+        "steps": [
+            {
+                "step_number": 1,
+                "new_information": "Patient presents with chest pain, 2 hours duration",
+                "current_uncertainties": ["MI", "PE"],
+                "next_step_action": "REQUEST TEST: ECG",
+            },
+            {
+                "step_number": 2,
+                "new_information": "ST elevation",
+                "current_uncertainties": ["MI"],
+                "next_step_action": "DIAGNOSIS READY",
+            },
+        ],
+        "accumulated_notes": "[Step 1]\nNew Info: Patient presents with chest pain, 2 hours duration\n"
+        "Differential: MI, PE\n\n[Step 2]\nNew Info: ST elevation\nDifferential: MI",
+        "current_uncertainties": ["MI"],
+    }
+    assert sessions.get_all_new_information("s1") == [
+        "Patient presents with chest pain, 2 hours duration",
+        "ST elevation",
+    ]
+    assert sessions.get_accumulated_notes("s1") == sessions.load_session("s1")["accumulated_notes"]
+
+
+def test_a_session_can_be_loaded_changed_saved_and_cleared(folder: Path) -> None:
+    assert sessions.load_session("s1") == {
+        "session_id": "s1",
+        "steps": [],
+        "accumulated_notes": "",
+        "current_uncertainties": [],
+    }
+    assert not folder.exists(), "looking writes nothing"
+    sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
+    data = sessions.load_session("s1") | {"somebody": {"else's": "key"}}
+    sessions.save_session("s1", data)
+    assert sessions.load_session("s1")["somebody"] == {"else's": "key"}
+    sessions.append_step("s1", "No cough", "flu, cold", "ASK PATIENT: Pain?")
+    assert sessions.load_session("s1")["somebody"] == {"else's": "key"}, "what others add is kept"
+    sessions.clear_session("s1")
+    assert sessions.get_accumulated_notes("s1") == ""
+    sessions.clear_session("never_was")
+    with pytest.raises(SessionError, match=r"steps: input should be a valid list"):
+        sessions.save_session("s1", {"steps": "none"})
+
+
+def test_text_of_every_kind_comes_back_as_it_went_in() -> None:
+    odd = 'BP 120/80 "quoted"\n\t37.0 °C \x00\x7f \u2028 \U0001f600 \ud83d end'
+    sessions.append_step("s1", odd, [odd], odd)
+    assert sessions.load_session("s1")["steps"][0]["new_information"] == odd
+
+
+def test_without_a_session_the_tools_say_what_to_do() -> None:
+    def fresh() -> str:
+        return sessions.get_current_session()
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(SessionError, match="call set_current_session"):
+        pool.submit(fresh).result()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../s",
+        "a/b",
+        "a\\b",
+        "/etc/passwd",
+        ".hidden",
+        "a\x00b",
+        "a\n",
+        "ä",
+        "a b",
+        "C:x",
+        "x" * 201,
+        "~",
+    ],
+)
+def test_an_id_cannot_leave_its_folder(name: str, tmp_path: Path) -> None:
+    for use in (sessions.load_session, sessions.clear_session, sessions.set_current_session):
+        with pytest.raises(SessionError, match="is not allowed"):
+            use(name)
+    with pytest.raises(SessionError, match="is not allowed"):
+        sessions.append_step(name, "x", "a, b", "y")
+    with pytest.raises(SessionError, match="is not allowed"):
+        sessions.save_session(name, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_thread_and_every_task_has_a_session_of_its_own() -> None:
+    barrier = threading.Barrier(20)
+
+    def in_thread(number: int) -> tuple[str, str]:
+        sessions.set_current_session(f"thread_{number}")
+        barrier.wait(timeout=30)  # everybody has set theirs before anybody looks
+        return f"thread_{number}", sessions.get_current_session()
+
+    with ThreadPoolExecutor(20) as pool:
+        assert all(mine == found for mine, found in pool.map(in_thread, range(20)))
+
+    async def in_tasks() -> list[tuple[str, str]]:
+        found = []
+
+        async def task(number: int) -> None:
+            sessions.set_current_session(f"task_{number}")
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            found.append((f"task_{number}", sessions.get_current_session()))
+
+        async with anyio.create_task_group() as group:
+            for number in range(50):
+                group.start_soon(task, number)
+        return found
+
+    assert all(mine == found for mine, found in anyio.run(in_tasks))
+
+
+def test_thousands_of_sessions_from_threads_and_tasks_at_once(folder: Path) -> None:
+    count, steps = 2000, 2
+
+    def write(name: str) -> None:
+        sessions.set_current_session(name)
+        for step in range(steps):
+            sessions.append_step(sessions.get_current_session(), f"{name} learned {step}", "a, b", "ASK PATIENT: x")
+
+    async def in_tasks() -> None:
+        async def task(number: int) -> None:
+            sessions.set_current_session(f"task_{number}")
+            for step in range(steps):
+                await anyio.lowlevel.checkpoint()
+                name = sessions.get_current_session()
+                sessions.append_step(name, f"{name} learned {step}", "a, b", "ASK PATIENT: x")
+
+        async with anyio.create_task_group() as group:
+            for number in range(count // 2):
+                group.start_soon(task, number)
+
+    with ThreadPoolExecutor(16) as pool:
+        done = [pool.submit(write, f"thread_{number}") for number in range(count // 2)]
+        anyio.run(in_tasks)
+        for future in done:
+            future.result(timeout=120)
+    files = sorted(folder.iterdir())
+    assert len(files) == count, "and nothing half-written beside them"
+    for path in files:
+        assert read_session(path).facts == [f"{path.stem} learned {step}" for step in range(steps)]
+
+
+def test_threads_that_share_a_session_lose_no_step() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: sessions.append_step("shared", f"fact {n}", "a, b", "ASK PATIENT: x"), range(200)))
+    kept = sessions.load_session("shared")["steps"]
+    assert [step["step_number"] for step in kept] == list(range(1, 201))
+    assert {step["new_information"] for step in kept} == {f"fact {n}" for n in range(200)}
+
+
+DAMAGE = {
+    "truncated": b'{"session_id": "s1", "steps": [{"step_number": 1,',
+    "empty": b"",
+    "a list": b"[]",
+    "wrong shape": b'{"session_id": "s1", "steps": {"0": "?"}}',
+    "a step of another kind": b'{"session_id": "s1", "steps": [{"step_number": "one"}]}',
+    "another's": b'{"session_id": "s2", "steps": []}',
+    "binary": bytes(range(256)),
+    "a huge number": b'{"session_id": ' + b"9" * 5000 + b"}",
+    "nested too deeply": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_reported_put_aside_and_never_overwritten(folder: Path, damage: bytes) -> None:
+    folder.mkdir()
+    (folder / "s1.json").write_bytes(damage)
+    with pytest.raises(SessionError, match=r"s1\.json.*moved to s1\.json\.damaged, and the session can begin anew"):
+        sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
+    assert (folder / "s1.json.damaged").read_bytes() == damage
+    sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
+    (folder / "s1.json").write_bytes(damage)
+    with pytest.warns(UserWarning, match=r"moved to s1\.json\.damaged-2"):
+        sessions.clear_session("s1")
+    (folder / "s1.json").write_bytes(damage)
+    with pytest.warns(UserWarning, match=r"moved to s1\.json\.damaged-3"):
+        SessionStore(folder).begin("s1")
+    assert [(folder / f"s1.json.damaged{n}").read_bytes() for n in ("", "-2", "-3")] == [damage] * 3
+    assert sessions.load_session("s1")["steps"] == []
+
+
+def test_what_cannot_be_read_is_no_damage_and_stays(folder: Path) -> None:
+    (folder / "s1.json").mkdir(parents=True)
+    for use in (sessions.load_session, sessions.clear_session, SessionStore(folder).begin):
+        with pytest.raises(SessionError, match="cannot be read"):
+            use("s1")
+    assert [path.name for path in folder.iterdir()] == ["s1.json"]
+
+
+WRITER = """
+    import sys
+    from pathlib import Path
+    from agentclinic.sessions.store import SessionStore
+
+    store = SessionStore(Path(sys.argv[1]))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        name = line.strip()
+        with store.change(name) as session:
+            session.add("fact " * 2000, ["a", "b"], "ASK PATIENT: x")
+            number = len(session.steps)
+        print(name, number, flush=True)
+"""
+
+
+def test_a_writer_killed_at_any_moment_leaves_whole_files_and_every_step_it_told_of(tmp_path: Path) -> None:
+    """Each process is killed after a few steps, while it is at the next; what it printed was done."""
+    chance, told = random.Random(7), dict[str, int]()
+    script = textwrap.dedent(WRITER)
+    for _ in range(6):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        writer.stdin.write("".join(f"s{chance.randint(0, 3)}\n" for _ in range(2000)))
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "ready\n"
+        for _ in range(chance.randint(0, 12)):
+            name, number = writer.stdout.readline().split()
+            told[name] = max(told.get(name, 0), int(number))
+        writer.send_signal(signal.SIGKILL)
+        rest = writer.communicate()[0]
+        for line in rest.splitlines(keepends=True):
+            if line.endswith("\n"):
+                name, number = line.split()
+                told[name] = max(told.get(name, 0), int(number))
+        for name, at_least in told.items():
+            kept = read_session(tmp_path / f"{name}.json")
+            assert [step.step_number for step in kept.steps] == list(range(1, len(kept.steps) + 1))
+            assert len(kept.steps) >= at_least
+    assert sum(told.values()) > 20
+    # A writer may die between writing a session's first step and telling of it; what else it leaves is no session.
+    assert set(told) <= set(SessionStore(tmp_path).ids()) <= {"s0", "s1", "s2", "s3"}
+
+
+def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
+    """The limit on file size stands in for the disk: a write is cut short in the same way."""
+    script = f"""
+        import resource, signal
+        from pathlib import Path
+        from agentclinic.sessions.store import SessionError, SessionStore
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+        store = SessionStore(Path({str(tmp_path)!r}))
+        for number in range(100):
+            try:
+                with store.change("s1") as session:
+                    session.add("fact " * 50, ["a", "b"], "ASK PATIENT: x")
+            except SessionError as error:
+                print(number, error)
+                break
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    number, _, said = done.stdout.partition(" ")
+    assert "s1.json: cannot be written (File too large); what was there before is safe" in said
+    assert 0 < len(read_session(tmp_path / "s1.json").steps) == int(number)
+    assert [path.name for path in tmp_path.iterdir()] == ["s1.json"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SessionError, match=r"file/kept: cannot be made \(Not a directory\)"):
+        SessionStore(tmp_path / "file" / "kept").save(Session(session_id="s1"))
