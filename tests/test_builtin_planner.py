@@ -15,6 +15,7 @@ from agentclinic.models.builtin import Builtin
 from agentclinic.models.payloads import (
     ConfidencePayload,
     DiscriminatorPayload,
+    Discriminators,
     DoctorPayload,
     Exchange,
     PlannerPayload,
@@ -56,7 +57,7 @@ def test_a_plan_has_as_many_hypotheses_and_findings_as_asked_for() -> None:
 
 def test_discriminators_tell_the_named_hypotheses_apart_and_were_not_asked_before() -> None:
     found = reply(DiscriminatorPayload(DOOR, KNEE[:1], ("Gout", "Septic arthritis")), Purpose.DISCRIMINATOR).parsed
-    assert isinstance(found, PlannerReply)
+    assert isinstance(found, Discriminators)
     assert found.discriminators
     assert all(item.tells_apart == ["Gout", "Septic arthritis"] for item in found.discriminators)
 

@@ -256,7 +256,8 @@ def test_what_models_give_instead_of_the_list_is_made_fit(value: Any, expected: 
     assert read(tools.read_arguments("diagnosis_step", given)["current_uncertainties"]) == expected
 
 
-NAMES = st.text("abcdefgh XYZ'-", min_size=1, max_size=12).map(str.strip).filter(lambda name: name.strip(" -'"))
+# A name begins with a letter: a dash before it is a list's.
+NAMES = st.from_regex(r"[a-hX-Z][a-hX-Z '-]{0,10}[a-hX-Z]", fullmatch=True)
 REASONS = st.text("abc ,;:()", max_size=12).filter(lambda text: text.count("(") == text.count(")") and "((" not in text)
 
 

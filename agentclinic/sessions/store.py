@@ -120,11 +120,11 @@ class SessionStore:
         """Write a session whole."""
         path = self.path(session.session_id)
         with _lock(session.session_id):
-            make_folder(path.parent)
             data = session.model_dump()
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
             # of every encounter would hold up all the others.
             try:
+                make_folder(path.parent)
                 write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
             except AgentClinicError as error:
                 raise SessionError(str(error)) from None
