@@ -175,7 +175,12 @@
     const who = make("div", "who");
     who.append(make("b", "", said.r), "turn " + said.n + (said.a && said.a !== "question" ? ", " + said.a : ""));
     const what = make("div");
-    what.append(...text("p", "text", said.t));
+    // A plan is many times as long as what is said after it: folded, so that the dialogue can be read.
+    if (said.r === "planner") {
+      const plan = make("details");
+      plan.append(make("summary", "", "Planning notes"), ...text("p", "text", said.t));
+      what.append(plan);
+    } else what.append(...text("p", "text", said.t));
     box.append(who, what);
     const more = make("div", "more");
     (said.d || []).forEach(([topic, from]) => {
