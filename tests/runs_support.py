@@ -152,6 +152,8 @@ def _mother() -> list[str] | None:
             continue
         pid = os.fork()
         if pid == 0:
+            # Whoever started the tests in the background has Ctrl-C ignored; here it is to be heard.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(question["cwd"])
             os.environ.clear()
             os.environ.update(question["env"])

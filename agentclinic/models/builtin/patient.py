@@ -97,6 +97,13 @@ def _name_pattern(name: str) -> str:
     return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
 
 
+# "my old migraine" becomes "my old condition".
+_HIS_CONDITION = re.compile(
+    r"\b((?:my|your|his|her|their|the|this)(?: (?:old|known|usual|chronic|previous|past))?) a condition\b",
+    re.IGNORECASE,
+)
+
+
 def _without_disease(fact: Fact) -> str:
     """The fact with every known disease's name withheld, unless it is told as past, drug or family history.
 
@@ -106,7 +113,7 @@ def _without_disease(fact: Fact) -> str:
         return fact.text
     withheld = _disease_pattern().sub("a condition", fact.text)
     withheld = re.sub(r"\ban? a condition\b", "a condition", withheld, flags=re.IGNORECASE)
-    return re.sub(r"\b(my|your|his|her|their|the|this) a condition\b", r"\1 condition", withheld, flags=re.IGNORECASE)
+    return _HIS_CONDITION.sub(r"\1 condition", withheld)
 
 
 def _sentence(text: str) -> str:
