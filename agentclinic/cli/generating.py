@@ -64,7 +64,8 @@ def generate_and_show(
     common, section = load(config or default_config(), source, overrides)
     settings = _settings(common, clinic_config, allow_hosts)
     output = Path(section.output).expanduser().absolute()
-    opened = _OPEN[source](section, output)
+    progress = progress_for(quiet=quiet, stream=sys.stderr)
+    opened = _OPEN[source](section, output, (lambda _: None) if quiet else progress.say)
     work = Work(
         source=source,
         data_class=opened.data_class,
@@ -78,7 +79,6 @@ def generate_and_show(
         sleep_seconds=common.sleep_seconds,
         chosen=opened.report,
     )
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
     made = anyio.run(partial(_write, work, common, settings, progress, retry_quarantined=retry_quarantined))
     _show(work, made, opened, as_json=as_json)
 
@@ -118,17 +118,11 @@ def _model_settings(common: CommonSettings, settings: Settings) -> dict[str, Any
     return {"address": without_credentials(address), "responses": settings.llm.responses}
 
 
-def _open_mimic(section: SourceSettings, output: Path) -> Opened:
+def _open_mimic(section: SourceSettings, output: Path, tell: Callable[[str], None]) -> Opened:
     assert isinstance(section, MimicSettings)
     base = _base(section, "mimic")
-    try:
-        from agentclinic.generate.mimic import MimicOptions, choose, data_class, load_salt, source_cases
-    except ModuleNotFoundError as error:
-        if error.name != "duckdb":
-            raise
-        raise ConfigError(
-            "MIMIC-IV is read with DuckDB; install it with: pip install 'agentclinic[generate]'"
-        ) from None
+    from agentclinic.generate.mimic import MimicOptions, choose, data_class, load_salt, source_cases
+
     files = Files(output)
     files.make_folder()
     salt = load_salt(files.salt)
@@ -138,6 +132,7 @@ def _open_mimic(section: SourceSettings, output: Path) -> Opened:
         mode=section.mode,
         targets=tuple(part.strip() for part in (section.targets or "").split(",") if part.strip()),
         hours=section.hours,
+        hours_before=section.hours_before,
         seed=section.seed,
         cache_dir=Path(section.cache_dir).expanduser() if section.cache_dir else None,
         include_elective=section.include_elective,
@@ -148,19 +143,23 @@ def _open_mimic(section: SourceSettings, output: Path) -> Opened:
         threads=section.threads,
         salt=salt,
     )
-    chosen = choose(options)
+    chosen = choose(options, tell=tell)
     return Opened(
         data_class=data_class(base),
         keys=tuple(admission.key for admission in chosen.admissions),
-        read=lambda done: source_cases(options, chosen.without(done)),
+        read=lambda done: source_cases(options, chosen.without(done), tell=tell),
         report=chosen.coverage.as_dict(),
         lines=chosen.coverage.lines(),
-        settings={"hours": section.hours, "salt": hashlib.sha256(f"salt:{salt}".encode()).hexdigest()[:8]},
+        settings={
+            "hours": section.hours,
+            "hours_before": section.hours_before,
+            "salt": hashlib.sha256(f"salt:{salt}".encode()).hexdigest()[:8],
+        },
     )
 
 
-def _open_medqa(section: SourceSettings, output: Path) -> Opened:
-    del output
+def _open_medqa(section: SourceSettings, output: Path, tell: Callable[[str], None]) -> Opened:
+    del output, tell
     assert isinstance(section, MedqaSettings)
     from agentclinic.generate.medqa import read_questions
 
@@ -175,7 +174,10 @@ def _open_medqa(section: SourceSettings, output: Path) -> Opened:
     )
 
 
-_OPEN: Mapping[str, Callable[[SourceSettings, Path], Opened]] = {"mimic": _open_mimic, "medqa": _open_medqa}
+_OPEN: Mapping[str, Callable[[SourceSettings, Path, Callable[[str], None]], Opened]] = {
+    "mimic": _open_mimic,
+    "medqa": _open_medqa,
+}
 """The sources by name. A new one is one entry here and its section in `generate/settings.py` (docs/generate.md)."""
 
 

@@ -62,6 +62,8 @@ class MimicSettings(SourceSettings):
     """With mode targets: beginnings of codes or words of titles, separated by commas, e.g. I21,9:410,pneumonia."""
     hours: float = Field(default=24.0, gt=0)
     """Results up to this many hours after admission."""
+    hours_before: float = Field(default=24.0, ge=0)
+    """Results from this many hours before admission, but not from an earlier stay."""
     seed: int = 0
     """Another seed, another choice of admissions."""
     cache_dir: str | None = None

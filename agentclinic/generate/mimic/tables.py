@@ -251,7 +251,7 @@ def _duckdb() -> ModuleType:
     try:
         import duckdb
     except ImportError:
-        raise AgentClinicError(
+        raise ConfigError(
             "reading MIMIC-IV needs DuckDB, which is not installed: pip install 'agentclinic[generate]'"
         ) from None
     return duckdb
