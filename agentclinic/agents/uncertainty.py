@@ -181,9 +181,10 @@ class UncertaintyDoctor:
     def say(self, heard: Heard, text: str) -> None:
         """Take words said in the doctor's name into history and session; a diagnosis among them ends it."""
         take(self._history, heard, text)
-        self.last_action = parse_action(text)
         session = self.session()
-        session.add(learned(self.door, heard, None), session.current_uncertainties, text, recorded_by="planner")
+        fact = learned(self.door, heard, self.last_action)
+        session.add(fact, session.current_uncertainties, text, recorded_by="planner")
+        self.last_action = parse_action(text)
         if self.last_action.kind == "diagnosis":
             session.final_diagnosis = self.last_action.content  # type: ignore[attr-defined]
         self._store.save(session)
