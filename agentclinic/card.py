@@ -210,7 +210,9 @@ def _repeat(run: _Run) -> list[str]:
     files = [(path.name, _sha256(path)) for path in (run.data.path, run.data.path.parent / CONFIG) if path.is_file()]
     lines += ["", *_table(("file of this run", "SHA-256"), files)]
     digests = {
-        name: value for name, value in run.digest.items() if name.startswith(("prompts.", "cases", "doctor_file"))
+        name: value
+        for name, value in run.digest.items()
+        if name.startswith("prompts.") or name in ("cases", "doctor_file", "agent", "policy")
     }
     if digests:
         lines += ["", *_table(("digest", "value"), digests.items())]
@@ -227,7 +229,7 @@ def _repeat(run: _Run) -> list[str]:
 def _config_file(run: _Run) -> dict[str, Any]:
     defaults = RunSettings().model_dump(mode="json")
     # Where files lie is the user's own; which they are is told by their hash.
-    own = {"output_dir", "record", "prompts_dir", "workers"}
+    own = {"output_dir", "record", "prompts_dir", "agent_config", "workers"}
     changed = {k: v for k, v in run.settings.items() if k not in own and v != defaults.get(k)}
     config: dict[str, Any] = {"run": _cleared(changed)}
     for section in ("datasets", "endpoints"):

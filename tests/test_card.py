@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 import pytest
 from helpers import write_rows
-from runs_support import clinic, own_cases
+from runs_support import clinic, only_run, own_cases
 
+from agentclinic.agents.configured import SHIPPED
 from agentclinic.card import AUTHORS, UNKNOWN, card
 from agentclinic.config import RunSettings, Settings
 from agentclinic.errors import InputError
@@ -155,3 +156,16 @@ def test_an_empty_run_gives_no_card(tmp_path: Path) -> None:
     (tmp_path / "scenarios.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="holds no records"):
         card(tmp_path)
+
+
+def test_the_hashes_of_agent_and_policy_are_told_and_nobodys_paths(tmp_path: Path) -> None:
+    cases = own_cases(tmp_path / "data", 1)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "agent_config.yaml").write_text(SHIPPED.read_text())
+    flags = ("--doctor", "uncertainty", "--doctor_test_policy_enabled", "--output_dir", "out")
+    clinic("run", "--dataset", cases, *flags, cwd=tmp_path)
+    card = clinic("card", only_run(tmp_path / "out"), cwd=tmp_path).stdout
+    digest = json.loads((only_run(tmp_path / "out") / "config.used.json").read_text())["agentclinic"]["digest"]
+    assert f"| agent | {digest['agent']} |" in card
+    assert f"| policy | {digest['policy']} |" in card
+    assert "agent_config.yaml" not in card
