@@ -24,6 +24,8 @@ _SETTINGS = {
     "dataset": "data set",
     "doctor": "doctor",
     "doctor_llm": "doctor's model",
+    "test_policy": "test policy",
+    "planner_baseline": "the planner knows",
     "patient_llm": "patient's model",
     "measurement_llm": "laboratory's model",
     "moderator_llm": "judge's model",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from agentclinic.report.collect import Collected
@@ -100,17 +101,23 @@ def _title(view: View) -> str:
     if view.several:
         return f"{len(view.runs)} runs side by side"
     told = view.runs[0].settings
-    doctor = told.get("doctor", "plain")
-    model = told.get("doctor's model", "A doctor not recorded")
+    return line(f"{_who(told)} on {told.get('data set', 'an unnamed data set')}", 120)
+
+
+def _who(told: Mapping[str, str]) -> str:
+    """The doctor in a few words: which, played by what, with a plan or without."""
+    doctor, model = told.get("doctor", "plain"), told.get("doctor's model", "A doctor not recorded")
     who = "The builtin doctor" if (model, doctor) == ("builtin", "plain") else model
     if doctor != "plain":
         who = f"{doctor} ({model})"
-    return line(f"{who} on {told.get('data set', 'an unnamed data set')}", 120)
+    return f"{who} with a test policy" if told.get("test policy") else who
 
 
 def _header(view: View, title: str) -> Html:
     if view.several:
-        about: object = [tag("span", view.chip(i), f" {line(run.name, 60)}") for i, run in enumerate(view.runs)]
+        about: object = [
+            tag("span", view.chip(i), f" {line(_who(run.settings), 60)}") for i, run in enumerate(view.runs)
+        ]
     else:
         run = view.runs[0]
         cases = len({one.case for one in view.collected.encounters[0]})
