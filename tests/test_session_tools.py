@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +16,12 @@ from scripted_server import ScriptedServer
 
 from agentclinic import doors
 from agentclinic.agents.configured import SHIPPED
+from agentclinic.agents.prompts import load_prompt
+from agentclinic.models.base import FATAL, ModelError, Reply, Request
 from agentclinic.sessions import by_hand, store, tools
 from agentclinic.sessions.steps import READY_MESSAGE, as_differential, loosely, read_action, read_uncertainties
 from agentclinic.sessions.store import SessionError
-from agentclinic.sessions.synthesis import name_in
+from agentclinic.sessions.synthesis import name_in, synthesise
 from agentclinic.sessions.tools import ToolError, execute_tool
 
 CHEST_PAIN: list[tuple[dict[str, str], str]] = [
@@ -381,3 +384,17 @@ def test_no_action_breaks_the_reading(action: str) -> None:
 )
 def test_the_name_in_a_synthesis_is_found_and_left_whole(answer: str, name: str) -> None:
     assert name_in(answer) == name
+
+
+@pytest.mark.parametrize("kind", sorted(FATAL))
+def test_what_only_the_user_can_mend_is_not_answered_with_second_best(kind: str) -> None:
+    class Refusing:
+        name = "refusing"
+
+        async def reply(self, request: Request) -> Reply:
+            error = ModelError("no")
+            error.kind = kind
+            raise error
+
+    with pytest.raises(ModelError):
+        anyio.run(synthesise, Refusing(), load_prompt("synthesis"), ["a fact"], "the doctor's favourite")

@@ -28,7 +28,7 @@ from agentclinic.generate.progress import Progress
 from agentclinic.generate.source import SourceCase
 from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import OWN_FAULTS, Model, ModelError, Usage
+from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError, Usage
 from agentclinic.models.payloads import WrittenStory
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
@@ -39,8 +39,6 @@ RETRIES = 2
 """A writer hears twice what was wrong; what it cannot mend then, a person has to look at."""
 GRACE = 30.0
 """Seconds that cases under way have to finish after Ctrl-C, as in runs."""
-FATAL = frozenset({"auth", "quota", "unknown_model"})
-"""Errors that every further request would meet, too."""
 LAYOUT = 1
 """Version of how a case is put together: another one makes other cases of the same source."""
 
@@ -359,6 +357,7 @@ _PLAIN = {
     "auth": "it does not accept the key",
     "quota": "the account has no credit left",
     "unknown_model": "it has no model of that name",
+    "privacy": "the source's data may not go there",
 }
 
 

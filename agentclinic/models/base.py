@@ -291,6 +291,8 @@ class NotAllowedHereError(ModelError):
     kind = "privacy"
 
 
+FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
+"""Errors that every further request would meet, too: whoever sends many stops, and nobody goes on with second best."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
 

@@ -20,7 +20,7 @@ from agentclinic.errors import InputError
 from agentclinic.files import is_private
 from agentclinic.journal import drop_records, read_records
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import Leave
+from agentclinic.models.base import FATAL, Leave
 from agentclinic.models.gate import Gate, in_force
 from agentclinic.models.select import Models, current
 from agentclinic.runs import folder as folders
@@ -32,8 +32,6 @@ from agentclinic.version import __version__
 
 GRACE = 30.0
 """Seconds that encounters under way have to finish after Ctrl-C: a turn of a slow model takes about ten."""
-FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
-"""Errors that every further request would meet, too: the run stops, and the unit counts as not played."""
 
 
 class Observer(Protocol):

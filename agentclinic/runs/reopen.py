@@ -21,13 +21,13 @@ from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import make_folder, write_whole
 from agentclinic.journal import read_records
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import Model, ModelError
+from agentclinic.models.base import FATAL, Model, ModelError
 from agentclinic.models.recording import enter_unit
 from agentclinic.models.select import Models, variable
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.record import Record
 from agentclinic.runs import folder as folders
-from agentclinic.runs.engine import FATAL, note_attestations
+from agentclinic.runs.engine import note_attestations
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.scoring.run_data import diagnosis_of, unit_of
 from agentclinic.sessions.store import FOLDER, Session, SessionError, SessionStore, read_session

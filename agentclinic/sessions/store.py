@@ -98,10 +98,6 @@ class SessionStore:
             )
         return self.folder / f"{session_id}.json"
 
-    def ids(self) -> list[str]:
-        """Every session in the folder."""
-        return sorted(path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem))
-
     def load(self, session_id: str) -> Session:
         """The session, new and empty where there is none; a damaged file is put aside, never overwritten."""
         path = self.path(session_id)

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 from agentclinic.agents.prompts import Prompt, fill
 from agentclinic.agents.protocol import DIAGNOSIS_READY
-from agentclinic.models.base import MalformedError, Message, Model, ModelError, Purpose, Request, Usage
+from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request, Usage
 from agentclinic.models.payloads import SynthesisPayload
-
-# A wrong key or an empty account is the user's to mend: going on with second-best answers would hide it.
-_NOT_SURVIVED = frozenset({"auth", "quota", "unknown_model"})
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
         if not named:
             raise MalformedError("the synthesis named no diagnosis", text=reply.text)
     except ModelError as error:
-        if fallback is None or error.kind in _NOT_SURVIVED:
+        if fallback is None or error.kind in FATAL:  # the user's to mend; second-best answers would hide it
             raise
         answer = error.text if isinstance(error, MalformedError) else ""
         used = error.usage or Usage(requests=0)
