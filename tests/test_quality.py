@@ -629,6 +629,22 @@ def test_the_bundled_cases_have_no_errors_but_missing_annotations() -> None:
     assert errors <= {"annotation_missing"}
 
 
+def test_twins_may_differ_in_two_findings_and_not_in_three() -> None:
+    rows = copy.deepcopy(twins())
+    chart = rows[1]["OSCE_Examination"]
+    chart["Patient_Actor"]["Social_History"] = "Works nights as a baker."
+    assert in_file(rows) == []
+    chart["Patient_Actor"]["Past_Medical_History"] = "Hay fever."
+    assert in_file(rows) == [(0, "twin_charts_differ")]
+
+
+def test_the_twins_of_openosce_differ_in_one_or_two_findings() -> None:
+    by_id = {case.annotations["case_id"]: case for case in load_cases("OpenOSCE", {})}
+    pairs = [(case, by_id[twin]) for case in by_id.values() if (twin := case.annotations["twin_of"])]
+    assert len(pairs) >= 20
+    assert {len(differences(case, twin)) for case, twin in pairs} <= {1, 2}
+
+
 @needs_public_data
 def test_public_cases_are_read_without_asking_for_what_they_never_promised() -> None:
     codes = {
