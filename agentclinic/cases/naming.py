@@ -30,7 +30,7 @@ _BROAD = _TOO_LITTLE | frozenset(
     "embolism thrombosis occlusion stenosis poisoning complication disruption displacement contusion laceration "
     "wound pain shock inflammation hypertensive heart chronic acute unspecified other specified type open closed "
     "intoxication abuse dependence use alcohol viral bacterial local mechanical postoperative device "
-    "displaced nondisplaced initial encounter organ vein artery deep".split()
+    "displaced nondisplaced initial encounter organ vein artery deep hand foot mouth".split()
 )
 # A disease that a patient lives with and that a title names before its present turn: "diabetes with ketoacidosis".
 _LASTING = frozenset(
