@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from helpers import ask, case_of, osce
 
-from agentclinic.cases.matcher import ontology
-from agentclinic.cases.matcher.parts import clauses, items
+from agentclinic.cases.matcher import lexicon
+from agentclinic.cases.matcher.asking import clause_texts, clauses
 
 CASE = case_of(
     osce(
@@ -31,22 +31,30 @@ def told(question: str) -> set[str]:
     return {path.removeprefix(A) for d in ask(CASE, question).disclosures for path in d.paths}
 
 
-def test_every_kind_in_the_table_is_a_complaint_of_the_table() -> None:
-    complaints, kinds = ontology._ontology()
-    assert len(complaints) > 150
-    assert {kind for of in kinds.values() for kind in of} <= kinds.keys()
-    assert all(name in of for name, of in kinds.items())
+def test_every_parent_in_the_lexicon_is_a_concept_of_it() -> None:
+    concepts = lexicon._lexicon().concepts
+    assert len(concepts) > 2000
+    assert {parent for concept in concepts.values() for parent in concept.parents} <= concepts.keys()
+    assert {root in concepts for root in lexicon._ROOTS.values()} == {True}
 
 
-def test_looking_at_first_letters_loses_no_complaint() -> None:
-    text = "Any h\u00e6matemesis, tarry black stools, pins and needles, drooping eyelids or trouble lying flat?"
-    plain = text.replace("-", " ")
-    for complaint in ontology._ontology()[0]:
-        if complaint.pattern.search(plain):
-            spans = [span for span in ontology.spans(text) if span.name == complaint.name]
-            found = complaint.pattern.search(plain)
-            inside = any(s.start <= found.start() and found.end() <= s.end for s in ontology.spans(text))  # type: ignore[union-attr]
-            assert spans or inside, complaint.name
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Do you black out?", {"loss of consciousness"}),
+        ("Blood in your stools", {"blood in stool"}),
+        ("cold sweats", {"cold sweat"}),
+        ("yellow discharge", {"discharge"}),
+    ],
+)
+def test_the_longest_wording_names_the_concept(text: str, named: set[str]) -> None:
+    found = {hit.concept.name for hit in lexicon.found(text) if hit.concept.type == "symptom"}
+    assert named <= found
+
+
+def test_a_wording_does_not_run_across_a_comma() -> None:
+    names = {hit.concept.name for hit in lexicon.found("Any weight, loss of appetite")}
+    assert "weight loss" not in names
 
 
 def test_the_special_answers_the_general_and_only_a_denial_of_the_general_answers_the_special() -> None:
@@ -90,15 +98,13 @@ def test_age_and_sex_tell_of_a_pregnancy_too() -> None:
     assert told("How far along are you?") == {"Demographics"}
 
 
-def test_a_condition_after_two_things_holds_for_both_and_in_a_list_for_the_last() -> None:
-    pair = items("Any pain or weakness when you lift the arm")
-    assert [item.conditional for item in pair] == [True, True]
-    three = items("Any nausea, vomiting, or headache after meals")
-    assert [item.conditional for item in three] == [False, False, True]
+def test_what_follows_a_condition_stands_under_it() -> None:
+    (clause,) = clauses("Any nausea, vomiting, or headache after meals or drinks")
+    assert [part.conditional for part in clause.parts if not part.whole] == [False, False, True, True]
 
 
 def test_a_list_after_a_dash_belongs_to_what_stands_before_it() -> None:
-    assert clauses("Any stomach symptoms—diarrhea, constipation—and do you have fever?") == (
+    assert clause_texts("Any stomach symptoms—diarrhea, constipation—and do you have fever?") == (
         "Any stomach symptoms: diarrhea, constipation",
         "do you have fever",
     )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.matcher.ontology import named, special
+from agentclinic.audit.complaints import named, special
 from agentclinic.cases.matcher.readings import reading, stem
 from agentclinic.knowledge.base import knowledge
 from agentclinic.knowledge.text import STOP_WORDS, sentences, words

@@ -33,7 +33,7 @@ def singular(word: str) -> str:
     """A crude stem: plural and possessive endings removed, so that 'chills' meets 'chill'."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes")):
+    if len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes")) and not word.endswith("aches"):
         return word[:-2]
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]

@@ -177,7 +177,8 @@ _VAGUE = frozenset(
     "visit doctor "
     "clear".split()
 )
-_VAGUE_STEMS = frozenset(stem(singular(word)) for word in _VAGUE)
+VAGUE_STEMS = frozenset(stem(singular(word)) for word in _VAGUE)
+"""Words that many facts share, without their endings."""
 TRIGGERS = frozenset(
     "exertion meals lying upright bending gaze position emotion rest night morning evening cold heat sun motion sex "
     "breathing light noise urinating menses chewing coughing touch alcohol ice walking stimulation stool".split()
@@ -207,7 +208,7 @@ def reading(text: str) -> Reading:
     known = knowledge()
     return Reading(
         frozenset(mention.key for mention in known.finding_terms.find(text)),
-        frozenset(SAME.get(stem, stem) for stem in stems if stem not in _VAGUE_STEMS or stem in SAME),
+        frozenset(SAME.get(stem, stem) for stem in stems if stem not in VAGUE_STEMS or stem in SAME),
         places,
         bool(_PAIN.search(text)),
         frozenset(word for word in named if word.isdigit()),

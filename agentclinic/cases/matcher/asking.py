@@ -1,0 +1,178 @@
+"""A question taken apart: clauses, and the things each lists."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from agentclinic.cases.matcher import cues, lexicon
+from agentclinic.cases.matcher.lexicon import Named
+from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
+from agentclinic.knowledge.text import STOP_WORDS
+
+MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
+"""Types of concepts that can be asked for by themselves; the others restrict what is asked for."""
+_ASKS = (
+    r"do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether|can|could|would|will|any|who|which|why|if"
+    r"|please|also"
+)
+_CLAUSE = re.compile(
+    rf"[?;]+\s*|(?:—|\s[-–]\s)(?:and |or )?(?=(?:{_ASKS})\b)"
+    rf"|(?:,\s*|(?<!you)(?<!\byour)\s+)(?:and|or)\s+(?=(?:{_ASKS})\b(?! (?:all|other)\b))"
+    rf"|,\s+(?=(?:do|does|did|have|has|when|how|what|where|whether|can)\b)|\.\s+",
+    re.IGNORECASE,
+)
+_DASH = re.compile(r"—|\s[-–]\s")
+# What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
+_ASIDE = re.compile(
+    r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
+    r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
+    r"|before (?:the|this|it|these|you|your)|since (?:then|birth|it|the)|out of proportion|if applicable|on (?:a|your) "
+    r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past"
+    r"|at rest or (?:with|on|during)|(?:in|on) those areas"
+    r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
+    # A symptom taken as known is where another is asked for: "numbness over the lesions".
+    r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure"
+    r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(
+    r"[,:!()/\[\]]|\b(?:or|and|plus|like|such as|including|e\.g\.?|i\.e\.?|versus|vs|as well as|nor|but|especially"
+    r"|particularly)(?=\W|$)|—|\s[-–]\s",
+    re.IGNORECASE,
+)
+_DEFINITE = re.compile(
+    r"^(?:and |or |so |but )?(?:how |why )?(?:is|are|was|were|does|do|did|has|have|can|could)\s+"
+    r"(?:the|your|this|these|that|those|his|her|its|their|my)\s+",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:when(?:ever)?|while|during|after|following|upon|with(?!out)|triggered by|brought on by|related to|due to)\b"
+    r"(?! (?:did|was|were|is|are|do|does)\b)",
+    re.IGNORECASE,
+)
+_SUBJECT_REACH = 3
+"""Words within which a subject ends: "the double vision", "your right knee pain"."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing of a list that a clause asks for."""
+
+    text: str
+    named: Named
+    main: int
+    """Of the concepts it names, those that can be asked for by themselves."""
+    stems: frozenset[str]
+    whole: bool = False
+    """Whether it is the whole clause rather than one of its parts."""
+    place: int = 0
+    """Which of the parts it is."""
+    conditional: bool = False
+    """Whether it stands in or after a condition: "blue with crying or feeding"."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One of the questions put in one breath."""
+
+    text: str
+    parts: tuple[Part, ...]
+    names: int
+    main: int
+    places: int
+    subject: int
+    """What it is about: what it names, or what an earlier clause named."""
+    before: int
+    """What the clause before it is about."""
+    known: int
+    """The symptom it takes as known: "is the rash itchy" asks for the itch."""
+    aspects: tuple[bool, ...]
+    background: tuple[bool, ...]
+    of_kin: bool
+
+
+@lru_cache(maxsize=8192)
+def clause_texts(question: str) -> tuple[str, ...]:
+    """The questions put in one breath."""
+    parts = _CLAUSE.split(question.replace("’", "'"))
+    return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
+
+
+def without_asides(clause: str) -> str:
+    """A clause without what it sets aside or takes as known."""
+    return _ASIDE.sub(" ", clause)
+
+
+@lru_cache(maxsize=8192)
+def clauses(question: str) -> tuple[Clause, ...]:
+    """The clauses of a question, each with what it lists."""
+    read: list[Clause] = []
+    about = 0
+    for text in clause_texts(question) or (question,):
+        clause = _clause(text, about)
+        read.append(clause)
+        about = clause.main or about
+    return tuple(read)
+
+
+def _clause(text: str, before: int) -> Clause:
+    plain = without_asides(text)
+    whole = _part(plain)
+    parts = _parts(plain)
+    if len(parts) != 1 or parts[0].named != whole.named:
+        parts.append(replace(whole, whole=True, place=len(parts)))
+    return Clause(
+        text,
+        tuple(parts),
+        whole.named.names,
+        whole.main,
+        whole.named.closed & lexicon.of_types("place"),
+        whole.main or before,
+        before,
+        _known(text),
+        tuple(bool(aspect.asked.search(text)) for aspect in cues.ASPECTS),
+        tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND),
+        bool(cues.ASKS_OF_KIN.search(plain)),
+    )
+
+
+def _parts(clause: str) -> list[Part]:
+    """What a clause lists; what follows a condition stands under it."""
+    parts: list[Part] = []
+    conditional = False
+    for text in _LISTED.split(clause):
+        part = _part(text.strip(" ."))
+        conditional = conditional or bool(_CONDITION.search(text))
+        if part.named.names or part.stems:
+            parts.append(replace(part, place=len(parts), conditional=conditional))
+    return parts
+
+
+@lru_cache(maxsize=16384)
+def _part(text: str) -> Part:
+    named = lexicon.named(text)
+    return Part(text, named, named.names & lexicon.of_types(*MAIN_TYPES), stems(text))
+
+
+@lru_cache(maxsize=32768)
+def stems(text: str) -> frozenset[str]:
+    """The words of a text that say something, without their endings."""
+    words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
+    return frozenset(stem(word) for word in words) - VAGUE_STEMS
+
+
+def _known(clause: str) -> int:
+    begins = _DEFINITE.match(clause)
+    if not begins:
+        return 0
+    rest = clause[begins.end() :]
+    hits = lexicon.found(rest)
+    subject = [hit for hit in hits if hit.end <= _SUBJECT_REACH and hit.concept.type in MAIN_TYPES]
+    if not subject or max(hit.end for hit in subject) >= len(lexicon.tokens(rest)):
+        return 0
+    names = 0
+    for hit in subject:
+        names |= lexicon.bit(hit.concept.name)
+    return names

@@ -1,0 +1,270 @@
+"""How questions ask and how statements tell, beside the things they name: when, how bad, of whom, in general."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agentclinic.cases.matcher.topics import Asked
+from agentclinic.cases.model import Section
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """A side of a complaint that questions ask for, and how statements that tell it read."""
+
+    name: str
+    asked: re.Pattern[str]
+    told: re.Pattern[str]
+
+
+_SPAN = r"(?:second|minute|hour|day|night|week|month|year)s?"
+ASPECTS = (
+    Aspect(
+        "timing",
+        _any(
+            r"\bwhen (?:did|was|were|do|does)?\b.{0,60}\b(?:start|beg[aiu]n|occur|happen|first|notice|onset|appear)",
+            r"\bwhen (?:did|was|were|do|does)?\b.{0,60}\b(?:come on|develop|last|show up|set in)",
+            r"\bhow long\b|\bsince when\b|\bonset\b|\bduration\b|\bsudden(?:ly)?\b.{0,15}\bor\b|\bgradual(?:ly)?\b",
+            rf"\bhow (?:fast|quickly|soon|many {_SPAN})\b|\bfor how\b|\btime ?line\b|\btime course\b|\ball at once\b",
+            r"\bdid (?:it|this|they|the \w+(?: \w+)?) (?:start|begin|come on|appear|develop)\b|\bwhen was\b",
+            rf"\b(?:lasted|been present|going on)\b.{{0,30}}\b{_SPAN}\b|\bwhat age\b",
+        ),
+        _any(
+            rf"\d+[\s-]*{_SPAN}\b(?!-old)",
+            rf"\b(?:past|last|several|few|couple of|an?|one|two|three|four|five|six|seven|eight|nine|ten|many)"
+            rf" (?:few |several |couple of )?{_SPAN}\b",
+            r"\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b",
+            r"\binsidious|\byesterday\b|\bthis morning\b|\bovernight\b|\bprogressive(?:ly)?\b|\babrupt(?:ly)?\b",
+            rf"\blast night\b|\b{_SPAN}-long\b|\bchronic\b|\bacute\b|\bat birth\b|\bchildhood\b|\bage of\b|\bat age\b",
+        ),
+    ),
+    Aspect(
+        "frequency",
+        _any(r"\bhow (?:often|frequent\w*|many (?:times|episodes|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"),
+        _any(
+            r"\btimes\b|\bepisodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional",
+            r"\bper (?:day|week)|\bconstant|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
+        ),
+    ),
+    Aspect(
+        "course",
+        _any(
+            r"\bfluctuat|\bcomes? and goe?s?\b|\bconstant\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse|better)\b",
+            r"\bhow (?:has|have|did) .{0,40}\b(?:chang|progress|evolv|develop)|\bprogress|\bchanged over\b",
+            r"\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or worse\b|\bworse,? or better\b",
+            r"\bmakes? (?:it|them|the \w+|this|your \w+) (?:any )?(?:better|worse)|\bwhich activit|\bany triggers\b",
+            r"\bwhat (?:makes|helps|relieves|triggers|brings|worsens|aggravates|improves|sets|eases)",
+            r"\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b",
+            r"\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas|set|bring)",
+            r"\b(?:aggravat|alleviat|reliev|exacerbat)\w+ (?:or \w+ )?factors|\bsteady\b|\bintermittent\b|\bin waves\b",
+            r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) (?:by|when|with)",
+        ),
+        _any(
+            r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+",
+            r"\bexacerbat\w+|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b",
+            r"\bfluctuat\w+|\bcomes? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+",
+            r"\bintensif\w+|\bespecially\b|\bdecreases?\b|\bincreas\w+\b|\bescalat\w+|\bhelps?\b|\bprogress\w*\b",
+            r"\bsettles?\b|\bpersist\w*|\bconstant\w*",
+        ),
+    ),
+    Aspect(
+        "severity",
+        _any(
+            r"\bhow (?:severe|bad|intense|strong|much|high)\b|\bscale\b.{0,25}\b(?:10|ten)\b|\b(?:10|ten)[- ]point",
+            r"\brate (?:the|your)\b|\bseverity\b",
+        ),
+        _any(
+            r"\bsevere\w*|\bmild\w*|\bmoderate\w*|/10\b|\bintens|\bout of (?:10|ten)\b|\bworst\b|\bunbearable\b",
+            r"\blow[ -]grade\b|\b\d+(?:\.\d+)? ?(?:°|kg|lb|pounds|pads|mL)",
+        ),
+    ),
+    Aspect(
+        "character",
+        _any(
+            r"\bsharp\b|\bdull\b|\bwhat (?:does|is|do) (?:it|they|the \w+|this|your \w+) (?:feel |look )?like\b",
+            r"\bdescribe (?:the|your|this|how)|\bcharacter\b|\bquality of\b|\b(?:kind|type|sort) of\b|\bcolou?r\b",
+        ),
+        _any(
+            r"\bsharp|\bdull|\bburning|\bcramp|\bthrob|\bstab|\bsqueez|\baching|\bpressure|\bcolicky|\btight|\btearing",
+            r"\bcrushing|\bshooting|\bdescribe|\bdry\b|\bproductive|\bpulsat|\bwatery|\bbloody|\bgreen|\byellow|\bred\b",
+        ),
+    ),
+    Aspect(
+        "spread",
+        _any(
+            r"\bradiat|\bspread|\bmigrat|\bmov(?:e|es|ed|ing) (?:anywhere|elsewhere|to|toward|down|into)\b",
+            r"\btravel\w* (?:anywhere|to|down|up|into)\b|\bgo(?:es)? (?:anywhere|to|through|into|down)\b|\bshoot\w* ",
+            r"\belsewhere\b|\banywhere else\b|\bother (?:parts|areas|places|joints)\b",
+        ),
+        _any(
+            r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat|\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)",
+            r"\bpain (?:around|over|in|behind) |\belsewhere\b|\bextremities\b|\bfrom \w+ to \w+",
+        ),
+    ),
+    Aspect(
+        "treatment",
+        _any(
+            r"\btried\b|\btaken anything\b|\btake anything for\b|\btreat(?:ed|ing|ments?)\b(?! with)|\bhome remed",
+            r"\bdone anything for\b|\bput on\b|\bdid (?:it|that|they) help\b",
+        ),
+        _any(
+            r"\btried\b|\battempt|\bremov|\btopical|\btook\b|\btaken\b|\btaking\b|\btreat|\brelie[fv]|\bmedicat|\bcream",
+            r"\bointment|\bantibiotic|\buse of\b|\bover-the-counter|\bmanaged\b",
+        ),
+    ),
+)
+WHERE = _any(r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)")
+WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}\bon\b|\bprovok|\bsets? (?:it )?off\b")
+BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv|\bsettle|\bcalm")
+
+OPENING = _any(
+    r"what (?:(?:brings|brought)(?! (?:it|this|them|the \w+) on)|seems|can i|made you|is going on|has been going)",
+    r"what are your (?:main )?(?:symptoms|concerns)|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))",
+    r"main (?:concern|complaint|problem|symptoms?)|in your own words|how are you feeling|what (?:symptoms|happened)",
+    r"tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)",
+    r"(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)",
+    r"reason for (?:your|the|this) visit|why (?:have you come|are you here)|what is (?:the matter|wrong|bothering)",
+)
+EXAMINED = _any(
+    r"\b(?:let me|i(?:'d| would) like to|can i|may i|i will|i'll) (?:examine|check|listen|look|palpate|feel|measure)",
+    r"\bblood pressure (?:today|reading|now)|\bon (?:\w+ )?(?:exam|examination|palpation|auscultation|inspection)\b",
+    r"\b(?:test|lab|scan|x-?ray|biopsy|imaging|ecg|ekg|mri|ct) (?:results?|show)",
+    r"\b(?:maneuver|manoeuvre|impingement test|\w+ (?:test|sign) (?:positive|negative))\b",
+    r"\b(?:\w+-\w+|\w+['’]s) (?:test|sign|maneuver|manoeuvre)\b|\bresults? of\b",
+    r"\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
+)
+ANYTHING_ELSE = _any(
+    r"\b(?:any|other|additional|associated|new|what) (?:other |additional |associated |new )*symptoms?\b[^,(:]{0,25}$",
+    r"\banything else\b",
+)
+ASKS = _any(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b")
+BEFORE = _any(
+    r"\bhistory of\b|\bdiagnosed\b|\bever (?:had|been|have)\b|\bprior\b|\bprevious(?:ly)?\b|\bin the past\b",
+    r"\bhave you had|\bpersonal history\b|\bdo you have\b|\bany known\b|\bunderlying\b|\bany other\b|\bbefore\b",
+)
+PRONOUN = _any(r"\b(?:it|they|them|this|these|that|those)\b")
+_BEGINNINGS = (
+    "when", "how long", "how often", "how many", "how much", "how", "where", "what", "which", "who", "why", "does",
+    "do", "did", "is", "are", "was", "were", "have", "has", "had", "any", "can", "could", "would", "tell", "describe",
+)  # fmt: skip
+_BEGINS = _any(rf"^(?:and |or |so |but )?({'|'.join(_BEGINNINGS)})\b")
+
+
+def beginning(clause: str) -> int:
+    """With which question word a clause begins, as a number; -1 for none."""
+    begins = _BEGINS.match(clause)
+    return _BEGINNINGS.index(begins[1].lower()) if begins else -1
+
+
+_KIN = (
+    r"mother|father|parents?|brothers?|sisters?|siblings?|uncle|aunt|cousin|grand(?:mother|father|parents?|ma|pa)"
+    r"|relatives?|family members?"
+)
+ASKS_OF_KIN = _any(
+    r"\bfamil(?:y|ial)\b(?! (?:members? )?(?:or friends )?(?:notice|said|report|mention|describe|doctor))",
+    r"\bparents?\b(?! notice)|\bmother|\bfather|sibling|brother|sister|\brelatives?\b|\bruns? in\b|heredit",
+    r"\bgenetic|grandp|cousin|\baunt|\buncle",
+)
+TELLS_OF_KIN = _any(
+    r"\bfamil(?:y|ial) history\b|(?<!child )\bin the family\b|\bfamily or personal\b|\bruns in\b",
+    r"\bhereditary\b|\bgenetic diseases?\b",
+    rf"\b(?:{_KIN})\b(?!['’]?s? (?:reports?|notes?|states?|says?|mentions?|notice[sd]?|brings?|brought|describes?"
+    rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,40}}\b(?:has|had"
+    rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy)\b",
+)
+DENIES = _any(
+    r"^(?:denies|denied|no|without|there(?:'s| is) no|on review, there's no|negative|never|not)\b",
+    r"\b(?:has|have|had|did|does|do) not (?:noticed?|report|have|experienced?|had)\b|\bdenies\b",
+)
+NOTHING_ELSE = _any(
+    r"\b(?:no|denies|denied|without|any|nor)\b[^.;,]{0,20}\b(?:other|additional|further|associated)\b[^.;]{0,30}"
+    r"\b(?:symptoms?|complaints?|concerns?|issues|problems|abnormalit\w+|findings)\b",
+    r"\ball other systems\b|\botherwise (?:is )?(?:negative|unremarkable|normal|well)\b|\bnothing else\b",
+    r"\breview (?:of systems )?(?:is |was )?(?:otherwise )?(?:negative|unremarkable|noncontributory)\b",
+    r"\bno (?:significant|reported|remarkable|notable|specific|abnormal) (?:findings|abnormalit\w+|symptoms|complaints)",
+    r"\bno (?:complaints|concerns|symptoms)\b|\bwithin normal limits\b|^(?:none|negative|unremarkable|noncontributory)\b",
+)
+WELL = _any(
+    r"\b(?:no|denies|without)\b(?: (?:any|known|significant|relevant|prior|previous|chronic|serious|major|other|past"
+    r"|personal|family or personal|history of|notable|important|underlying|medical|pre-?existing|or|and|reported"
+    r"|\w+ical|psychiatric))* "
+    r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history(?! of)|issues|problems|surgical"
+    r"|diagnos[ei]s)\b",
+    r"\b(?:previously|generally|otherwise|usually|always) (?:been )?(?:well|healthy)\b|\bunremarkable\b|\binsignificant\b",
+    r"\bnoncontributory\b|\bsignificant past illness|^(?:none|nil|negative)\b",
+)
+NOT_WELL = _any(r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b")
+IN_GENERAL = _any(
+    r"\b(?:otherwise|all other|no other|additional|unremarkable|negative|within normal|normal limits)\b",
+    r"\bno (?:significant|relevant|known|notable)\b",
+)
+TELLS_DRUGS = _any(
+    r"\bmedications?\b|\bmedicines?\b|\btak(?:es|ing)\b|\btaken (?!to\b)|\btook\b|\bprescribed\b|\btreated with\b",
+    r"\bon [a-z]+(?:mab|pril|olol|statin|formin|sartan|azole|cillin|ine|one|ide|arin)\b|\btreatment includes\b",
+    r"\buse of [a-z]+(?:ine|ol|en|in)\b|\bsupplements?\b|\bvitamins?\b|\bcontracepti|\bantibiotics?\b|\bibuprofen\b",
+    r"\baspirin\b|\bacetaminophen\b|\b(?:controlled|managed) (?:with|by|on)\b|\binsulin\b|\bwarfarin\b",
+    r"\b\w{3,}(?:pril|sartan|olol|statin|mycin|cillin|azole|formin|gliptin|mab|tidine|oxetine|zepam|zolam|barbital"
+    r"|triptan|parin|xaban|thiazide|semide|peridone|thyroxine)\b",
+)
+
+
+@dataclass(frozen=True)
+class Background:
+    """A part of the background, and how questions for it read."""
+
+    section: Section
+    kind: Asked
+    asked: re.Pattern[str]
+
+
+BACKGROUND = (
+    Background(Section.FAMILY, Asked.FAMILY, ASKS_OF_KIN),
+    Background(Section.ALLERGIES, Asked.BACKGROUND, _any(r"\ballerg(?:y|ies|ic to)\b|\ballergic\b(?! rhinitis)")),
+    Background(
+        Section.DRUGS,
+        Asked.BACKGROUND,
+        _any(
+            r"medications?|medicines?|\bmeds\b|prescribed|prescription (?:or|and|med|drug)\w*|\bpills?\b|\btablets?\b",
+            r"supplements?|over.the.counter|taking any(?:thing)?\b|\b(?:you|he|she) taking\b|what drugs|\bherbal",
+            r"\b(?:do|does|did) (?:you|he|she|they) take\b(?! (?:long|time|care|a while))|\bdrugs? (?:do|are) you\b",
+            r"\bnsaids?\b|\bantibiotics?\b|\bsteroids?\b|\bblood thinners?\b|\bcontracepti",
+        ),
+    ),
+    Background(
+        Section.PAST,
+        Asked.BACKGROUND,
+        _any(
+            r"(?:past |previous |medical |prior |health |surgical )(?:medical |health )?"
+            r"(?:history|conditions?|problems?|illness(?:es)?|issues)",
+            r"chronic (?:conditions?|illness(?:es)?|diseases?|medical)|surger|operations?\b|hospitali|underlying",
+            r"\bother (?:health|medical)|\bserious illness|\bmajor illness|\bbeen healthy\b|\bdiagnos(?:is|ed with)\b",
+            r"\bbeing treated for\b|\bhistory of\b",
+        ),
+    ),
+    Background(
+        Section.SOCIAL,
+        Asked.BACKGROUND,
+        _any(
+            r"smok|tobacco|cigarette|\bvap(?:e|ing)|alcohol|\bdrink\b(?! (?:enough|plenty))|recreational|illicit",
+            r"street drugs|drug use|use (?:any )?drugs|\binject\w* (?:any )?drug|occupation|\bjob\b|for a living",
+            r"\bwhat (?:kind|type|sort) of work\b|(?<!affect )(?<!affecting )(?<!with )\byour work\b|\bdo you work\b",
+            r"\bwhere do you live|\bwho do you live|\blive (?:with|alone)|\bliving situation|\bhobb|\bpets?\b",
+            r"(?<!it )(?<!pain )\btravel(?:ed|led|ing|ling)?\b(?! (?:down|to your))|sexually active|\banimals?\b",
+            r"sexual (?:history|partners?|activity)|\bpartners?\b(?! (?:had|have|been))|condom|\bdiet\b|lifestyle",
+            r"social history|\bsubstance|\bmarried\b|\boccupational",
+        ),
+    ),
+    Background(
+        Section.DEMOGRAPHICS,
+        Asked.BACKGROUND,
+        _any(
+            r"how old|\bteenager\b|\ban adult\b|what age|\bage and (?:sex|gender)|\byour (?:sex|gender)\b",
+            r"\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s|newborn['’]?s) (?:exact )?age\b",
+        ),
+    ),
+)

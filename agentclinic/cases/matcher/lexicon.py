@@ -1,0 +1,210 @@
+"""What patients are asked for and what charts tell: concepts, what each is a kind of, and the wordings of each.
+
+The files under `data/lexicon` hold one concept a line, `name < parents : wording | wording`, under a heading `[type]`. A
+wording is found by its words in order, plurals and small words aside; `vomit*` stands for every word that begins so. Who
+asks for a parent wants to hear of its children, and a denial of a parent denies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from agentclinic.knowledge.text import fold, singular
+
+_FOLDER = Path(__file__).parent.parent / "data" / "lexicon"
+SMALL = frozenset(
+    "a an the of in on to your my his her their you i is are was were be been any some have has had do does with he she "
+    "it they we me".split()
+)
+"""Words skipped in wordings and texts, so that "blood in your stool" is "blood stool"."""
+_STOP = ","
+_STOPS = frozenset(",;:.?!()[]")
+"""Where a wording cannot go on: "fever, chills" names two things."""
+_WITHIN = frozenset({"place", "trigger", "quality", "time"})
+"""Types that count also inside a longer wording: "pain after meals" tells of meals."""
+_ROOTS = {"symptom": "complaint", "disease": "medical condition"}
+"""What every concept of a type is a kind of: "no significant medical history" denies every disease."""
+_SHORTEST = 3
+"""Letters a beginning has at least: fewer would match everywhere."""
+
+
+@dataclass(frozen=True)
+class Concept:
+    """A thing that can be asked for or told."""
+
+    name: str
+    type: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A concept named in a text, and by which of its words."""
+
+    concept: Concept
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Wording:
+    words: tuple[tuple[str, bool], ...]
+    """Each word, and whether it is only a beginning."""
+    name: str
+
+    def matches(self, words: tuple[str, ...], at: int) -> bool:
+        if at + len(self.words) > len(words):
+            return False
+        return all(
+            words[at + place].startswith(part) and words[at + place] != _STOP if open_ else words[at + place] == part
+            for place, (part, open_) in enumerate(self.words)
+        )
+
+
+@dataclass(frozen=True)
+class _Lexicon:
+    concepts: dict[str, Concept]
+    wordings: dict[str, list[_Wording]]
+    """By the first letters of the first word, as many as are sure."""
+    closed: dict[str, frozenset[str]]
+
+
+@lru_cache(maxsize=65536)
+def tokens(text: str) -> tuple[str, ...]:
+    """The words of a text in the singular, small words left out."""
+    plain = "".join(letter if letter.isalnum() else f" {_STOP} " if letter in _STOPS else " " for letter in fold(text))
+    return tuple(singular(word) for word in plain.split() if word not in SMALL)
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    for path in sorted(_FOLDER.glob("*.txt")):
+        kind = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            line = line.strip()
+            if line.startswith("["):
+                kind = line.strip("[]")
+            elif line and not line.startswith("#"):
+                yield kind, line
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    concepts: dict[str, Concept] = {}
+    wordings: dict[str, list[_Wording]] = {}
+    for kind, line in _lines():
+        head, _, listed = line.partition(":")
+        name, _, parents = (part.strip() for part in head.partition("<"))
+        concept = Concept(name, kind, tuple(part.strip() for part in parents.split(",") if part.strip()))
+        if name in concepts:  # told in two files: one concept
+            concept = Concept(name, concepts[name].type, tuple(dict.fromkeys(concepts[name].parents + concept.parents)))
+        concepts[name] = concept
+        for wording in listed.split("|"):
+            words = tuple((_part(word), word.endswith("*")) for word in wording.split())
+            if words:
+                first, open_ = words[0]
+                key = first[:_SHORTEST] if open_ else first
+                wordings.setdefault(key, []).append(_Wording(words, name))
+    return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
+
+
+def _part(word: str) -> str:
+    return word.removesuffix("*") if word.endswith("*") else singular(word)
+
+
+def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
+    if name in seen or name not in concepts:
+        return frozenset({name})
+    above = (_closed(parent, concepts, seen | {name}) for parent in concepts[name].parents)
+    root = _ROOTS.get(concepts[name].type)
+    return frozenset({name, root} if root else {name}).union(*above)
+
+
+@lru_cache(maxsize=32768)
+def found(text: str) -> tuple[Found, ...]:
+    """The concepts a text names, in order; a wording inside a longer one is left out."""
+    words = tokens(text)
+    table, concepts = _lexicon().wordings, _lexicon().concepts
+    hits = [
+        Found(concepts[wording.name], at, at + len(wording.words))
+        for at, word in enumerate(words)
+        for key in {word, word[:_SHORTEST]}
+        for wording in table.get(key, ())
+        if wording.matches(words, at)
+    ]
+    return tuple(
+        hit
+        for hit in dict.fromkeys(hits)
+        if not any(_inside(hit, other) for other in hits)
+    )
+
+
+def _inside(one: Found, other: Found) -> bool:
+    """Whether one wording is only a part of another, and tells nothing of its own."""
+    longer = other.end - other.start > one.end - one.start
+    within = other.start <= one.start and one.end <= other.end
+    return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
+
+
+def kinds(name: str) -> frozenset[str]:
+    """A concept and everything it is a kind of."""
+    return _lexicon().closed.get(name, frozenset({name}))
+
+
+@dataclass(frozen=True)
+class Named:
+    """The concepts a text names, as sets of bits: comparing a question with a chart is then a matter of a few ands."""
+
+    names: int
+    closed: int
+    """With everything they are kinds of."""
+
+    @property
+    def above(self) -> int:
+        """What they are kinds of, themselves left out."""
+        return self.closed & ~self.names
+
+
+NOTHING = Named(0, 0)
+
+
+@lru_cache(maxsize=1)
+def _bits() -> dict[str, int]:
+    return {name: 1 << place for place, name in enumerate(_lexicon().concepts)}
+
+
+def bit(name: str) -> int:
+    """A concept as a set of one."""
+    return _bits()[name]
+
+
+@lru_cache(maxsize=4096)
+def closed(name: str) -> int:
+    """A concept and everything it is a kind of."""
+    bits = _bits()
+    return sum(bits[kind] for kind in kinds(name) if kind in bits)
+
+
+@lru_cache(maxsize=32768)
+def named(text: str) -> Named:
+    """The concepts a text names."""
+    bits, names, above = _bits(), 0, 0
+    for hit in found(text):
+        names |= bits[hit.concept.name]
+        above |= closed(hit.concept.name)
+    return Named(names, above)
+
+
+@lru_cache(maxsize=1)
+def roots() -> int:
+    """The concepts that stand above all of their type."""
+    return sum(_bits()[root] for root in _ROOTS.values())
+
+
+@lru_cache(maxsize=32)
+def of_types(*types: str) -> int:
+    """All concepts of some types."""
+    bits = _bits()
+    return sum(bits[name] for name, concept in _lexicon().concepts.items() if concept.type in types)

@@ -1,0 +1,60 @@
+"""A statement of the patient's script, read: what it names, of whom, whether it denies, which sides of a thing it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.cases.matcher import cues, lexicon
+from agentclinic.cases.matcher.asking import MAIN_TYPES, stems
+from agentclinic.cases.matcher.lexicon import Named
+from agentclinic.cases.model import Fact, Section
+from agentclinic.knowledge.text import fold
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a statement tells."""
+
+    fact: Fact
+    named: Named
+    main: int
+    places: int
+    stems: frozenset[str]
+    negative: bool
+    of_kin: bool
+    well: bool
+    """Says that there is no illness worth mentioning."""
+    nothing_else: bool
+    """Says that there are no other complaints."""
+    primary: bool
+    drugs: bool
+    aspects: tuple[bool, ...]
+    worse: bool
+    better: bool
+    length: int
+
+
+# A chart's statements are read again at every question.
+@lru_cache(maxsize=32768)
+def statement(fact: Fact) -> Statement:
+    """Read a statement."""
+    text = fact.text
+    named = lexicon.named(text)
+    return Statement(
+        fact,
+        named,
+        named.names & lexicon.of_types(*MAIN_TYPES),
+        named.names & lexicon.of_types("place"),
+        stems(text),
+        fact.denied or bool(cues.DENIES.search(text)),
+        fact.section is Section.FAMILY or bool(cues.TELLS_OF_KIN.search(text)),
+        bool(cues.WELL.search(text)) and not cues.NOT_WELL.search(text),
+        bool(cues.NOTHING_ELSE.search(text)),
+        any(fold(head) == "primary symptom" for head in fact.heads),
+        bool(cues.TELLS_DRUGS.search(text)),
+        tuple(bool(aspect.told.search(text)) for aspect in cues.ASPECTS),
+        bool(cues.WORSE.search(text)),
+        bool(cues.BETTER.search(text)),
+        len(lexicon.tokens(text)),
+    )
