@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import GENERIC, ORGANISMS, Name, mended, name, stands_for
+from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, mended, name, stands_for, wider
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -42,6 +41,8 @@ class Compared:
     details: frozenset[str] = frozenset()
     """What the diagnosis says beyond the truth."""
     by_table: bool = False
+    as_cause: bool = False
+    """The truth is named, as the cause of what is named first: right where the chart bears that out."""
 
 
 # One of these in place of another makes a sibling: either may be left out, none may be swapped.
@@ -85,7 +86,8 @@ _LEADS_TO_WORDS = frozenset(
     "failure ulcer cancer stroke hemorrhage seizure embolism fracture effusion perforation rupture obstruction abscess "
     "shock pneumonia psychosis depression dementia rash pain fever arthropathy thrombosis hypertension anemia".split()
 )
-_KIND = re.compile(r"\b(?:subtype|variant|type|form)\b|^(?:bilateral|left|right)\b", re.IGNORECASE)
+# Words that join a cause to a disease and say nothing by themselves.
+_WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
 
 
@@ -149,22 +151,81 @@ def _related(said: Said, truth: str) -> Compared:
     meant = name(truth)
     if stands_for(said.principal, truth):
         return Compared(Relation.SAME, "an abbreviation of the name")
-    alone = _by_name(mended(name(said.principal), meant), meant)
+    alone = _named(said.principal, meant)
     found = alone
     if said.full != said.principal:
-        found = _with_tail(alone, _by_name(mended(name(said.full), meant), meant))
-    if found.relation not in STRICT and any(_same(inside, truth) for inside in said.brackets):
-        return Compared(Relation.SAME, "the same by the name in brackets")
-    if found.relation not in STRICT and any(_by_table_only(inside, meant) for inside in said.brackets):
-        return Compared(Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True)
-    if found.relation not in (Relation.SAME, Relation.BROADER) and _follows_from(said, meant):
-        return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
-    if found.relation is Relation.SAME and any(_KIND.search(inside) for inside in said.brackets):
-        return Compared(Relation.NARROWER_CONSISTENT, "the disease, with its kind or site in brackets")
+        found = _with_tail(alone, _named(said.full, meant))
+    if found.relation is Relation.SAME:
+        return _with_more(found, said, meant)
+    if found.relation is Relation.NARROWER_CONSISTENT:
+        return found
+    return _by_brackets(said, truth) or _by_what_follows(found, said, meant) or _by_cause(found, said, meant) or found
+
+
+def _named(text: str, meant: Name) -> Compared:
+    return _by_name(mended(name(text), meant), meant)
+
+
+def _with_more(found: Compared, said: Said, meant: Name) -> Compared:
+    """The disease itself; a kind, a site or a complication named with it makes it narrower."""
+    tail = said.full[len(said.principal) :].split("without")[0]
+    beside = (tail, *said.parts, *(inside for inside in said.brackets if not _another_name(inside, meant)))
+    details = frozenset(word for text in beside for word in name(text).specific) - meant.key - FUNCTION - _WAYS
+    if not details:
+        return found
+    return Compared(Relation.NARROWER_CONSISTENT, "the disease, and more about it")
+
+
+def _another_name(text: str, meant: Name) -> bool:
+    """Whether a bracket only repeats the name, or abbreviates it."""
+    return (text.isupper() and " " not in text) or text.lower().startswith("formerly") or name(text).key <= meant.key
+
+
+def _by_brackets(said: Said, truth: str) -> Compared | None:
+    meant = name(truth)
+    for inside in said.brackets:
+        # "Stress-induced cardiomyopathy (takotsubo)": the bracket may want the head of what stands before it.
+        headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
+        if _same(inside, truth) or (len(meant.specific) > 1 and _same(headed, truth)):
+            return Compared(Relation.SAME, "the same by the name in brackets")
+        if _by_table_only(inside, meant):
+            return Compared(
+                Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True
+            )
+    return None
+
+
+def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | None:
+    """A wide name made precise by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
+    if found.relation is Relation.BROADER:
+        # The bracket without the bracket's own reasons: "hepatitis (autoimmune)".
+        for part in (*said.parts, *said.brackets):
+            for text in (part, f"{part} {said.principal}"):
+                better = _named(_first_named(text), meant)
+                if better.relation in STRICT or (better.relation is Relation.SIBLING and text != part):
+                    return better
+    if found.relation is not Relation.SIBLING:
+        for text in said.settled:
+            better = _named(_first_named(text), meant)
+            if better.relation in STRICT:
+                return better
     first = said.principal.split(" and ")[0]
-    if found.relation not in STRICT and first != said.principal and _by_name(name(first), meant).relation in STRICT:
-        return _by_name(name(first), meant)
-    return found
+    if first != said.principal and _named(first, meant).relation in STRICT:
+        return _named(first, meant)
+    return None
+
+
+def _first_named(text: str) -> str:
+    return read(text).principal
+
+
+def _by_cause(found: Compared, said: Said, meant: Name) -> Compared | None:
+    """The truth is named as what the first-named thing comes from."""
+    if not name(said.full).key & _NOT_IT and any(_named(cause, meant).relation in STRICT for cause in said.causes):
+        return Compared(Relation.MANIFESTATION, "what the disease leads to, and the disease as its cause", as_cause=True)
+    if found.relation is not Relation.BROADER and _follows_from(said, meant):
+        return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
+    return None
 
 
 def _by_table_only(text: str, meant: Name) -> bool:
@@ -249,6 +310,9 @@ def _by_words(said: Name, meant: Name) -> Compared:
     # With more said it may be another form: interstitial cystitis is no acute cystitis.
     if less == {"acute"} and not more and not theirs & _ALSO_CHRONIC:
         less = frozenset()
+    # Pneumococcal meningitis is a bacterial one, an adenocarcinoma a cancer: the wider word is said with the narrower.
+    less -= {word for word in less if any(word in wider(other) for other in more)}
+    more -= {word for word in more if any(word in wider(other) for other in less)}
     if not (mine & theirs) - {"acute", "chronic"}:
         return Compared(Relation.DIFFERENT, "names another disease")
     if not more and not less:
@@ -258,9 +322,10 @@ def _by_words(said: Name, meant: Name) -> Compared:
         tail = said.specific[-1]
         if any(kind <= said.key and not kind <= meant.key for kind in _NO_KIND):
             return Compared(Relation.DIFFERENT, "another disease whose name ends alike")
-        if tail not in theirs and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
+        headed = bool(({tail} | wider(tail)) & theirs)
+        if not headed and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
             return Compared(Relation.MANIFESTATION, f"names {tail}, which the disease leads to")
-        if tail in theirs or _ends_in_kind(said, meant):
+        if headed or _ends_in_kind(said, meant):
             return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely", details=more)
         return Compared(Relation.DIFFERENT, "names something else about the disease or another disease")
     if not more:
@@ -293,11 +358,17 @@ def _too_much_or_too_little(one: str, other: str) -> bool:
 
 
 def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
-    """A narrower diagnosis whose details the chart does not bear out is unsupported."""
-    if not chart or found.relation not in STRICT:
+    """A narrower diagnosis whose details the chart does not bear out is unsupported.
+
+    A disease named as the cause of what it leads to is right where there is a chart to bear that out.
+    """
+    if not chart or not (found.relation in STRICT or found.as_cause):
         return found
     meant = name(truth)
     details = found.details | causes(said.brackets, said.cause) - meant.key
+    if found.as_cause:
+        found = Compared(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")
+        details |= name(said.principal).key - meant.key
     bad = unsupported(details, meant.key, chart) | unshown(said.guesses, meant.key, chart)
     if not bad:
         return found

@@ -9,7 +9,7 @@ from functools import lru_cache
 from agentclinic.knowledge.base import knowledge, relations, siblings, vocabulary
 from agentclinic.knowledge.text import words
 
-FUNCTION = frozenset("an and at by for from in is of on the to with due type subtype sided".split())
+FUNCTION = frozenset("an and at by for from in is it of on the to with due type subtype sided point".split())
 """Words that carry nothing. Not "a": hepatitis A."""
 GENERIC = frozenset("disease syndrome disorder condition infection illness process lesion problem".split())
 """Words that name no disease by themselves."""
@@ -17,7 +17,7 @@ GRADE = frozenset(
     "severe mild moderate active classic classical typical likely probable probably suspected presumed possible "
     "possibly new onset newly diagnosed confirmed uncomplicated complicated symptomatic early late advanced "
     "progressive recurrent persistent refractory untreated uncontrolled exacerbation flare attack episode relapse "
-    "consistent clinical most stage grade marked underlying current".split()
+    "consistent clinical most stage grade marked underlying current emerging overt superimposed evolving".split()
 )
 """Words that grade a disease or the doctor's confidence without making it another disease."""
 ORGANISMS = frozenset(
@@ -29,6 +29,30 @@ ORGANISMS = frozenset(
     "malariae giardia entamoeba borrelia treponema rickettsia bartonella brucella nocardia actinomyce mycobacterium "
     "epstein aureus pneumoniae pylori mucor norovirus rotavirus adenovirus cytomegalovirus".split()
 )
+_KINDS_OF_WORDS = {
+    "tumor": "cancer adenocarcinoma cystadenocarcinoma choriocarcinoma adenoma cystadenoma sarcoma lymphoma glioma "
+    "schwannoma lipoma fibroma teratoma papilloma hemangioma blastoma astrocytoma meningioma chondroma osteoma",
+    "cancer": "adenocarcinoma cystadenocarcinoma choriocarcinoma",
+    "sarcoma": "osteosarcoma chondrosarcoma liposarcoma leiomyosarcoma rhabdomyosarcoma fibrosarcoma angiosarcoma",
+    "bacteria": "streptococcus staphylococcus pneumococcus meningococcus gonococcus tuberculosis legionella klebsiella "
+    "pseudomona mycoplasma chlamydia escherichia salmonella shigella campylobacter clostridioides clostridium "
+    "haemophilus listeria neisseria enterococcus treponema rickettsia bartonella brucella nocardia mycobacterium "
+    "pasteurella proteus serratia moraxella yersinia vibrio bacteroides",
+    "streptococcus": "pneumococcus",
+    "virus": "herpes cytomegalovirus influenza adenovirus rotavirus norovirus enterovirus coxsackievirus parvovirus "
+    "varicella zoster epstein rhinovirus coronavirus echovirus papillomavirus",
+    "fungus": "candida aspergillus cryptococcus histoplasma blastomyces coccidioides pneumocystis mucor dermatophyte "
+    "sporothrix",
+    "parasite": "plasmodium falciparum vivax toxoplasma giardia entamoeba trichomonas schistosoma strongyloides "
+    "echinococcus leishmania trypanosoma",
+    "rupture": "avulsion",
+    "intestine": "bowel colon duodenum ileum jejunum cecum sigmoid rectum",
+    "bowel": "colon duodenum ileum jejunum cecum sigmoid",
+    "colon": "sigmoid cecum",
+    "spine": "lumbar sacral lumbosacral",
+    "leg": "calf thigh knee ankle foot",
+}
+"""Words and the narrower words for kinds of the same: what is said of the narrower is said of the wider."""
 _PREFIXES = frozenset(
     "post pre anti micro macro multi sub hyper hypo pseudo neo intra inter extra auto meta peri para poly gastro "
     "cardio osteo broncho musculo cerebro veno vaso retro supra infra ultra hemo neuro".split()
@@ -36,6 +60,8 @@ _PREFIXES = frozenset(
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
 # Adjectives made of a disease: neutropenic fever is fever in neutropenia.
 _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
+# Greek and Latin plurals, as they are left by the removal of an s: keratoses, arthritides, fibromata.
+_PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
 _ORGANISM_NAMES: tuple[tuple[str, ...], ...] = (
     ("Clostridioides difficile", "C difficile", "C diff", "Clostridium difficile"),
     ("Helicobacter pylori", "H pylori"),
@@ -61,8 +87,8 @@ _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
 _ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
 # "Stenosis of the mitral valve" is the mitral valve's stenosis: what follows goes before the head.
 _AFTER_HEAD = re.compile(
-    r"\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from|related to"
-    r"|associated with)\s+(?:the\s+|a\s+|an\s+)?",
+    r"(?:\s*,\s*|\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from|related to"
+    r"|associated with)\s+)(?:the\s+|a\s+|an\s+)?",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(r"['’]s\b")
@@ -154,6 +180,9 @@ def _form(token: str) -> str:
     if len(bare) > 4:
         bare = bare.replace("ae", "e").replace("oe", "e").replace("our", "or")
         bare = re.sub(r"is(?=(?:e|ed|ing|ation)$)", "iz", bare)
+    for plural, one in _PLURALS:
+        if len(bare) > len(plural) + 3 and bare.endswith(plural):
+            bare = bare.removesuffix(plural) + one
     bare = _word_forms().get(bare, bare)
     for ending, noun in _ADJECTIVES:
         if len(bare) > len(ending) + 2 and bare.endswith(ending):
@@ -246,6 +275,20 @@ def lexicon() -> frozenset[str]:
     return frozenset(known)
 
 
+@lru_cache(maxsize=1)
+def _wider() -> dict[str, frozenset[str]]:
+    above: dict[str, set[str]] = {}
+    for wide, narrow in _KINDS_OF_WORDS.items():
+        for word in narrow.split():
+            above.setdefault(word, set()).add(wide)
+    return {word: frozenset(up | {top for one in up for top in above.get(one, ())}) for word, up in above.items()}
+
+
+def wider(word: str) -> frozenset[str]:
+    """The words that say less of the same: a pneumococcus is a streptococcus and a bacterium."""
+    return _wider().get(word, frozenset())
+
+
 def stands_for(short: str, full: str) -> bool:
     """Whether an abbreviation we do not know is plainly one of this name: HAE of hereditary angioedema.
 
@@ -280,7 +323,9 @@ def mended(said: Name, meant: Name) -> Name:
 def _near(word: str, other: str) -> bool:
     """One letter wrong, missing, too many or two swapped; in a long word two."""
     # Too much is not too little, nor an inflammation a tumor, however alike the letters.
-    if word[0] != other[0] or word[-2:] != other[-2:] or word[:5].startswith(("hyper", "hypo")):
+    if word[0] != other[0] or word[:5].startswith(("hyper", "hypo")):
+        return False
+    if word[-2:] != other[-2:] and sorted(word) != sorted(other):
         return False
     return _distance(word, other) <= (2 if min(len(word), len(other)) >= 10 else 1)
 
