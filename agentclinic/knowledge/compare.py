@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, mended, name, stands_for, wider
+from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, mended, name, spelled, stands_for, wider
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -61,7 +61,7 @@ _ALTERNATIVES = tuple(
 # With one of these a text speaks of the disease without saying that the patient has it now.
 _NOT_IT = frozenset(
     "history risk screening prophylaxis vaccination vaccine mimic exposure post status prevention "
-    "carrier predisposition like resembling simulating unlikely resolved prior previous remote".split()
+    "carrier predisposition like resembling simulating unlikely resolved prior previous remote mother".split()
 )
 # Where an acute and a chronic form are common, leaving it open says less; elsewhere acute goes without saying.
 _ALSO_CHRONIC = frozenset(
@@ -364,12 +364,12 @@ def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
     """
     if not chart or not (found.relation in STRICT or found.as_cause):
         return found
-    meant = name(truth)
-    details = found.details | causes(said.brackets, said.cause) - meant.key
+    meant = name(truth).key | spelled(truth)
+    details = found.details | causes(said.brackets, said.cause)
     if found.as_cause:
         found = Compared(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")
-        details |= name(said.principal).key - meant.key
-    bad = unsupported(details, meant.key, chart) | unshown(said.guesses, meant.key, chart)
+        details |= name(said.principal).key
+    bad = unsupported(details - meant, meant, chart) | unshown(said.guesses, meant, chart)
     if not bad:
         return found
     return Compared(Relation.NARROWER_UNSUPPORTED, f"the chart does not show {' '.join(sorted(bad))}")

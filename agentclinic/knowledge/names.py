@@ -118,6 +118,11 @@ def name(text: str) -> Name:
     return Name(_book().replaced(_plain(text)))
 
 
+def spelled(text: str) -> frozenset[str]:
+    """The words of a name in their usual form, no synonym replaced."""
+    return frozenset(_plain(text))
+
+
 def _plain(text: str) -> tuple[str, ...]:
     """Words in one spelling and form, head last, abbreviations written out."""
     text = _ARTICLE.sub("", _expanded(_WITHOUT.sub("non-", _POSSESSIVE.sub("", text))))

@@ -168,7 +168,7 @@ def _first(text: str) -> str:
 def _favored(text: str) -> str:
     """The one of the alternatives on which the doctor settles in the end; empty where he does not."""
     statement = _STATEMENT.split(_outside(text))[0]
-    named = [part for part in _OR.split(statement) if words(part)]
+    named = [_cut(_END, part) for part in _OR.split(statement) if words(part)]
     for pattern in _FAVORED:
         for match in pattern.finditer(_outside(text)):
             it = match["it"].strip()
