@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, mended, name, spelled, stands_for, wider
+from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, implied, mended, name, spelled, stands_for, wider
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -120,6 +120,8 @@ def compare(
         if _same(said.principal, other):
             return Compared(Relation.BROADER, f"partly right by the answer key: {other!r}", allowed=True)
     closest = min((_related(said, form) for form in names), key=lambda c: _CLOSEST.index(c.relation))
+    if closest.relation not in STRICT and said.open_brackets:
+        return Compared(Relation.HEDGED, "names alternatives in brackets")
     return _by_chart(closest, said, truth, chart)
 
 
@@ -197,18 +199,16 @@ def _by_brackets(said: Said, truth: str) -> Compared | None:
 
 def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | None:
     """A wide name made precise by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
+    for text in said.settled:
+        better = _named(_first_named(text), meant)
+        if better.relation in STRICT:
+            return better
     if found.relation is Relation.BROADER:
-        # The bracket without the bracket's own reasons: "hepatitis (autoimmune)".
         for part in (*said.parts, *said.brackets):
             for text in (part, f"{part} {said.principal}"):
                 better = _named(_first_named(text), meant)
                 if better.relation in STRICT or (better.relation is Relation.SIBLING and text != part):
                     return better
-    if found.relation is not Relation.SIBLING:
-        for text in said.settled:
-            better = _named(_first_named(text), meant)
-            if better.relation in STRICT:
-                return better
     first = said.principal.split(" and ")[0]
     if first != said.principal and _named(first, meant).relation in STRICT:
         return _named(first, meant)
@@ -364,8 +364,8 @@ def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
     """
     if not chart or not (found.relation in STRICT or found.as_cause):
         return found
-    meant = name(truth).key | spelled(truth)
-    details = found.details | causes(said.brackets, said.cause)
+    meant = name(truth).key | spelled(truth) | implied(truth)
+    details = found.details.union(causes(said.brackets, said.cause), *(causes((), one) for one in said.likely_causes))
     if found.as_cause:
         found = Compared(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")
         details |= name(said.principal).key

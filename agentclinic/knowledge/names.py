@@ -60,6 +60,43 @@ _PREFIXES = frozenset(
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
 # Adjectives made of a disease: neutropenic fever is fever in neutropenia.
 _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
+# Diseases with one cause, where no other name of the disease says it.
+_CAUSED_BY = {
+    "varicella": "varicella zoster virus",
+    "herpes zoster": "varicella zoster virus",
+    "poststreptococcal glomerulonephritis": "group A streptococcus",
+    "rheumatic fever": "group A streptococcus",
+    "scarlet fever": "group A streptococcus",
+    "infectious mononucleosis": "Epstein Barr virus",
+    "erythema infectiosum": "parvovirus B19",
+    "roseola infantum": "human herpesvirus 6",
+    "hand foot and mouth disease": "coxsackievirus enterovirus",
+    "herpangina": "coxsackievirus enterovirus",
+    "molluscum contagiosum": "poxvirus",
+    "condyloma acuminatum": "human papillomavirus",
+    "verruca vulgaris": "human papillomavirus",
+    "Kaposi sarcoma": "human herpesvirus 8",
+    "measles": "measles virus",
+    "mumps": "mumps virus",
+    "rubella": "rubella virus",
+    "progressive multifocal leukoencephalopathy": "JC virus",
+    "Pneumocystis pneumonia": "Pneumocystis jirovecii fungus",
+    "tinea versicolor": "Malassezia fungus",
+    "syphilis": "Treponema pallidum bacteria",
+    "leprosy": "Mycobacterium leprae bacteria",
+    "tuberculosis": "Mycobacterium tuberculosis bacteria",
+    "Lyme disease": "Borrelia burgdorferi bacteria",
+    "malaria": "Plasmodium parasite",
+    "gas gangrene": "Clostridium perfringens bacteria",
+    "bacterial vaginosis": "Gardnerella vaginalis bacteria",
+    "toxic shock syndrome": "Staphylococcus aureus streptococcus bacteria toxin",
+    "staphylococcal scalded skin syndrome": "Staphylococcus aureus bacteria",
+    "impetigo": "Staphylococcus aureus streptococcus bacteria",
+    "erysipelas": "streptococcus bacteria",
+    "croup": "parainfluenza virus",
+    "bronchiolitis": "respiratory syncytial virus",
+    "acute epiglottitis": "Haemophilus influenzae bacteria",
+}
 # Greek and Latin plurals, as they are left by the removal of an s: keratoses, arthritides, fibromata.
 _PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
 _ORGANISM_NAMES: tuple[tuple[str, ...], ...] = (
@@ -121,6 +158,16 @@ def name(text: str) -> Name:
 def spelled(text: str) -> frozenset[str]:
     """The words of a name in their usual form, no synonym replaced."""
     return frozenset(_plain(text))
+
+
+def implied(text: str) -> frozenset[str]:
+    """Words that go without saying with a name: those of its other names, and the organism that alone causes it."""
+    meant = name(text)
+    found = set(_book().said_by.get(meant.words, ()))
+    for disease, organism in _CAUSED_BY.items():
+        if name(disease).key <= meant.key:
+            found |= name(organism).key
+    return frozenset(found | {wide for word in found for wide in wider(word)})
 
 
 def _plain(text: str) -> tuple[str, ...]:
@@ -190,7 +237,7 @@ def _form(token: str) -> str:
             bare = bare.removesuffix(plural) + one
     bare = _word_forms().get(bare, bare)
     for ending, noun in _ADJECTIVES:
-        if len(bare) > len(ending) + 2 and bare.endswith(ending):
+        if len(bare) > len(ending) + 2 and bare.endswith(ending) and not bare.startswith("anti"):
             bare = bare.removesuffix(ending) + noun
     return ("non" if denied else "") + _ROMAN.get(bare, bare)
 
@@ -210,6 +257,7 @@ class _Book:
     def __init__(self) -> None:
         self._usual: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._by_key: dict[frozenset[str], tuple[str, ...]] = {}
+        self.said_by: dict[tuple[str, ...], set[str]] = {}
         for group in _ORGANISM_NAMES:
             self._add(group)
         for disease in knowledge().diseases.values():
@@ -225,6 +273,7 @@ class _Book:
         for tokens in (*plain, usual):
             self._usual.setdefault(tokens, usual)
             self._by_key.setdefault(frozenset(tokens), usual)
+            self.said_by.setdefault(usual, set()).update(tokens)
 
     def replaced(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         """The words with every synonym replaced, and once more for names that only now are one."""

@@ -53,6 +53,10 @@ _TAIL = re.compile(
     r"|\bin an? (?:\w+ )?(?:patient|man|woman|child|infant|host)\b|\bstatus post\b|\bafter\b|\bfollowing\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
+_BY_CAUSE = re.compile(
+    rf"^(?:{_FROM}|(?:triggered|precipitated|provoked|induced|exacerbated) by\b|related to\b|associated with\b)\s+",
+    re.IGNORECASE,
+)
 _CAUSES = re.compile(rf"(?:{_FROM})\s+", re.IGNORECASE)
 _PARTS = re.compile(r"\s*(?:,|:\s|\s[-–—]\s)\s*")
 # A word with which the doctor settles on what follows: "diarrhea, most likely C. difficile infection".
@@ -61,6 +65,7 @@ _SETTLES = re.compile(
     r"|favou?r(?:ing|ed)?|specifically|namely|i\.?e\.?)\s+(?:an?\s+|the\s+)?",
     re.IGNORECASE,
 )
+_LIKELY_AFTER = re.compile(r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected)$", re.IGNORECASE)
 # What is named only to be set aside: "less likely lymphoma", "rule out cancer".
 _ASIDE = re.compile(
     r"(?:[,;(–—]\s*|\s-\s*|\s+(?:but|with|and)\s+)(?:\w+\s+)?(?:less likely|less probable|rule out|r/o|(?:cannot|can't|"
@@ -120,8 +125,12 @@ class Said:
     """What follows a word with which the doctor settles on it: "diarrhea, most likely C. difficile infection"."""
     brackets: tuple[str, ...]
     guesses: tuple[str, ...]
-    """What is added as likely only: "leprosy, likely tuberculoid"."""
+    """What is added as likely only: "leprosy, likely tuberculoid"; a likely cause is no guess of a kind."""
+    likely_causes: tuple[str, ...]
+    """Causes added as likely only: "gout, likely from diuretics"."""
     hedged: bool
+    open_brackets: bool
+    """The brackets name alternatives: "food poisoning (Staphylococcus or Bacillus)"."""
     denied: bool
 
 
@@ -144,6 +153,7 @@ def read(diagnosis: str) -> Said:
     full = _cut(_END, _outside(stated))
     cause = _CAUSE.search(full)
     body = _cut(_REASONS, _outside(stated))
+    guesses = [guess for found in _GUESS.findall(text) for guess in found if words(guess)]
     parts = [part for part in _PARTS.split(body)[1:] if words(part) and not _denies(part)]
     return Said(
         text=text,
@@ -151,13 +161,20 @@ def read(diagnosis: str) -> Said:
         principal=_cut(_TAIL, full),
         cause=cause["cause"] if cause else "",
         causes=tuple(_first(part) for part in _CAUSES.split(body)[1:] if words(_first(part))),
-        parts=tuple(_SETTLES.sub("", part) for part in parts),
-        settled=tuple(_SETTLES.sub("", part) for part in parts if _SETTLES.match(part)),
+        parts=tuple(map(_bare, parts)),
+        settled=tuple(_bare(part) for part in parts if part != _bare(part)),
         brackets=brackets,
-        guesses=tuple(guess for found in _GUESS.findall(text) for guess in found if words(guess)),
+        guesses=tuple(guess for guess in guesses if not _BY_CAUSE.match(guess)),
+        likely_causes=tuple(_BY_CAUSE.sub("", guess) for guess in guesses if _BY_CAUSE.match(guess)),
         hedged=not favored and (_hedges(first) or any(map(_AGAINST.match, parts))),
+        open_brackets=any(len(_OR.split(inside)) > 1 for inside in brackets),
         denied=denied,
     )
+
+
+def _bare(part: str) -> str:
+    """A part without the word with which the doctor settles on it."""
+    return _LIKELY_AFTER.sub("", _SETTLES.sub("", part))
 
 
 def _first(text: str) -> str:
@@ -176,8 +193,8 @@ def _favored(text: str) -> str:
                 return named[0]
             if it.lower() in ("latter", "second") and len(named) > 1:
                 return named[1]
-            key = name(it).key
-            if key and sum(key <= name(part).key for part in named) == 1:
+            # It must be about one of them: "favor surgery" settles nothing.
+            if any(set(name(it).specific) & name(part).key for part in named):
                 return it
     return ""
 
