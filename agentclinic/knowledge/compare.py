@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import FUNCTION, GENERIC, ORGANISMS, Name, implied, mended, name, spelled, stands_for, wider
+from agentclinic.knowledge.names import (
+    FUNCTION,
+    GENERIC,
+    ORGANISMS,
+    Name,
+    implied,
+    mended,
+    name,
+    spelled,
+    stands_for,
+    wider,
+)
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -86,6 +97,7 @@ _LEADS_TO_WORDS = frozenset(
     "failure ulcer cancer stroke hemorrhage seizure embolism fracture effusion perforation rupture obstruction abscess "
     "shock pneumonia psychosis depression dementia rash pain fever arthropathy thrombosis hypertension anemia".split()
 )
+_FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that join a cause to a disease and say nothing by themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
@@ -157,11 +169,19 @@ def _related(said: Said, truth: str) -> Compared:
     found = alone
     if said.full != said.principal:
         found = _with_tail(alone, _named(said.full, meant))
+        # "Lobar pneumonia due to S. pneumoniae": the organism may be all that the name alone left out.
+        left_out = set(meant.specific) - name(said.principal).key
+        if found is alone and left_out and left_out <= ORGANISMS:
+            found = _strict_or(alone, _named(said.full, meant))
     if found.relation is Relation.SAME:
         return _with_more(found, said, meant)
     if found.relation is Relation.NARROWER_CONSISTENT:
         return found
     return _by_brackets(said, truth) or _by_what_follows(found, said, meant) or _by_cause(found, said, meant) or found
+
+
+def _strict_or(alone: Compared, whole: Compared) -> Compared:
+    return whole if whole.relation in STRICT else alone
 
 
 def _named(text: str, meant: Name) -> Compared:
@@ -200,9 +220,10 @@ def _by_brackets(said: Said, truth: str) -> Compared | None:
 def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | None:
     """A wide name made precise by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
     for text in said.settled:
-        better = _named(_first_named(text), meant)
-        if better.relation in STRICT:
-            return better
+        for whole in (text, f"{text} {said.principal}"):
+            better = _named(_first_named(whole), meant)
+            if better.relation in STRICT:
+                return better
     if found.relation is Relation.BROADER:
         for part in (*said.parts, *said.brackets):
             for text in (part, f"{part} {said.principal}"):
@@ -222,7 +243,9 @@ def _first_named(text: str) -> str:
 def _by_cause(found: Compared, said: Said, meant: Name) -> Compared | None:
     """The truth is named as what the first-named thing comes from."""
     if not name(said.full).key & _NOT_IT and any(_named(cause, meant).relation in STRICT for cause in said.causes):
-        return Compared(Relation.MANIFESTATION, "what the disease leads to, and the disease as its cause", as_cause=True)
+        return Compared(
+            Relation.MANIFESTATION, "what the disease leads to, and the disease as its cause", as_cause=True
+        )
     if found.relation is not Relation.BROADER and _follows_from(said, meant):
         return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
     return None
@@ -325,6 +348,8 @@ def _by_words(said: Name, meant: Name) -> Compared:
         headed = bool(({tail} | wider(tail)) & theirs)
         if not headed and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
             return Compared(Relation.MANIFESTATION, f"names {tail}, which the disease leads to")
+        if not headed and set(said.words) & _FOLLOWS:
+            return Compared(Relation.DIFFERENT, "another disease, which comes from it")
         if headed or _ends_in_kind(said, meant):
             return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely", details=more)
         return Compared(Relation.DIFFERENT, "names something else about the disease or another disease")
@@ -338,6 +363,8 @@ def _by_words(said: Name, meant: Name) -> Compared:
 def _ends_in_kind(said: Name, meant: Name) -> bool:
     """A name of several words followed by its kind: chronic kidney disease stage 3, molluscum contagiosum giganteum."""
     tail = said.specific[-1]
+    if len(meant.words) > 1 and said.words[: len(meant.words)] == meant.words:
+        return True
     return len(meant.specific) > 1 and (len(tail) <= 2 or said.specific[: len(meant.specific)] == meant.specific)
 
 

@@ -46,6 +46,20 @@ _KINDS_OF_WORDS = {
     "parasite": "plasmodium falciparum vivax toxoplasma giardia entamoeba trichomonas schistosoma strongyloides "
     "echinococcus leishmania trypanosoma",
     "rupture": "avulsion",
+    "drug": "antipsychotic neuroleptic antibiotic opioid statin steroid diuretic antidepressant anticonvulsant "
+    "amoxicillin penicillin ampicillin cephalexin ceftriaxone ciprofloxacin levofloxacin vancomycin gentamicin "
+    "isoniazid rifampin phenytoin carbamazepine valproate lamotrigine lithium haloperidol risperidone olanzapine "
+    "clozapine fluphenazine metoclopramide hydralazine procainamide amiodarone lisinopril captopril enalapril "
+    "allopurinol methotrexate warfarin heparin omeprazole ibuprofen naproxen aspirin acetaminophen sertraline "
+    "fluoxetine nitrofurantoin minocycline doxycycline sulfamethoxazole trimethoprim furosemide hydrochlorothiazide "
+    "simvastatin atorvastatin prednisone dexamethasone chemotherapy cisplatin doxorubicin bleomycin cyclophosphamide",
+    "antipsychotic": "haloperidol risperidone olanzapine clozapine fluphenazine quetiapine chlorpromazine neuroleptic",
+    "neuroleptic": "haloperidol risperidone olanzapine fluphenazine chlorpromazine antipsychotic metoclopramide",
+    "antibiotic": "amoxicillin penicillin ampicillin cephalexin ceftriaxone ciprofloxacin levofloxacin clindamycin",
+    "opioid": "heroin morphine fentanyl oxycodone hydrocodone methadone codeine",
+    "steroid": "prednisone dexamethasone hydrocortisone glucocorticoid corticosteroid",
+    "glucocorticoid": "prednisone dexamethasone hydrocortisone",
+    "statin": "simvastatin atorvastatin rosuvastatin lovastatin pravastatin",
     "intestine": "bowel colon duodenum ileum jejunum cecum sigmoid rectum",
     "bowel": "colon duodenum ileum jejunum cecum sigmoid",
     "colon": "sigmoid cecum",
@@ -97,6 +111,8 @@ _CAUSED_BY = {
     "bronchiolitis": "respiratory syncytial virus",
     "acute epiglottitis": "Haemophilus influenzae bacteria",
 }
+# Adjectives that are not their noun's: a nephritic syndrome is more than a nephritis, an antibiotic no antibiosis.
+_OWN_WORD = re.compile(r"anti|nephritic$|narcotic$|hypnotic$")
 # Greek and Latin plurals, as they are left by the removal of an s: keratoses, arthritides, fibromata.
 _PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
 _ORGANISM_NAMES: tuple[tuple[str, ...], ...] = (
@@ -122,10 +138,11 @@ _ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN PAD FAS IDA MS AR MAC DRESS 
 _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
 # "A" after these is a type; elsewhere a small "a" is an article.
 _ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
-# "Stenosis of the mitral valve" is the mitral valve's stenosis: what follows goes before the head.
+# "Stenosis of the mitral valve" is the mitral valve's stenosis, "anemia, iron deficiency" iron deficiency anemia: what
+# follows goes before the head.
 _AFTER_HEAD = re.compile(
-    r"(?:\s*,\s*|\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from|related to"
-    r"|associated with)\s+)(?:the\s+|a\s+|an\s+)?",
+    r"(?:\s*,\s*|\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from"
+    r"|related to|associated with|to)\s+)(?:the\s+|a\s+|an\s+)?",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(r"['’]s\b")
@@ -237,7 +254,7 @@ def _form(token: str) -> str:
             bare = bare.removesuffix(plural) + one
     bare = _word_forms().get(bare, bare)
     for ending, noun in _ADJECTIVES:
-        if len(bare) > len(ending) + 2 and bare.endswith(ending) and not bare.startswith("anti"):
+        if len(bare) > len(ending) + 2 and bare.endswith(ending) and not _OWN_WORD.match(bare):
             bare = bare.removesuffix(ending) + noun
     return ("non" if denied else "") + _ROMAN.get(bare, bare)
 
@@ -327,6 +344,11 @@ def lexicon() -> frozenset[str]:
         for text in (finding.name, *finding.terms):
             known.update(_form(word) for word in words(text))
     return frozenset(known)
+
+
+def narrower(word: str) -> frozenset[str]:
+    """The words that say more of the same: haloperidol is an antipsychotic."""
+    return frozenset(_KINDS_OF_WORDS.get(word, "").split())
 
 
 @lru_cache(maxsize=1)

@@ -43,7 +43,8 @@ _END = re.compile(
 )
 # What makes another thing its cause.
 _FROM = (
-    r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b|\bbecause of\b|\bas an? (?:result|complication) of\b"
+    r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b|\bbecause of\b"
+    r"|\bas (?:an?|the) (?:\w+ )?(?:result|complication|consequence|manifestation|presentation|sign|feature) of\b"
     r"|\battribut(?:ed|able) to\b|\bfrom\b"
 )
 # Where what it comes with or from begins.
@@ -57,15 +58,19 @@ _BY_CAUSE = re.compile(
     rf"^(?:{_FROM}|(?:triggered|precipitated|provoked|induced|exacerbated) by\b|related to\b|associated with\b)\s+",
     re.IGNORECASE,
 )
+_OF_CAUSE = re.compile(rf"{_BY_CAUSE.pattern}|\b(?:related|induced|associated|mediated|triggered)$", re.IGNORECASE)
 _CAUSES = re.compile(rf"(?:{_FROM})\s+", re.IGNORECASE)
 _PARTS = re.compile(r"\s*(?:,|:\s|\s[-–—]\s)\s*")
 # A word with which the doctor settles on what follows: "diarrhea, most likely C. difficile infection".
 _SETTLES = re.compile(
-    r"^(?:(?:most |very |highly )?(?:likely|probably|probable|consistent with|compatible with|suggestive of|concerning for)"
-    r"|favou?r(?:ing|ed)?|specifically|namely|i\.?e\.?)\s+(?:an?\s+|the\s+)?",
+    r"^(?:(?:most |very |highly )?(?:likely|probably|probable|consistent with|compatible with|suggestive of"
+    r"|suspicious for|concerning for|worrisome for|suspected|presumed)|favou?r(?:ing|ed)?|specifically|namely"
+    r"|i\.?e\.?)\s+(?:an?\s+|the\s+)?",
     re.IGNORECASE,
 )
-_LIKELY_AFTER = re.compile(r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected)$", re.IGNORECASE)
+_LIKELY_AFTER = re.compile(
+    r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected)$", re.IGNORECASE
+)
 # What is named only to be set aside: "less likely lymphoma", "rule out cancer".
 _ASIDE = re.compile(
     r"(?:[,;(–—]\s*|\s-\s*|\s+(?:but|with|and)\s+)(?:\w+\s+)?(?:less likely|less probable|rule out|r/o|(?:cannot|can't|"
@@ -162,7 +167,7 @@ def read(diagnosis: str) -> Said:
         cause=cause["cause"] if cause else "",
         causes=tuple(_first(part) for part in _CAUSES.split(body)[1:] if words(_first(part))),
         parts=tuple(map(_bare, parts)),
-        settled=tuple(_bare(part) for part in parts if part != _bare(part)),
+        settled=tuple(_bare(part) for part in parts if part != _bare(part) and not _OF_CAUSE.search(_bare(part))),
         brackets=brackets,
         guesses=tuple(guess for guess in guesses if not _BY_CAUSE.match(guess)),
         likely_causes=tuple(_BY_CAUSE.sub("", guess) for guess in guesses if _BY_CAUSE.match(guess)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name
+from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, narrower
 from agentclinic.knowledge.text import Clause, clauses, words
 
 # What shows a cause or a type without naming it.
@@ -114,11 +114,14 @@ def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
             if word in kind and kind - {word} <= truth:
                 return any(cue in affirmed for cue in words(shown_by))
         return True  # which letter the chart would show we cannot tell
-    cues = (*_CUES.get(word, "").split(), word)
+    cues = (*_CUES.get(word, "").split(), *narrower(word), word)
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
 
 
 def _hinted(word: str, affirmed: frozenset[str]) -> bool:
+    """Whether something in the chart speaks for a guess: a cue, or a narrower word (haloperidol for antipsychotic)."""
+    if narrower(word) & affirmed:
+        return True
     return any(cue in affirmed or cue[:_STEM] in affirmed for cue in _GUESS_CUES.get(word, "").split())
 
 
