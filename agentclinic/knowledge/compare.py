@@ -177,7 +177,13 @@ def _related(said: Said, truth: str) -> Compared:
         return _with_more(found, said, meant)
     if found.relation is Relation.NARROWER_CONSISTENT:
         return found
-    return _by_brackets(said, truth) or _by_what_follows(found, said, meant) or _by_cause(found, said, meant) or found
+    return (
+        _as_spelled(said.principal, truth)
+        or _by_brackets(said, truth)
+        or _by_what_follows(found, said, meant)
+        or _by_cause(found, said, meant)
+        or found
+    )
 
 
 def _strict_or(alone: Compared, whole: Compared) -> Compared:
@@ -188,6 +194,15 @@ def _named(text: str, meant: Name) -> Compared:
     return _by_name(mended(name(text), meant), meant)
 
 
+def _as_spelled(text: str, truth: str) -> Compared | None:
+    """By the words as they stand, where the usual name of the truth says more than the truth does."""
+    said, meant = Name(spelled(text)), Name(spelled(truth))
+    if not meant.key < name(truth).key or said.key & _NOT_IT:
+        return None
+    found = _by_words(said, meant)
+    return found if found.relation in STRICT else None
+
+
 def _with_more(found: Compared, said: Said, meant: Name) -> Compared:
     """The disease itself; a kind, a site or a complication named with it makes it narrower."""
     tail = said.full[len(said.principal) :].split("without")[0]
@@ -195,7 +210,7 @@ def _with_more(found: Compared, said: Said, meant: Name) -> Compared:
     details = frozenset(word for text in beside for word in name(text).specific) - meant.key - FUNCTION - _WAYS
     if not details:
         return found
-    return Compared(Relation.NARROWER_CONSISTENT, "the disease, and more about it")
+    return Compared(Relation.NARROWER_CONSISTENT, "the disease, and more about it", details=details)
 
 
 def _another_name(text: str, meant: Name) -> bool:
@@ -330,8 +345,8 @@ def _by_words(said: Name, meant: Name) -> Compared:
         return Compared(Relation.SIBLING, swapped)
     mine, theirs = frozenset(said.specific), frozenset(meant.specific)
     more, less = mine - theirs - {"acute"}, theirs - mine
-    # With more said it may be another form: interstitial cystitis is no acute cystitis.
-    if less == {"acute"} and not more and not theirs & _ALSO_CHRONIC:
+    # With more said it may be another form, unless that is its cause: interstitial cystitis is no acute cystitis.
+    if less == {"acute"} and (not more or more & (_FOLLOWS | ORGANISMS)) and not theirs & _ALSO_CHRONIC:
         less = frozenset()
     # Pneumococcal meningitis is a bacterial one, an adenocarcinoma a cancer: the wider word is said with the narrower.
     less -= {word for word in less if any(word in wider(other) for other in more)}
@@ -391,7 +406,7 @@ def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
     """
     if not chart or not (found.relation in STRICT or found.as_cause):
         return found
-    meant = name(truth).key | spelled(truth) | implied(truth)
+    meant = name(truth).key | set(spelled(truth)) | implied(truth)
     details = found.details.union(causes(said.brackets, said.cause), *(causes((), one) for one in said.likely_causes))
     if found.as_cause:
         found = Compared(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")

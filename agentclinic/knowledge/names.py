@@ -11,7 +11,7 @@ from agentclinic.knowledge.text import words
 
 FUNCTION = frozenset("an and at by for from in is it of on the to with due type subtype sided point".split())
 """Words that carry nothing. Not "a": hepatitis A."""
-GENERIC = frozenset("disease syndrome disorder condition infection illness process lesion problem".split())
+GENERIC = frozenset("disease syndrome disorder condition infection infestation illness process lesion problem".split())
 """Words that name no disease by themselves."""
 GRADE = frozenset(
     "severe mild moderate active classic classical typical likely probable probably suspected presumed possible "
@@ -64,6 +64,13 @@ _KINDS_OF_WORDS = {
     "bowel": "colon duodenum ileum jejunum cecum sigmoid",
     "colon": "sigmoid cecum",
     "spine": "lumbar sacral lumbosacral",
+    "lumbar": "lumbosacral l1 l2 l3 l4 l5",
+    "meningitis": "meningoencephalitis",
+    "encephalitis": "meningoencephalitis",
+    "pharyngitis": "nasopharyngitis tonsillopharyngitis pharyngotonsillitis",
+    "conjunctivitis": "keratoconjunctivitis blepharoconjunctivitis",
+    "colitis": "enterocolitis ileocolitis proctocolitis pancolitis",
+    "vaginitis": "vulvovaginitis",
     "leg": "calf thigh knee ankle foot",
 }
 """Words and the narrower words for kinds of the same: what is said of the narrower is said of the wider."""
@@ -108,6 +115,7 @@ _CAUSED_BY = {
     "impetigo": "Staphylococcus aureus streptococcus bacteria",
     "erysipelas": "streptococcus bacteria",
     "croup": "parainfluenza virus",
+    "hemolytic uremic syndrome": "Shiga toxin producing Escherichia coli",
     "bronchiolitis": "respiratory syncytial virus",
     "acute epiglottitis": "Haemophilus influenzae bacteria",
 }
@@ -172,9 +180,9 @@ def name(text: str) -> Name:
     return Name(_book().replaced(_plain(text)))
 
 
-def spelled(text: str) -> frozenset[str]:
+def spelled(text: str) -> tuple[str, ...]:
     """The words of a name in their usual form, no synonym replaced."""
-    return frozenset(_plain(text))
+    return _plain(text)
 
 
 def implied(text: str) -> frozenset[str]:
@@ -348,14 +356,14 @@ def lexicon() -> frozenset[str]:
 
 def narrower(word: str) -> frozenset[str]:
     """The words that say more of the same: haloperidol is an antipsychotic."""
-    return frozenset(_KINDS_OF_WORDS.get(word, "").split())
+    return frozenset(map(_form, _KINDS_OF_WORDS.get(word, "").split()))
 
 
 @lru_cache(maxsize=1)
 def _wider() -> dict[str, frozenset[str]]:
     above: dict[str, set[str]] = {}
     for wide, narrow in _KINDS_OF_WORDS.items():
-        for word in narrow.split():
+        for word in map(_form, narrow.split()):
             above.setdefault(word, set()).add(wide)
     return {word: frozenset(up | {top for one in up for top in above.get(one, ())}) for word, up in above.items()}
 

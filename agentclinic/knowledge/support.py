@@ -7,7 +7,7 @@ from functools import lru_cache
 from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, narrower
 from agentclinic.knowledge.text import Clause, clauses, words
 
-# What shows a cause or a type without naming it.
+# What shows a cause or a type without naming it; the words as names are spelled (cardioembolic without its o).
 _CUES = {
     "alcohol": "alcohol drink drinks drinking vodka whiskey whisky beer wine liquor ethanol",
     "gallstone": "gallstone cholelithiasis stone calculi biliary",
@@ -30,11 +30,16 @@ _CUES = {
     "virus": "virus viral",
     "bacteria": "bacteria bacterial gram culture cocci bacilli rods purulent pus neutrophil",
     "leg": "leg calf thigh popliteal femoral ankle foot",
-    "cardioembolic": "fibrillation thrombus endocarditis embolic embolus",
+    "cardiembolic": "fibrillation thrombus endocarditis embolic embolus",
     "malignant": "malignant malignancy carcinoma sarcoma invasive invasion metastasis metastatic",
     "metastasis": "metastasis metastatic metastases secondary secondaries",
     "borderline": "borderline",
     "invasive": "invasive invasion infiltrating",
+    "nodule": "nodule nodular raised dome papule",
+    "tuberculoid": "tuberculoid granuloma granulomatous",
+    "lepromatous": "lepromatous leonine bacilli",
+    "lacunar": "lacunar lacune internal capsule thalamus pons",
+    "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother gene mutation",
     "newborn": "newborn neonate neonatal premature preterm day week",
 }
 # What bears out a guess of this kind, though a chart need not name it: a guess is asked for less than a statement.
