@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -52,6 +52,8 @@ class Compared:
     details: frozenset[str] = frozenset()
     """What the diagnosis says beyond the truth."""
     by_table: bool = False
+    of_class: bool = False
+    """It is a class that holds the truth, said more precisely than the tables know."""
     as_cause: bool = False
     """The truth is named, as the cause of what is named first: right where the chart bears that out."""
 
@@ -234,11 +236,10 @@ def _by_brackets(said: Said, truth: str) -> Compared | None:
 
 def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | None:
     """A wide name made precise by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
-    for text in said.settled:
-        for whole in (text, f"{text} {said.principal}"):
-            better = _named(_first_named(whole), meant)
-            if better.relation in STRICT:
-                return better
+    if settled := _first_strict([w for text in said.settled for w in (text, f"{text} {said.principal}")], meant):
+        return settled
+    if found.of_class and (named := _first_strict(said.parts, meant)):
+        return named
     if found.relation is Relation.BROADER:
         for part in (*said.parts, *said.brackets):
             for text in (part, f"{part} {said.principal}"):
@@ -249,6 +250,11 @@ def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | Non
     if first != said.principal and _named(first, meant).relation in STRICT:
         return _named(first, meant)
     return None
+
+
+def _first_strict(texts: Iterable[str], meant: Name) -> Compared | None:
+    found = (_named(_first_named(text), meant) for text in texts)
+    return next((one for one in found if one.relation in STRICT), None)
 
 
 def _first_named(text: str) -> str:
@@ -328,7 +334,7 @@ def _by_table(said: Name, meant: Name) -> Compared | None:
             if kin.is_kind_of(other, key):
                 if plain:
                     return Compared(Relation.BROADER, "a class that includes the disease")
-                return Compared(Relation.SIBLING, "another kind of the same class")
+                return Compared(Relation.SIBLING, "another kind of the same class", of_class=True)
             if kin.one_family(key, other):
                 return Compared(Relation.SIBLING, "another member of the same family")
     return None

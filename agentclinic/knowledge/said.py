@@ -13,6 +13,7 @@ _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
 _LEAD = re.compile(
     r"^(?:\d{1,2}[.)]\s+)?"
+    r"(?:(?:(?:most )?likely|primary|principal|leading|top)(?: diagnosis)?(?: 1)?:\s+|diagnosis 1:\s+)?"
     r"(?:the |my |a |an |final |principal |most likely |likely |probable |possible |suspected |presumed |working "
     r"|primary (?=diagnosis)|clinical (?=diagnosis)|main (?=diagnosis)|could be |probably |this is |it is )*"
     r"(?:diagnosis(?: is| of)?[:\s]+)?(?:most likely |likely |probably )?(?:\d{1,2}[.)]\s+)?",
@@ -34,6 +35,7 @@ _REASON = (
     r"\brather than\b|\binstead of\b|\bmimicking\b|\bbecause\b(?! of)|\bbased on\b|\bgiven\b|\bcausing\b"
     r"|\bcontributing\b|\bpresenting\b|\bmanifest(?:ing|ed)\b|\bas evidenced\b|\bevidenced by\b|\bleading to\b"
     r"|\bresulting in\b|\bsupported by\b|\bsuggested by\b|\bexplaining\b|\bnot\b"
+    r"|\buntil proven\b|\ba\.?k\.?a\b|\balso (?:known as|called)\b"
 )
 _REASONS = re.compile(rf"\s*(?:{_REASON}).*$", re.IGNORECASE | re.DOTALL)
 # Where the first-named diagnosis ends.
@@ -69,7 +71,9 @@ _SETTLES = re.compile(
     re.IGNORECASE,
 )
 _LIKELY_AFTER = re.compile(
-    r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected)$", re.IGNORECASE
+    r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected|preferred)"
+    r"(?:\s+(?:over|than)\b.*)?$",
+    re.IGNORECASE,
 )
 # What is named only to be set aside: "less likely lymphoma", "rule out cancer".
 _ASIDE = re.compile(
@@ -104,6 +108,7 @@ _BRACKETS = re.compile(r"\s*[(\[]([^)\]]*)[)\]]?")
 _BUT = re.compile(r"^not\s+.+?\s+but\s+(?:rather\s+)?", re.IGNORECASE)
 _OR = re.compile(r"(?:,\s*|\s+)(?:and/or|or|versus|vs\.?|alternatively)\s*,?\s+", re.IGNORECASE)
 _LEFT_OPEN = re.compile(r"\b(?:or|versus|vs)$", re.IGNORECASE)
+_AND = re.compile(r"\s[+&]\s")
 _AGAINST = re.compile(r"(?:versus|vs)\b", re.IGNORECASE)
 _SLASH = re.compile(r"(?<=[a-z])\s*/\s*(?=[a-z])", re.IGNORECASE)
 _OPEN = re.compile(r"\beither\b|\bdifferential\b|\bdiagnoses\b", re.IGNORECASE)
@@ -142,7 +147,7 @@ class Said:
 @lru_cache(maxsize=65536)
 def read(diagnosis: str) -> Said:
     """Take a diagnosis apart."""
-    text = _STOP.sub(r"\1 ", _MARKUP.sub("", _TOKEN.sub("", diagnosis)))
+    text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _TOKEN.sub("", diagnosis))))
     text = _without_lead(text)
     first = _LIST.sub("", text)
     kept = _ASIDE.sub("", first).strip()
@@ -192,7 +197,7 @@ def _favored(text: str) -> str:
     statement = _STATEMENT.split(_outside(text))[0]
     named = [_cut(_END, part) for part in _OR.split(statement) if words(part)]
     for pattern in _FAVORED:
-        for match in pattern.finditer(_outside(text)):
+        for match in pattern.finditer(text):
             it = match["it"].strip()
             if it.lower() in ("former", "first") and named:
                 return named[0]
