@@ -208,7 +208,12 @@ def _as_spelled(text: str, truth: str) -> Compared | None:
 def _with_more(found: Compared, said: Said, meant: Name) -> Compared:
     """The disease itself; a kind, a site or a complication named with it makes it narrower."""
     tail = said.full[len(said.principal) :].split("without")[0]
-    beside = (tail, *said.parts, *(inside for inside in said.brackets if not _another_name(inside, meant)))
+    beside = (
+        tail,
+        *said.parts,
+        *said.possible,
+        *(inside for inside in said.brackets if not _another_name(inside, meant)),
+    )
     details = frozenset(word for text in beside for word in name(text).specific) - meant.key - FUNCTION - _WAYS
     if not details:
         return found

@@ -75,6 +75,8 @@ _LIKELY_AFTER = re.compile(
     r"(?:\s+(?:over|than)\b.*)?$",
     re.IGNORECASE,
 )
+_DOUBTED = re.compile(r"\b(?:less (?:likely|probable)|unlikely|doubtful|to be excluded)\b", re.IGNORECASE)
+_POSSIBLE = re.compile(r"\bpossibl[ey]\b", re.IGNORECASE)
 # What is named only to be set aside: "less likely lymphoma", "rule out cancer".
 _ASIDE = re.compile(
     r"(?:[,;(–—]\s*|\s-\s*|\s+(?:but|with|and)\s+)(?:\w+\s+)?(?:less likely|less probable|rule out|r/o|(?:cannot|can't|"
@@ -131,6 +133,8 @@ class Said:
     """All that it is plainly said to come from, step by step: "hyponatremia due to SIADH from lung cancer"."""
     parts: tuple[str, ...]
     """What follows the first-named diagnosis after commas, dashes or a colon."""
+    possible: tuple[str, ...]
+    """The same, named as a mere possibility."""
     settled: tuple[str, ...]
     """What follows a word with which the doctor settles on it: "diarrhea, most likely C. difficile infection"."""
     brackets: tuple[str, ...]
@@ -164,7 +168,8 @@ def read(diagnosis: str) -> Said:
     cause = _CAUSE.search(full)
     body = _cut(_REASONS, _outside(stated))
     guesses = [guess for found in _GUESS.findall(text) for guess in found if words(guess)]
-    parts = [part for part in _PARTS.split(body)[1:] if words(part) and not _denies(part)]
+    named = [part for part in _PARTS.split(body)[1:] if words(part) and not _denies(part) and not _DOUBTED.search(part)]
+    parts = [part for part in named if not _POSSIBLE.search(part)]
     return Said(
         text=text,
         full=full,
@@ -172,6 +177,7 @@ def read(diagnosis: str) -> Said:
         cause=cause["cause"] if cause else "",
         causes=tuple(_first(part) for part in _CAUSES.split(body)[1:] if words(_first(part))),
         parts=tuple(map(_bare, parts)),
+        possible=tuple(part for part in named if _POSSIBLE.search(part)),
         settled=tuple(_bare(part) for part in parts if part != _bare(part) and not _OF_CAUSE.search(_bare(part))),
         brackets=brackets,
         guesses=tuple(guess for guess in guesses if not _BY_CAUSE.match(guess)),
