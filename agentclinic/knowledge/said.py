@@ -32,7 +32,7 @@ _STOP = re.compile(r"\b([A-Z]|vs|St)\.\s*(?=[a-zA-Z])")
 _LIST = re.compile(r"\s+(?:\d{1,2}[.)]\s|[•▪]\s).*$", re.DOTALL)
 # Reasons, effects and what was weighed against it: after one of these nothing more is said about the diagnosis.
 _REASON = (
-    r"\brather than\b|\binstead of\b|\bmimicking\b|\bbecause\b(?! of)|\bbased on\b|\bgiven\b|\bcausing\b"
+    r"\brather than\b|\binstead of\b|\bmimicking\b|\bbecause\b|\bbased on\b|\bgiven\b|\bcausing\b"
     r"|\bcontributing\b|\bpresenting\b|\bmanifest(?:ing|ed)\b|\bas evidenced\b|\bevidenced by\b|\bleading to\b"
     r"|\bresulting in\b|\bsupported by\b|\bsuggested by\b|\bexplaining\b|\bnot\b"
     r"|\buntil proven\b|\ba\.?k\.?a\b|\balso (?:known as|called)\b"
@@ -45,7 +45,7 @@ _END = re.compile(
 )
 # What makes another thing its cause.
 _FROM = (
-    r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b|\bbecause of\b"
+    r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b"
     r"|\bas (?:an?|the) (?:\w+ )?(?:result|complication|consequence|manifestation|presentation|sign|feature) of\b"
     r"|\battribut(?:ed|able) to\b|\bfrom\b"
 )
