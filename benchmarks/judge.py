@@ -1,11 +1,13 @@
 """How far the builtin judge agrees with two readers, with a language-model judge, and with our adversarial pairs.
 
-`python benchmarks/judge.py` prints; the readers' part needs the public data in `../shared/data` and is skipped
-without it. Disputes are listed by row number, never with the data's text.
+`python benchmarks/judge.py` prints the recorded rows, the fresh development rows and the pairs; `--rows test` prints
+the held-out part alone. The readers' parts need the public data in `../shared/data` and are skipped without it.
+Disputes are listed by row number, never with the data's text.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections import Counter
@@ -26,6 +28,9 @@ from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_cas
 from agentclinic.scoring.outcome import proportion  # noqa: E402
 from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p  # noqa: E402
 
+# Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
+FRESH = "verdicts3_"
+DEFAULT = ("recorded", "development", "pairs")
 PAIRS = ROOT / "benchmarks" / "judge_pairs.jsonl"
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
@@ -36,14 +41,30 @@ NAIVE = 70
 SEED = 0
 
 
-def main() -> None:
-    """Print everything there is data for."""
-    rows = read_rows()
-    if rows is None:
-        print(f"{DATA}/judge/verdicts.jsonl is not there: readers and recorded verdicts are skipped, pairs still run\n")
-    else:
-        print_readers(rows)
-    print_pairs()
+def main(argv: Sequence[str] = ()) -> None:
+    """Print the parts asked for, as far as there is data for them."""
+    fresh = fresh_parts()
+    parser = argparse.ArgumentParser(description="How far the builtin judge agrees with readers and with our pairs.")
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        choices=["recorded", *fresh, "pairs"],
+        default=[part for part in DEFAULT if part in ("recorded", "pairs", *fresh)],
+        help="parts to print (default: recorded, development and pairs; test is the held-out part)",
+    )
+    for part in parser.parse_args(argv).rows:
+        if part == "pairs":
+            print_pairs()
+        elif (rows := read_rows(part)) is None:
+            print(f"{part}: the public data is not in {DATA}: these rows are skipped, pairs still run\n")
+        else:
+            print_readers(part, rows)
+
+
+def fresh_parts() -> list[str]:
+    """The names of the fresh parts whose rows are there."""
+    found = (path.stem.removeprefix(FRESH) for path in sorted(LABELS.glob(f"{FRESH}*.jsonl")))
+    return [part for part in found if "_reader_" not in part]
 
 
 # --- the naive baseline ---------------------------------------------------------------------------------------------
@@ -85,44 +106,52 @@ def _bare(text: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A recorded verdict with what everybody says about it."""
+    """A diagnosis with what everybody says about it."""
 
     number: int
     case: str
     a: str
     b: str
-    recorded: bool
+    recorded: bool | None
+    """The verdict of the language model of the recorded rows; fresh rows have none."""
     ours: str
     with_chart: str
     """Ours when it may look into the case's chart for what a diagnosis says beyond the truth."""
     naive: bool
 
 
-def read_rows() -> list[Row] | None:
-    """All rows, judged now; None where the data is absent."""
+def read_rows(part: str = "recorded") -> list[Row] | None:
+    """All rows of a part, judged now; None where the public data is absent."""
     source, cases = DATA / "judge" / "verdicts.jsonl", DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
-    if not source.exists() or not cases.exists():
+    if not cases.exists() or (part == "recorded" and not source.exists()):
         return None
-    verdicts = _lines(source)
-    charts = [chart_text(case.facts) for case in load_cases("MedQA_Ext", {"MedQA_Ext": str(cases)})]
-    readers = [
-        {label["row"]: label["relation"] for label in _lines(LABELS / f"verdicts_reader_{r}.jsonl")} for r in "ab"
-    ]
-    return [
-        Row(
-            number,
-            str(entry["scenario_id"]),
-            readers[0][number],
-            readers[1][number],
-            entry["verdict"] == "Yes",
-            compare(entry["doctor_says"], entry["correct_diagnosis"]).relation.value,
-            compare(
-                entry["doctor_says"], entry["correct_diagnosis"], chart=charts[entry["scenario_id"]]
-            ).relation.value,
-            naive(entry["doctor_says"], entry["correct_diagnosis"]),
+    loaded = load_cases("MedQA_Ext", {"MedQA_Ext": str(cases)})
+    if part == "recorded":
+        entries, labels = _lines(source), "verdicts"
+        stated = [(entry["scenario_id"], entry["doctor_says"], entry["correct_diagnosis"]) for entry in entries]
+    else:
+        entries, labels = _lines(LABELS / f"{FRESH}{part}.jsonl"), f"{FRESH}{part}"
+        stated = [(entry["case"], entry["says"], loaded[entry["case"]].diagnosis) for entry in entries]
+    a, b = (
+        {label["row"]: label["relation"] for label in _lines(LABELS / f"{labels}_reader_{reader}.jsonl")}
+        for reader in "ab"
+    )
+    rows = []
+    for place, (entry, (case, says, truth)) in enumerate(zip(entries, stated, strict=True)):
+        number = entry.get("row", place)
+        rows.append(
+            Row(
+                number,
+                str(case),
+                a[number],
+                b[number],
+                entry["verdict"] == "Yes" if part == "recorded" else None,
+                compare(says, truth).relation.value,
+                compare(says, truth, chart=chart_text(loaded[case].facts)).relation.value,
+                naive(says, truth),
+            )
         )
-        for number, entry in enumerate(verdicts)
-    ]
+    return rows
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -133,29 +162,29 @@ Verdict = Callable[[Row], bool]
 JUDGES: dict[str, Verdict] = {
     "reader A": lambda row: row.a in RIGHT,
     "reader B": lambda row: row.b in RIGHT,
-    "recorded": lambda row: row.recorded,
+    "recorded": lambda row: bool(row.recorded),
     "ours": lambda row: row.ours in RIGHT,
     "ours+chart": lambda row: row.with_chart in RIGHT,
     "naive": lambda row: row.naive,
 }
+READERS = ("reader A", "reader B")
 
 
-def print_readers(rows: list[Row]) -> None:
-    """Agreement among readers and judges, and every dispute by row."""
-    halves = {"development": rows[::2], "test": rows[1::2], "all": rows}
+def print_readers(part: str, rows: list[Row]) -> None:
+    """Agreement among readers and judges on one part, and every dispute by row."""
+    recorded = all(row.recorded is not None for row in rows)
+    halves = {"development": rows[::2], "test": rows[1::2], "all": rows} if recorded else {part: rows}
+    standards = (*READERS, "recorded") if recorded else READERS
+    print(f"{part.capitalize()} rows: {len(rows)} of {len({row.case for row in rows})} cases")
+    print(f"  readers A and B name the same relation in {sum(row.a == row.b for row in rows)}\n")
     print("Strict yes/no, Cohen's kappa with 95 % interval (cases redrawn)")
-    print(f"  {'':26}" + "".join(f"{f'{half} ({len(part)})':>26}" for half, part in halves.items()))
+    print(f"  {'':26}" + "".join(f"{f'{half} ({len(chosen)})':>26}" for half, chosen in halves.items()))
     for first, second in (
-        ("reader A", "reader B"),
-        *(
-            (judge, other)
-            for other in ("reader A", "reader B", "recorded")
-            for judge in ("ours", "ours+chart", "naive")
-        ),
-        ("recorded", "reader A"),
-        ("recorded", "reader B"),
+        READERS,
+        *((judge, other) for other in standards for judge in ("ours", "ours+chart", "naive")),
+        *(("recorded", reader) for reader in READERS if recorded),
     ):
-        shown = "".join(f"{_kappa(part, JUDGES[first], JUDGES[second]):>26}" for part in halves.values())
+        shown = "".join(f"{_kappa(chosen, JUDGES[first], JUDGES[second]):>26}" for chosen in halves.values())
         print(f"  {f'{first} / {second}':26}" + shown)
     print("\nThe eight relations, kappa with 95 % interval, all rows")
     for label, one, other in (
@@ -166,27 +195,39 @@ def print_readers(rows: list[Row]) -> None:
         ("ours+chart / reader B", "with_chart", "b"),
     ):
         print(f"  {label:26}{relation_kappa(rows, one, other):>26}")
+    print("\nWrong by the readers, all rows")
+    for judge in ("ours", "ours+chart", "naive"):
+        print(f"  {judge:12}" + "; ".join(_wrong(rows, judge, reader) for reader in READERS))
     print("\nPaired: difference of agreement with the standard, 95 % interval, McNemar's p")
     for better, worse, standard in (
-        *(
-            (judge, "naive", other)
-            for other in ("reader A", "reader B", "recorded")
-            for judge in ("ours", "ours+chart")
-        ),
+        *((judge, "naive", other) for other in standards for judge in ("ours", "ours+chart")),
         *((judge, "reader B", "reader A") for judge in ("ours", "ours+chart")),
         *((judge, "reader A", "reader B") for judge in ("ours", "ours+chart")),
     ):
-        for half in ("test", "all"):
+        for half in ("test", "all") if recorded else (part,):
             difference = _paired(halves[half], JUDGES[better], JUDGES[worse], JUDGES[standard])
-            print(f"  {f'{better} - {worse}, by {standard}, {half}':46}{difference}")
-    print("\nDisputes: rows where ours and a reader, or the readers, differ in yes or no (dev = development half)")
+            print(f"  {f'{better} - {worse}, by {standard}, {half}':54}{difference}")
+    print("\nDisputes: rows where ours and a reader, or the readers, differ in yes or no")
     for row in rows:
         if len({row.ours in RIGHT, row.with_chart in RIGHT, row.a in RIGHT, row.b in RIGHT}) > 1:
-            half = "test" if row.number % 2 else "dev"
-            chart = f" (with chart {row.with_chart})" if row.with_chart != row.ours else ""
-            recorded = "Yes" if row.recorded else "No"
-            print(f"  row {row.number:2} {half:4} ours {row.ours}{chart}; A {row.a}; B {row.b}; recorded {recorded}")
+            print(_dispute(row))
     print()
+
+
+def _wrong(rows: Sequence[Row], judge: str, reader: str) -> str:
+    said, meant = JUDGES[judge], JUDGES[reader]
+    yes = sum(said(row) and not meant(row) for row in rows)
+    no = sum(meant(row) and not said(row) for row in rows)
+    return f"by {reader} {yes} Yes and {no} No"
+
+
+def _dispute(row: Row) -> str:
+    half, recorded = "", ""
+    if row.recorded is not None:
+        half = "test " if row.number % 2 else "dev  "
+        recorded = f"; recorded {'Yes' if row.recorded else 'No'}"
+    chart = f" (with chart {row.with_chart})" if row.with_chart != row.ours else ""
+    return f"  row {row.number:2} {half}ours {row.ours}{chart}; A {row.a}; B {row.b}{recorded}"
 
 
 def _kappa(rows: Sequence[Row], one: Verdict, other: Verdict) -> str:
@@ -231,13 +272,13 @@ def _paired(rows: Sequence[Row], better: Verdict, worse: Verdict, standard: Verd
 
 
 def print_pairs() -> None:
-    """Accuracy on the adversarial pairs: the part rules were tuned on, and the part they were not."""
+    """Accuracy on the adversarial pairs. All have been read by now: no part of them is held out any more."""
     pairs = _lines(PAIRS)
     print(f"Adversarial pairs of our own ({len(pairs)}): agreement with their label, 95 % interval")
     for part, held, fresh in (
         ("tuned", False, False),
         ("holdout", True, False),
-        ("holdout, written after the rules", True, True),
+        ("holdout, written later", True, True),
     ):
         chosen = [p for p in pairs if bool(p.get("holdout")) is held and bool(p.get("fresh")) is fresh]
         judged = [
@@ -257,4 +298,4 @@ def print_pairs() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

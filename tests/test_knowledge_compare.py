@@ -227,6 +227,117 @@ def test_what_a_diagnosis_adds_must_be_in_the_chart_where_there_is_one(
     assert compared.relation is relation, compared
 
 
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("Right upper quadrant pain, likely acute cholecystitis", "Acute cholecystitis"),
+        ("Renal mass, suspicious for renal cell carcinoma", "Renal cell carcinoma"),
+        ("Primary bone tumor, Ewing's sarcoma likely; osteomyelitis less likely", "Ewing sarcoma"),
+        ("Meningitis, likely viral", "Viral meningitis"),
+        ("Meningitis - bacterial", "Bacterial meningitis"),
+        ("Hepatitis (autoimmune)", "Autoimmune hepatitis"),
+        ("Stress-induced cardiomyopathy (takotsubo)", "Takotsubo cardiomyopathy"),
+        ("Lymphoma, Hodgkin type", "Hodgkin lymphoma"),
+        ("Crohn disease, less likely ulcerative colitis or lymphoma", "Crohn disease"),
+        ("Gout vs pseudogout, favor gout", "Gout"),
+        ("Suspected gout vs. pseudogout (gout more likely)", "Gout"),
+        ("Acute monoarthritis, gout favored over septic arthritis", "Gout"),
+        ("Crystal-induced arthritis – gout", "Gout"),
+        ("Most likely: gout. Differential: septic arthritis", "Gout"),
+        ("Primary: gout; secondary: hypertension", "Gout"),
+        ("Gout until proven otherwise", "Gout"),
+        ("Gout, also known as podagra", "Gout"),
+        ("Gout + hypertension", "Gout"),
+        ("Crohn disease or ulcerative colitis; ulcerative colitis is more likely", "Ulcerative colitis"),
+        ("Crohn disease vs ulcerative colitis, favoring the latter", "Ulcerative colitis"),
+    ],
+)
+def test_what_the_doctor_settles_on_is_the_diagnosis(said: str, truth: str) -> None:
+    compared = compare(said, truth)
+    assert compared.relation in STRICT, compared
+
+
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("Meningitis, likely viral", "Bacterial meningitis"),
+        ("Iron deficiency anemia, possible colon cancer", "Colorectal cancer"),
+        ("Crohn disease, less likely ulcerative colitis", "Ulcerative colitis"),
+        ("Crystal arthropathy, septic arthritis less likely", "Septic arthritis"),
+        ("Arthritis, septic arthritis less likely", "Septic arthritis"),
+        ("Arthritis, possible gout", "Gout"),
+        ("Gout vs pseudogout, favor pseudogout", "Gout"),
+        ("Gout vs pseudogout; joint fluid favors aspiration", "Gout"),
+        ("Left diaphragmatic rupture with respiratory failure, vs hemothorax", "Diaphragmatic rupture"),
+        ("Food poisoning (Staphylococcus aureus or Bacillus cereus)", "Bacillus cereus infection"),
+        ("Peptic ulcer disease, likely H. pylori related", "Helicobacter pylori infection"),
+        ("Hepatitis B-associated polyarteritis nodosa", "Hepatitis B"),
+        ("Lung cancer complicated by pulmonary embolism", "Pulmonary embolism"),
+        ("Pulmonary embolism in the setting of lung cancer", "Lung cancer"),
+        ("Infant of diabetic mother", "Diabetes mellitus"),
+    ],
+)
+def test_what_is_weighed_or_named_beside_it_is_not_the_diagnosis(said: str, truth: str) -> None:
+    compared = compare(said, truth, chart="Fever.")
+    assert compared.relation not in STRICT, compared
+
+
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("Obstructive jaundice due to pancreatic head adenocarcinoma", "Pancreatic adenocarcinoma"),
+        ("Severe hyponatremia due to SIADH, likely from small cell lung carcinoma", "Small cell lung cancer"),
+        ("Nephrotic syndrome secondary to membranous nephropathy", "Membranous nephropathy"),
+        ("Optic neuritis as a manifestation of multiple sclerosis", "Multiple sclerosis"),
+    ],
+)
+def test_a_disease_named_as_the_cause_of_what_it_leads_to_is_right_where_a_chart_can_bear_it_out(
+    said: str, truth: str
+) -> None:
+    assert compare(said, truth).relation is Relation.MANIFESTATION
+    assert compare(said, truth, chart="Examined.").relation is Relation.NARROWER_CONSISTENT
+    assert compare("Left " + said, truth, chart="Pain on the right.").relation is Relation.NARROWER_UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("said", "truth", "relation"),
+    [
+        ("Pneumococcal meningitis", "Bacterial meningitis", Relation.NARROWER_CONSISTENT),
+        ("Adenocarcinoma of the appendix", "Appendiceal cancer", Relation.NARROWER_CONSISTENT),
+        ("Gastric tumor", "Gastric cancer", Relation.BROADER),
+        (
+            "Amoxicillin-induced interstitial nephritis",
+            "Acute interstitial nephritis",
+            Relation.NARROWER_CONSISTENT,
+        ),
+        ("Risperidone-induced weight gain", "Drug-induced weight gain", Relation.NARROWER_CONSISTENT),
+        ("Pneumococcal meningitis", "Viral meningitis", Relation.SIBLING),
+        ("Multiple seborrheic keratoses", "Seborrheic keratosis", Relation.NARROWER_CONSISTENT),
+    ],
+)
+def test_a_narrower_word_says_the_wider_one(said: str, truth: str, relation: Relation) -> None:
+    compared = compare(said, truth)
+    assert compared.relation is relation, compared
+
+
+@pytest.mark.parametrize(
+    ("said", "truth", "right"),
+    [
+        ("Chickenpox caused by varicella-zoster virus", "Varicella", True),
+        ("Syphilis due to Treponema pallidum", "Syphilis", True),
+        ("Pneumonia due to Legionella", "Pneumonia", False),
+        ("Neuroleptic malignant syndrome, likely due to an antipsychotic", "Neuroleptic malignant syndrome", True),
+        ("Gastric ulcer (H. pylori-negative)", "Gastric ulcer", False),
+        ("Pneumonia, left lower lobe", "Pneumonia", False),
+        ("Irritable bowel syndrome, possibly postinfectious", "Irritable bowel syndrome", True),
+        ("Irritable bowel syndrome, likely postinfectious", "Irritable bowel syndrome", False),
+    ],
+)
+def test_what_goes_without_saying_needs_no_chart_and_what_is_claimed_does(said: str, truth: str, right: bool) -> None:
+    compared = compare(said, truth, chart="Seen for a rash on the right arm. Haloperidol was started.")
+    assert (compared.relation in STRICT) is right, compared
+
+
 def test_none_of_our_diseases_is_taken_for_another() -> None:
     names = [disease.name for disease in knowledge().diseases.values()]
     assert [(one, other) for one in names for other in names if one != other and _accepted(one, other)] == []

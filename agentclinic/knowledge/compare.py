@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agentclinic.knowledge.kinship import kinship
-from agentclinic.knowledge.names import GENERIC, ORGANISMS, Name, mended, name, stands_for
+from agentclinic.knowledge.names import (
+    FUNCTION,
+    GENERIC,
+    ORGANISMS,
+    Name,
+    implied,
+    mended,
+    name,
+    spelled,
+    stands_for,
+    wider,
+)
 from agentclinic.knowledge.said import Said, read
 from agentclinic.knowledge.support import causes, unshown, unsupported
 from agentclinic.knowledge.text import words
@@ -42,6 +52,10 @@ class Compared:
     details: frozenset[str] = frozenset()
     """What the diagnosis says beyond the truth."""
     by_table: bool = False
+    of_class: bool = False
+    """It is a class that holds the truth, said more precisely than the tables know."""
+    as_cause: bool = False
+    """The truth is named, as the cause of what is named first: right where the chart bears that out."""
 
 
 # One of these in place of another makes a sibling: either may be left out, none may be swapped.
@@ -60,7 +74,7 @@ _ALTERNATIVES = tuple(
 # With one of these a text speaks of the disease without saying that the patient has it now.
 _NOT_IT = frozenset(
     "history risk screening prophylaxis vaccination vaccine mimic exposure post status prevention "
-    "carrier predisposition like resembling simulating unlikely resolved prior previous remote".split()
+    "carrier predisposition like resembling simulating unlikely resolved prior previous remote mother".split()
 )
 # Where an acute and a chronic form are common, leaving it open says less; elsewhere acute goes without saying.
 _ALSO_CHRONIC = frozenset(
@@ -85,7 +99,9 @@ _LEADS_TO_WORDS = frozenset(
     "failure ulcer cancer stroke hemorrhage seizure embolism fracture effusion perforation rupture obstruction abscess "
     "shock pneumonia psychosis depression dementia rash pain fever arthropathy thrombosis hypertension anemia".split()
 )
-_KIND = re.compile(r"\b(?:subtype|variant|type|form)\b|^(?:bilateral|left|right)\b", re.IGNORECASE)
+_FOLLOWS = frozenset("associated induced related mediated".split())
+# Words that join a cause to a disease and say nothing by themselves.
+_WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
 
 
@@ -118,6 +134,8 @@ def compare(
         if _same(said.principal, other):
             return Compared(Relation.BROADER, f"partly right by the answer key: {other!r}", allowed=True)
     closest = min((_related(said, form) for form in names), key=lambda c: _CLOSEST.index(c.relation))
+    if closest.relation not in STRICT and said.open_brackets:
+        return Compared(Relation.HEDGED, "names alternatives in brackets")
     return _by_chart(closest, said, truth, chart)
 
 
@@ -149,22 +167,114 @@ def _related(said: Said, truth: str) -> Compared:
     meant = name(truth)
     if stands_for(said.principal, truth):
         return Compared(Relation.SAME, "an abbreviation of the name")
-    alone = _by_name(mended(name(said.principal), meant), meant)
+    alone = _named(said.principal, meant)
     found = alone
     if said.full != said.principal:
-        found = _with_tail(alone, _by_name(mended(name(said.full), meant), meant))
-    if found.relation not in STRICT and any(_same(inside, truth) for inside in said.brackets):
-        return Compared(Relation.SAME, "the same by the name in brackets")
-    if found.relation not in STRICT and any(_by_table_only(inside, meant) for inside in said.brackets):
-        return Compared(Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True)
-    if found.relation not in (Relation.SAME, Relation.BROADER) and _follows_from(said, meant):
-        return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
-    if found.relation is Relation.SAME and any(_KIND.search(inside) for inside in said.brackets):
-        return Compared(Relation.NARROWER_CONSISTENT, "the disease, with its kind or site in brackets")
+        found = _with_tail(alone, _named(said.full, meant))
+        # "Lobar pneumonia due to S. pneumoniae": the organism may be all that the name alone left out.
+        left_out = set(meant.specific) - name(said.principal).key
+        if found is alone and left_out and left_out <= ORGANISMS:
+            found = _strict_or(alone, _named(said.full, meant))
+    if found.relation is Relation.SAME:
+        return _with_more(found, said, meant)
+    if found.relation is Relation.NARROWER_CONSISTENT:
+        return found
+    return (
+        _as_spelled(said.principal, truth)
+        or _by_brackets(said, truth)
+        or _by_what_follows(found, said, meant)
+        or _by_cause(found, said, meant)
+        or found
+    )
+
+
+def _strict_or(alone: Compared, whole: Compared) -> Compared:
+    return whole if whole.relation in STRICT else alone
+
+
+def _named(text: str, meant: Name) -> Compared:
+    return _by_name(mended(name(text), meant), meant)
+
+
+def _as_spelled(text: str, truth: str) -> Compared | None:
+    """By the words as they stand, where the usual name of the truth says more than the truth does."""
+    said, meant = Name(spelled(text)), Name(spelled(truth))
+    if not meant.key < name(truth).key or said.key & _NOT_IT:
+        return None
+    found = _by_words(said, meant)
+    return found if found.relation in STRICT else None
+
+
+def _with_more(found: Compared, said: Said, meant: Name) -> Compared:
+    """The disease itself; a kind, a site or a complication named with it makes it narrower."""
+    tail = said.full[len(said.principal) :].split("without")[0]
+    beside = (
+        tail,
+        *said.parts,
+        *said.possible,
+        *(inside for inside in said.brackets if not _another_name(inside, meant)),
+    )
+    details = frozenset(word for text in beside for word in name(text).specific) - meant.key - FUNCTION - _WAYS
+    if not details:
+        return found
+    return Compared(Relation.NARROWER_CONSISTENT, "the disease, and more about it", details=details)
+
+
+def _another_name(text: str, meant: Name) -> bool:
+    """Whether a bracket only repeats the name, or abbreviates it."""
+    return (text.isupper() and " " not in text) or text.lower().startswith("formerly") or name(text).key <= meant.key
+
+
+def _by_brackets(said: Said, truth: str) -> Compared | None:
+    meant = name(truth)
+    for inside in said.brackets:
+        # "Stress-induced cardiomyopathy (takotsubo)": the bracket may want the head of what stands before it.
+        headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
+        if _same(inside, truth) or (len(meant.specific) > 1 and _same(headed, truth)):
+            return Compared(Relation.SAME, "the same by the name in brackets")
+        if _by_table_only(inside, meant):
+            return Compared(
+                Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True
+            )
+    return None
+
+
+def _by_what_follows(found: Compared, said: Said, meant: Name) -> Compared | None:
+    """A wide name made precise by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
+    if settled := _first_strict([w for text in said.settled for w in (text, f"{text} {said.principal}")], meant):
+        return settled
+    if found.of_class and (named := _first_strict(said.parts, meant)):
+        return named
+    if found.relation is Relation.BROADER:
+        for part in (*said.parts, *said.brackets):
+            for text in (part, f"{part} {said.principal}"):
+                better = _named(_first_named(text), meant)
+                if better.relation in STRICT or (better.relation is Relation.SIBLING and text != part):
+                    return better
     first = said.principal.split(" and ")[0]
-    if found.relation not in STRICT and first != said.principal and _by_name(name(first), meant).relation in STRICT:
-        return _by_name(name(first), meant)
-    return found
+    if first != said.principal and _named(first, meant).relation in STRICT:
+        return _named(first, meant)
+    return None
+
+
+def _first_strict(texts: Iterable[str], meant: Name) -> Compared | None:
+    found = (_named(_first_named(text), meant) for text in texts)
+    return next((one for one in found if one.relation in STRICT), None)
+
+
+def _first_named(text: str) -> str:
+    return read(text).principal
+
+
+def _by_cause(found: Compared, said: Said, meant: Name) -> Compared | None:
+    """The truth is named as what the first-named thing comes from."""
+    if not name(said.full).key & _NOT_IT and any(_named(cause, meant).relation in STRICT for cause in said.causes):
+        return Compared(
+            Relation.MANIFESTATION, "what the disease leads to, and the disease as its cause", as_cause=True
+        )
+    if found.relation is not Relation.BROADER and _follows_from(said, meant):
+        return Compared(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")
+    return None
 
 
 def _by_table_only(text: str, meant: Name) -> bool:
@@ -229,7 +339,7 @@ def _by_table(said: Name, meant: Name) -> Compared | None:
             if kin.is_kind_of(other, key):
                 if plain:
                     return Compared(Relation.BROADER, "a class that includes the disease")
-                return Compared(Relation.SIBLING, "another kind of the same class")
+                return Compared(Relation.SIBLING, "another kind of the same class", of_class=True)
             if kin.one_family(key, other):
                 return Compared(Relation.SIBLING, "another member of the same family")
     return None
@@ -246,9 +356,12 @@ def _by_words(said: Name, meant: Name) -> Compared:
         return Compared(Relation.SIBLING, swapped)
     mine, theirs = frozenset(said.specific), frozenset(meant.specific)
     more, less = mine - theirs - {"acute"}, theirs - mine
-    # With more said it may be another form: interstitial cystitis is no acute cystitis.
-    if less == {"acute"} and not more and not theirs & _ALSO_CHRONIC:
+    # With more said it may be another form, unless that is its cause: interstitial cystitis is no acute cystitis.
+    if less == {"acute"} and (not more or more & (_FOLLOWS | ORGANISMS)) and not theirs & _ALSO_CHRONIC:
         less = frozenset()
+    # Pneumococcal meningitis is a bacterial one, an adenocarcinoma a cancer: the wider word is said with the narrower.
+    less -= {word for word in less if any(word in wider(other) for other in more)}
+    more -= {word for word in more if any(word in wider(other) for other in less)}
     if not (mine & theirs) - {"acute", "chronic"}:
         return Compared(Relation.DIFFERENT, "names another disease")
     if not more and not less:
@@ -258,9 +371,12 @@ def _by_words(said: Name, meant: Name) -> Compared:
         tail = said.specific[-1]
         if any(kind <= said.key and not kind <= meant.key for kind in _NO_KIND):
             return Compared(Relation.DIFFERENT, "another disease whose name ends alike")
-        if tail not in theirs and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
+        headed = bool(({tail} | wider(tail)) & theirs)
+        if not headed and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):
             return Compared(Relation.MANIFESTATION, f"names {tail}, which the disease leads to")
-        if tail in theirs or _ends_in_kind(said, meant):
+        if not headed and set(said.words) & _FOLLOWS:
+            return Compared(Relation.DIFFERENT, "another disease, which comes from it")
+        if headed or _ends_in_kind(said, meant):
             return Compared(Relation.NARROWER_CONSISTENT, "names the disease and more precisely", details=more)
         return Compared(Relation.DIFFERENT, "names something else about the disease or another disease")
     if not more:
@@ -273,6 +389,8 @@ def _by_words(said: Name, meant: Name) -> Compared:
 def _ends_in_kind(said: Name, meant: Name) -> bool:
     """A name of several words followed by its kind: chronic kidney disease stage 3, molluscum contagiosum giganteum."""
     tail = said.specific[-1]
+    if len(meant.words) > 1 and said.words[: len(meant.words)] == meant.words:
+        return True
     return len(meant.specific) > 1 and (len(tail) <= 2 or said.specific[: len(meant.specific)] == meant.specific)
 
 
@@ -293,12 +411,18 @@ def _too_much_or_too_little(one: str, other: str) -> bool:
 
 
 def _by_chart(found: Compared, said: Said, truth: str, chart: str) -> Compared:
-    """A narrower diagnosis whose details the chart does not bear out is unsupported."""
-    if not chart or found.relation not in STRICT:
+    """A narrower diagnosis whose details the chart does not bear out is unsupported.
+
+    A disease named as the cause of what it leads to is right where there is a chart to bear that out.
+    """
+    if not chart or not (found.relation in STRICT or found.as_cause):
         return found
-    meant = name(truth)
-    details = found.details | causes(said.brackets, said.cause) - meant.key
-    bad = unsupported(details, meant.key, chart) | unshown(said.guesses, meant.key, chart)
+    meant = name(truth).key | set(spelled(truth)) | implied(truth)
+    details = found.details.union(causes(said.brackets, said.cause), *(causes((), one) for one in said.likely_causes))
+    if found.as_cause:
+        found = Compared(Relation.NARROWER_CONSISTENT, "the disease, as the cause of what it leads to")
+        details |= name(said.principal).key
+    bad = unsupported(details - meant, meant, chart) | unshown(said.guesses, meant, chart)
     if not bad:
         return found
     return Compared(Relation.NARROWER_UNSUPPORTED, f"the chart does not show {' '.join(sorted(bad))}")

@@ -58,24 +58,31 @@ class Kinship:
 
     def is_kind_of(self, child: Key, parent: Key) -> bool:
         """Through any number of steps."""
+        return parent in self._above(child)
+
+    def _above(self, child: Key) -> set[Key]:
         seen: set[Key] = set()
         todo = [child]
         while todo:
-            for above in self._parents.get(todo.pop(), ()):
-                if above == parent:
-                    return True
-                if above not in seen:
-                    seen.add(above)
-                    todo.append(above)
-        return False
+            new = self._parents.get(todo.pop(), set()) - seen
+            seen |= new
+            todo.extend(new)
+        return seen
 
     def shows_as(self, disease: Key, shown: Key) -> bool:
         """Whether one is a manifestation or complication of the other."""
         return shown in self._shows_as.get(disease, ())
 
     def one_family(self, one: Key, other: Key) -> bool:
-        """Members of one family."""
-        return one != other and bool(self._families.get(one, set()) & self._families.get(other, set()))
+        """Members of one family, or a kind of the one and the other: pneumococcal and viral meningitis."""
+        return any(
+            mine != theirs and self._families.get(mine, set()) & self._families.get(theirs, set())
+            for mine, theirs in (
+                (one, other),
+                *((above, other) for above in self._above(one)),
+                *((one, above) for above in self._above(other)),
+            )
+        )
 
 
 def _key(text: str) -> Key:

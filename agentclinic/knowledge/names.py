@@ -9,15 +9,15 @@ from functools import lru_cache
 from agentclinic.knowledge.base import knowledge, relations, siblings, vocabulary
 from agentclinic.knowledge.text import words
 
-FUNCTION = frozenset("an and at by for from in is of on the to with due type subtype sided".split())
+FUNCTION = frozenset("an and at by for from in is it of on the to with due type subtype sided point".split())
 """Words that carry nothing. Not "a": hepatitis A."""
-GENERIC = frozenset("disease syndrome disorder condition infection illness process lesion problem".split())
+GENERIC = frozenset("disease syndrome disorder condition infection infestation illness process lesion problem".split())
 """Words that name no disease by themselves."""
 GRADE = frozenset(
     "severe mild moderate active classic classical typical likely probable probably suspected presumed possible "
     "possibly new onset newly diagnosed confirmed uncomplicated complicated symptomatic early late advanced "
     "progressive recurrent persistent refractory untreated uncontrolled exacerbation flare attack episode relapse "
-    "consistent clinical most stage grade marked underlying current".split()
+    "consistent clinical most stage grade marked underlying current emerging overt superimposed evolving".split()
 )
 """Words that grade a disease or the doctor's confidence without making it another disease."""
 ORGANISMS = frozenset(
@@ -29,6 +29,51 @@ ORGANISMS = frozenset(
     "malariae giardia entamoeba borrelia treponema rickettsia bartonella brucella nocardia actinomyce mycobacterium "
     "epstein aureus pneumoniae pylori mucor norovirus rotavirus adenovirus cytomegalovirus".split()
 )
+_KINDS_OF_WORDS = {
+    "tumor": "cancer adenocarcinoma cystadenocarcinoma choriocarcinoma adenoma cystadenoma sarcoma lymphoma glioma "
+    "schwannoma lipoma fibroma teratoma papilloma hemangioma blastoma astrocytoma meningioma chondroma osteoma",
+    "cancer": "adenocarcinoma cystadenocarcinoma choriocarcinoma",
+    "sarcoma": "osteosarcoma chondrosarcoma liposarcoma leiomyosarcoma rhabdomyosarcoma fibrosarcoma angiosarcoma",
+    "bacteria": "streptococcus staphylococcus pneumococcus meningococcus gonococcus tuberculosis legionella klebsiella "
+    "pseudomona mycoplasma chlamydia escherichia salmonella shigella campylobacter clostridioides clostridium "
+    "haemophilus listeria neisseria enterococcus treponema rickettsia bartonella brucella nocardia mycobacterium "
+    "pasteurella proteus serratia moraxella yersinia vibrio bacteroides",
+    "streptococcus": "pneumococcus",
+    "virus": "herpes cytomegalovirus influenza adenovirus rotavirus norovirus enterovirus coxsackievirus parvovirus "
+    "varicella zoster epstein rhinovirus coronavirus echovirus papillomavirus",
+    "fungus": "candida aspergillus cryptococcus histoplasma blastomyces coccidioides pneumocystis mucor dermatophyte "
+    "sporothrix",
+    "parasite": "plasmodium falciparum vivax toxoplasma giardia entamoeba trichomonas schistosoma strongyloides "
+    "echinococcus leishmania trypanosoma",
+    "rupture": "avulsion",
+    "drug": "antipsychotic neuroleptic antibiotic opioid statin steroid diuretic antidepressant anticonvulsant "
+    "amoxicillin penicillin ampicillin cephalexin ceftriaxone ciprofloxacin levofloxacin vancomycin gentamicin "
+    "isoniazid rifampin phenytoin carbamazepine valproate lamotrigine lithium haloperidol risperidone olanzapine "
+    "clozapine fluphenazine metoclopramide hydralazine procainamide amiodarone lisinopril captopril enalapril "
+    "allopurinol methotrexate warfarin heparin omeprazole ibuprofen naproxen aspirin acetaminophen sertraline "
+    "fluoxetine nitrofurantoin minocycline doxycycline sulfamethoxazole trimethoprim furosemide hydrochlorothiazide "
+    "simvastatin atorvastatin prednisone dexamethasone chemotherapy cisplatin doxorubicin bleomycin cyclophosphamide",
+    "antipsychotic": "haloperidol risperidone olanzapine clozapine fluphenazine quetiapine chlorpromazine neuroleptic",
+    "neuroleptic": "haloperidol risperidone olanzapine fluphenazine chlorpromazine antipsychotic metoclopramide",
+    "antibiotic": "amoxicillin penicillin ampicillin cephalexin ceftriaxone ciprofloxacin levofloxacin clindamycin",
+    "opioid": "heroin morphine fentanyl oxycodone hydrocodone methadone codeine",
+    "steroid": "prednisone dexamethasone hydrocortisone glucocorticoid corticosteroid",
+    "glucocorticoid": "prednisone dexamethasone hydrocortisone",
+    "statin": "simvastatin atorvastatin rosuvastatin lovastatin pravastatin",
+    "intestine": "bowel colon duodenum ileum jejunum cecum sigmoid rectum",
+    "bowel": "colon duodenum ileum jejunum cecum sigmoid",
+    "colon": "sigmoid cecum",
+    "spine": "lumbar sacral lumbosacral",
+    "lumbar": "lumbosacral l1 l2 l3 l4 l5",
+    "meningitis": "meningoencephalitis",
+    "encephalitis": "meningoencephalitis",
+    "pharyngitis": "nasopharyngitis tonsillopharyngitis pharyngotonsillitis",
+    "conjunctivitis": "keratoconjunctivitis blepharoconjunctivitis",
+    "colitis": "enterocolitis ileocolitis proctocolitis pancolitis",
+    "vaginitis": "vulvovaginitis",
+    "leg": "calf thigh knee ankle foot",
+}
+"""Words and the narrower words for kinds of the same: what is said of the narrower is said of the wider."""
 _PREFIXES = frozenset(
     "post pre anti micro macro multi sub hyper hypo pseudo neo intra inter extra auto meta peri para poly gastro "
     "cardio osteo broncho musculo cerebro veno vaso retro supra infra ultra hemo neuro".split()
@@ -36,6 +81,48 @@ _PREFIXES = frozenset(
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
 # Adjectives made of a disease: neutropenic fever is fever in neutropenia.
 _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
+# Diseases with one cause, where no other name of the disease says it.
+_CAUSED_BY = {
+    "varicella": "varicella zoster virus",
+    "herpes zoster": "varicella zoster virus",
+    "poststreptococcal glomerulonephritis": "group A streptococcus",
+    "rheumatic fever": "group A streptococcus",
+    "scarlet fever": "group A streptococcus",
+    "infectious mononucleosis": "Epstein Barr virus",
+    "erythema infectiosum": "parvovirus B19",
+    "roseola infantum": "human herpesvirus 6",
+    "hand foot and mouth disease": "coxsackievirus enterovirus",
+    "herpangina": "coxsackievirus enterovirus",
+    "molluscum contagiosum": "poxvirus",
+    "condyloma acuminatum": "human papillomavirus",
+    "verruca vulgaris": "human papillomavirus",
+    "Kaposi sarcoma": "human herpesvirus 8",
+    "measles": "measles virus",
+    "mumps": "mumps virus",
+    "rubella": "rubella virus",
+    "progressive multifocal leukoencephalopathy": "JC virus",
+    "Pneumocystis pneumonia": "Pneumocystis jirovecii fungus",
+    "tinea versicolor": "Malassezia fungus",
+    "syphilis": "Treponema pallidum bacteria",
+    "leprosy": "Mycobacterium leprae bacteria",
+    "tuberculosis": "Mycobacterium tuberculosis bacteria",
+    "Lyme disease": "Borrelia burgdorferi bacteria",
+    "malaria": "Plasmodium parasite",
+    "gas gangrene": "Clostridium perfringens bacteria",
+    "bacterial vaginosis": "Gardnerella vaginalis bacteria",
+    "toxic shock syndrome": "Staphylococcus aureus streptococcus bacteria toxin",
+    "staphylococcal scalded skin syndrome": "Staphylococcus aureus bacteria",
+    "impetigo": "Staphylococcus aureus streptococcus bacteria",
+    "erysipelas": "streptococcus bacteria",
+    "croup": "parainfluenza virus",
+    "hemolytic uremic syndrome": "Shiga toxin producing Escherichia coli",
+    "bronchiolitis": "respiratory syncytial virus",
+    "acute epiglottitis": "Haemophilus influenzae bacteria",
+}
+# Adjectives that are not their noun's: a nephritic syndrome is more than a nephritis, an antibiotic no antibiosis.
+_OWN_WORD = re.compile(r"anti|nephritic$|narcotic$|hypnotic$")
+# Greek and Latin plurals, as they are left by the removal of an s: keratoses, arthritides, fibromata.
+_PLURALS = (("ose", "osis"), ("itide", "itis"), ("omata", "oma"), ("stase", "stasis"))
 _ORGANISM_NAMES: tuple[tuple[str, ...], ...] = (
     ("Clostridioides difficile", "C difficile", "C diff", "Clostridium difficile"),
     ("Helicobacter pylori", "H pylori"),
@@ -59,10 +146,11 @@ _ALSO_WORDS = frozenset("ALL AS TEN MEN HIT CAP PAN PAD FAS IDA MS AR MAC DRESS 
 _ABBREVIATION = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:-[A-Z])?(?![\w])")
 # "A" after these is a type; elsewhere a small "a" is an article.
 _ARTICLE = re.compile(r"(?<!\bhepatitis )(?<!\bhemophilia )(?<!\binfluenza )(?<!\btype )\b(?:a|an|the)\s+(?=\w)")
-# "Stenosis of the mitral valve" is the mitral valve's stenosis: what follows goes before the head.
+# "Stenosis of the mitral valve" is the mitral valve's stenosis, "anemia, iron deficiency" iron deficiency anemia: what
+# follows goes before the head.
 _AFTER_HEAD = re.compile(
-    r"\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from|related to"
-    r"|associated with)\s+(?:the\s+|a\s+|an\s+)?",
+    r"(?:\s*,\s*|\s+(?:of|in|due to|caused by|secondary to|from|involving|affecting|because of|resulting from"
+    r"|related to|associated with|to)\s+)(?:the\s+|a\s+|an\s+)?",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(r"['’]s\b")
@@ -90,6 +178,21 @@ class Name:
 def name(text: str) -> Name:
     """A text as a name."""
     return Name(_book().replaced(_plain(text)))
+
+
+def spelled(text: str) -> tuple[str, ...]:
+    """The words of a name in their usual form, no synonym replaced."""
+    return _plain(text)
+
+
+def implied(text: str) -> frozenset[str]:
+    """Words that go without saying with a name: those of its other names, and the organism that alone causes it."""
+    meant = name(text)
+    found = set(_book().said_by.get(meant.words, ()))
+    for disease, organism in _CAUSED_BY.items():
+        if name(disease).key <= meant.key:
+            found |= name(organism).key
+    return frozenset(found | {wide for word in found for wide in wider(word)})
 
 
 def _plain(text: str) -> tuple[str, ...]:
@@ -154,9 +257,12 @@ def _form(token: str) -> str:
     if len(bare) > 4:
         bare = bare.replace("ae", "e").replace("oe", "e").replace("our", "or")
         bare = re.sub(r"is(?=(?:e|ed|ing|ation)$)", "iz", bare)
+    for plural, one in _PLURALS:
+        if len(bare) > len(plural) + 3 and bare.endswith(plural):
+            bare = bare.removesuffix(plural) + one
     bare = _word_forms().get(bare, bare)
     for ending, noun in _ADJECTIVES:
-        if len(bare) > len(ending) + 2 and bare.endswith(ending):
+        if len(bare) > len(ending) + 2 and bare.endswith(ending) and not _OWN_WORD.match(bare):
             bare = bare.removesuffix(ending) + noun
     return ("non" if denied else "") + _ROMAN.get(bare, bare)
 
@@ -176,6 +282,7 @@ class _Book:
     def __init__(self) -> None:
         self._usual: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._by_key: dict[frozenset[str], tuple[str, ...]] = {}
+        self.said_by: dict[tuple[str, ...], set[str]] = {}
         for group in _ORGANISM_NAMES:
             self._add(group)
         for disease in knowledge().diseases.values():
@@ -191,6 +298,7 @@ class _Book:
         for tokens in (*plain, usual):
             self._usual.setdefault(tokens, usual)
             self._by_key.setdefault(frozenset(tokens), usual)
+            self.said_by.setdefault(usual, set()).update(tokens)
 
     def replaced(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         """The words with every synonym replaced, and once more for names that only now are one."""
@@ -246,6 +354,25 @@ def lexicon() -> frozenset[str]:
     return frozenset(known)
 
 
+def narrower(word: str) -> frozenset[str]:
+    """The words that say more of the same: haloperidol is an antipsychotic."""
+    return frozenset(map(_form, _KINDS_OF_WORDS.get(word, "").split()))
+
+
+@lru_cache(maxsize=1)
+def _wider() -> dict[str, frozenset[str]]:
+    above: dict[str, set[str]] = {}
+    for wide, narrow in _KINDS_OF_WORDS.items():
+        for word in map(_form, narrow.split()):
+            above.setdefault(word, set()).add(wide)
+    return {word: frozenset(up | {top for one in up for top in above.get(one, ())}) for word, up in above.items()}
+
+
+def wider(word: str) -> frozenset[str]:
+    """The words that say less of the same: a pneumococcus is a streptococcus and a bacterium."""
+    return _wider().get(word, frozenset())
+
+
 def stands_for(short: str, full: str) -> bool:
     """Whether an abbreviation we do not know is plainly one of this name: HAE of hereditary angioedema.
 
@@ -280,7 +407,9 @@ def mended(said: Name, meant: Name) -> Name:
 def _near(word: str, other: str) -> bool:
     """One letter wrong, missing, too many or two swapped; in a long word two."""
     # Too much is not too little, nor an inflammation a tumor, however alike the letters.
-    if word[0] != other[0] or word[-2:] != other[-2:] or word[:5].startswith(("hyper", "hypo")):
+    if word[0] != other[0] or word[:5].startswith(("hyper", "hypo")):
+        return False
+    if word[-2:] != other[-2:] and sorted(word) != sorted(other):
         return False
     return _distance(word, other) <= (2 if min(len(word), len(other)) >= 10 else 1)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name
+from agentclinic.knowledge.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, narrower
 from agentclinic.knowledge.text import Clause, clauses, words
 
-# What shows a cause or a type without naming it.
+# What shows a cause or a type without naming it; the words as names are spelled (cardioembolic without its o).
 _CUES = {
-    "alcohol": "alcohol drink vodka whiskey whisky beer wine liquor ethanol",
+    "alcohol": "alcohol drink drinks drinking vodka whiskey whisky beer wine liquor ethanol",
     "gallstone": "gallstone cholelithiasis stone calculi biliary",
     "cholelithiasis": "gallstone cholelithiasis stone calculi",
-    "nonsteroidal": "nsaid ibuprofen naproxen diclofenac indomethacin ketorolac meloxicam aspirin",
+    "nonsteroidal": "nsaid ibuprofen naproxen diclofenac indomethacin ketorolac meloxicam aspirin painkiller analgesic",
     "aspirin": "aspirin asa salicylate",
-    "smoking": "smoke smoker cigarette tobacco pack",
+    "smoking": "smoke smoker smoking cigarette tobacco pack",
     "diabetes": "diabetes diabetic hba1c insulin metformin glucose",
     "autoimmune": "autoimmune antibody antibodies ana",
     "occupational": "work worker job occupation factory exposure",
@@ -22,16 +22,43 @@ _CUES = {
     "staphylococcus": "staphylococcus staphylococcal aureus mrsa",
     "meningococcus": "meningococcus meningococcal meningitidis",
     "pneumococcus": "pneumococcus pneumococcal pneumoniae",
+    "gonococcus": "gonococcus gonococcal gonorrhea gonorrhoeae diplococci",
     "escherichia": "escherichia coli",
+    "clostridioides": "difficile antibiotic clindamycin levofloxacin ciprofloxacin amoxicillin cephalosporin toxin",
     "tuberculosis": "tuberculosis tuberculous tb afb acid",
+    "chlamydia": "chlamydia chlamydial urethritis dysuria urination discharge sexually",
     "virus": "virus viral",
+    "bacteria": "bacteria bacterial gram culture cocci bacilli rods purulent pus neutrophil",
     "leg": "leg calf thigh popliteal femoral ankle foot",
-    "cardioembolic": "fibrillation thrombus endocarditis embolic embolus",
+    "cardiembolic": "fibrillation thrombus endocarditis embolic embolus",
     "malignant": "malignant malignancy carcinoma sarcoma invasive invasion metastasis metastatic",
-    "metastatic": "metastasis metastatic metastases secondary secondaries",
+    "metastasis": "metastasis metastatic metastases secondary secondaries",
     "borderline": "borderline",
     "invasive": "invasive invasion infiltrating",
+    "nodule": "nodule nodular raised dome papule",
+    "tuberculoid": "tuberculoid granuloma granulomatous",
+    "lepromatous": "lepromatous leonine bacilli",
+    "lacunar": "lacunar lacune internal capsule thalamus pons",
+    "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother gene mutation",
     "newborn": "newborn neonate neonatal premature preterm day week",
+}
+# What bears out a guess of this kind, though a chart need not name it: a guess is asked for less than a statement.
+_GUESS_CUES = {
+    "cancer": "cancer malignancy mass nodule opacity smoke smoker smoking cigarette pack cachexia metastasis",
+    "paraneoplastic": "cancer malignancy mass nodule smoke smoker smoking cigarette pack",
+    "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother inherited",
+    "congenital": "birth born newborn infant neonate",
+    "traumatic": "trauma accident fall fell injury collision struck hit",
+    "posttraumatic": "trauma accident fall fell injury collision struck hit",
+    "drug": "medication drug started taking prescribed mg dose",
+    "postinfectious": "infection gastroenteritis viral cold flu diarrhea ill illness sick",
+    "postviral": "viral cold flu upper respiratory",
+    "postoperative": "surgery operation postoperative underwent",
+    "infection": "fever infection febrile",
+    "ischemia": "hypertension smoke smoker atherosclerosis diabetes coronary",
+    "allergy": "allergy allergic pollen dust cat dog",
+    "stress": "stress loss death divorce argument",
+    "exercise": "exercise running sport exertion",
 }
 # A type that has a laboratory name of its own.
 _TYPE_CUES = {
@@ -43,7 +70,10 @@ _TYPE_CUES = {
 }
 _SIDES = frozenset({"left", "right"})
 _LETTERS = frozenset("a b c d e 1 2 3 4".split())
-_WAYS = frozenset("acute induced related associated positive bilateral exacerbated".split())
+_WAYS = frozenset(
+    "acute induced related associated positive bilateral exacerbated triggered precipitated caused secondary mediated "
+    "following after use prior from chronic".split()
+)
 # Long enough to tell words apart, short enough for hypertrophy to meet hypertrophic.
 _STEM = 6
 
@@ -67,8 +97,10 @@ def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> froz
     affirmed = _affirmed(chart)
     bad: set[str] = set()
     for guess in guesses:
-        said = name(guess).key - truth - FUNCTION - GENERIC - GRADE - _WAYS
-        if said and not any(_shown(word, truth, affirmed) for word in said):
+        key = name(guess).key
+        said = key - truth - FUNCTION - GENERIC - GRADE - _WAYS
+        shown = any(_shown(word, truth, affirmed) for word in said) or any(_hinted(word, affirmed) for word in key)
+        if said and not shown:
             bad |= said
     return frozenset(bad)
 
@@ -76,6 +108,8 @@ def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> froz
 def causes(brackets: tuple[str, ...], cause: str) -> frozenset[str]:
     """Causes named beside the disease: "(likely NSAID-related)", "due to Legionella"."""
     beside = frozenset(word for text in brackets for word in _affirmed(text)) & (_CUES.keys() - ORGANISMS)
+    # "(H. pylori-negative)" states a result, which only the chart can hold.
+    beside |= {word for text in brackets for word in name(text).key & ORGANISMS if "negative" in words(text)}
     return beside | (name(cause).key & (_CUES.keys() | ORGANISMS) if cause else frozenset())
 
 
@@ -85,8 +119,15 @@ def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
             if word in kind and kind - {word} <= truth:
                 return any(cue in affirmed for cue in words(shown_by))
         return True  # which letter the chart would show we cannot tell
-    cues = (*_CUES.get(word, "").split(), word)
+    cues = (*_CUES.get(word, "").split(), *narrower(word), word)
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
+
+
+def _hinted(word: str, affirmed: frozenset[str]) -> bool:
+    """Whether something in the chart speaks for a guess: a cue, or a narrower word (haloperidol for antipsychotic)."""
+    if narrower(word) & affirmed:
+        return True
+    return any(cue in affirmed or cue[:_STEM] in affirmed for cue in _GUESS_CUES.get(word, "").split())
 
 
 def _denied(clause: Clause, place: int) -> bool:
