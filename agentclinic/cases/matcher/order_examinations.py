@@ -1,0 +1,155 @@
+"""Which findings an examination that was ordered would have made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agentclinic.cases.matcher.order_items import EXAM, Item, items
+from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
+from agentclinic.cases.model import Fact, Section
+from agentclinic.knowledge.text import fold, words
+
+Chart = tuple[tuple[Fact, Reading], ...]
+"""A chart's facts, each with what its headings name."""
+
+_WHOLE = re.compile(
+    r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
+    r"|pediatric |neonatal )*(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$"
+    r"|exam$|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
+)
+# "Physical examination" alone is the hands' and eyes' part; who wants all says so.
+_WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
+_OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
+_MEASURED = ("values", "panels", "tests", "modalities")
+_NOTHING: frozenset[str] = frozenset()
+_OF_THE_MIND = frozenset({"mood", "behavior", "speech", "thought", "perception", "insight"})
+
+
+def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
+    """The examination, with the vital signs that are named, or with all where everything is wanted; None if not asked.
+
+    "Physical exam abdomen" and a focused examination are of what they name.
+    """
+    order = re.sub(r"[()\[\]:]", ",", fold(order).replace("head to toe", "complete")).strip(" .:,")
+    if not _WHOLE.search(order):
+        return None
+    # A list of what is wanted leaves out the vital signs unless it names them.
+    everything = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
+    asked = items(order)
+    vitals = {v for item in asked for v in item.read.of("vitals") if v != "temperature" or not item.read.of("sites")}
+    if "pulse" in words(order):
+        vitals.add("heart rate")
+    found = {fact.path for fact, _ in chart if fact.section is Section.EXAMINATION}
+    if not everything and (order.startswith(("focused", "targeted")) or _OF_SOMETHING.search(order)):
+        named = {f.path for item in asked if not item.measured for f in examination(item, chart)}
+        found = found & named or found
+    return tuple(
+        fact
+        for fact, charted in chart
+        if fact.path in found
+        or (fact.section is Section.VITALS and (everything or vitals & charted.of("vitals") or "vital signs" in vitals))
+    )
+
+
+def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings of one system, region, part or manoeuvre."""
+    asked = item.read
+    chart = _by_hand(chart)
+    parts, systems = asked.of("parts"), _systems(asked)
+    found: Iterable[Fact] = ()
+    if parts:
+        found = _parts(parts, asked, chart)
+    if systems and not found and (not parts or asked.of("systems") or EXAM.search(item.text)):
+        found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+        if item.listed:
+            narrow = set(_parts(item.listed, asked, chart))
+            found = [fact for fact in found if fact in narrow] or found
+        if not found or all("psychiatric" not in charted.of("systems") for _, charted in chart):
+            found = found or [f for f, c in chart if systems & _of_parts(c) and _same_place(asked, c)]
+    return tuple(found)
+
+
+def _by_hand(chart: Chart) -> Chart:
+    """The facts that are an examination's; in a chart that does not set them apart, those that are no test's."""
+    examined = tuple((fact, charted) for fact, charted in chart if fact.section is Section.EXAMINATION)
+    return examined or tuple(
+        (fact, charted)
+        for fact, charted in chart
+        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in _MEASURED)
+    )
+
+
+def _systems(asked: Reading) -> frozenset[str]:
+    """The systems examined, by name or because a site is theirs."""
+    known = vocabulary()
+    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
+    return _NOTHING.union(*(known.covers[system] for system in named)) if asked.of("systems") else named
+
+
+def _own_systems(charted: Reading) -> frozenset[str]:
+    known = vocabulary()
+    return charted.of("systems") | _NOTHING.union(*(known.examined[site] for site in charted.of("sites")))
+
+
+def _of_parts(charted: Reading) -> frozenset[str]:
+    return _NOTHING.union(*(vocabulary().parts[part].of for part in charted.of("parts")))
+
+
+def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Reading) -> bool:
+    first = next((own for head in fact.heads if (own := _own_systems(reading(head)))), _own_systems(charted))
+    if not _same_place(asked, charted) or not _by_method(asked, charted):
+        return False
+    if first & systems:
+        return True
+    if any(reading(head).of("systems") & systems for head in fact.heads):
+        return True
+    if systems & {"psychiatric", "eye"} & _of_parts(charted):
+        return bool(charted.of("parts") - {"appearance"})
+    wider = _NOTHING.union(*(vocabulary().covers[system] for system in first)) - first
+    if first <= {"general"} or wider & systems:
+        return bool(_own_systems(charted) & systems or _of_parts(charted) & systems - {"psychiatric"})
+    return False
+
+
+def _same_place(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding is of the site asked for, as far as it names one."""
+    wanted, done = asked.of("sites"), charted.of("sites")
+    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+        return False
+    return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
+
+
+def _by_method(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding was made the way asked for, as far as it tells."""
+    wanted = asked.of("methods")
+    done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
+    return not wanted or bool(wanted & done) or not (done or charted.of("parts"))
+
+
+def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
+    """The findings of parts of an examination, whatever examination they stand under: strength, sensation, gait."""
+    known = vocabulary().parts
+    found = []
+    for part in parts:
+        own = [f for f, c in chart if known[part].within & c.of("parts") and _same_place(asked, c)]
+        if known[part].by or not own:
+            own += [f for f, c in chart if f not in own and part in reading(f.text).of("parts") and _near(part, c)]
+        if not own and known[part].by == "special tests":
+            own = [f for f, c in chart if "special tests" in c.of("methods") and _near(part, c)]
+        if not own:
+            own = [f for f, c in chart if _undivided(f) and _near(part, c)]
+        found += own
+    paths = {fact.path for fact in found}
+    return [fact for fact, _ in chart if fact.path in paths]
+
+
+def _near(part: str, charted: Reading) -> bool:
+    """Whether a finding stands under an examination that a part belongs to."""
+    of = vocabulary().parts[part].of
+    return bool(of & (_own_systems(charted) | charted.of("sites")))
+
+
+def _undivided(fact: Fact) -> bool:
+    """Whether an examination was charted as one, not by its parts."""
+    return sum(reading(head).named for head in fact.heads) == 1
