@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agentclinic.cases.matcher.order_items import EXAM, Item, items
 from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
@@ -23,7 +24,6 @@ _WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to to
 _OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
 _MEASURED = ("values", "panels", "tests", "modalities")
 _NOTHING: frozenset[str] = frozenset()
-_OF_THE_MIND = frozenset({"mood", "behavior", "speech", "thought", "perception", "insight"})
 
 
 def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
@@ -55,19 +55,36 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
 def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings of one system, region, part or manoeuvre."""
     asked = item.read
-    chart = _by_hand(chart)
     parts, systems = asked.of("parts"), _systems(asked)
-    found: Iterable[Fact] = ()
-    if parts:
-        found = _parts(parts, asked, chart)
-    if systems and not found and (not parts or asked.of("systems") or EXAM.search(item.text)):
+    found: Iterable[Fact] = _parts(parts, asked, chart)
+    chart = _by_hand(chart)
+    manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
+    if not systems or found or not (asked.of("systems") or manoeuvres):
+        return tuple(found)
+    found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+    if not found and asked.of("methods") == {"palpation"}:
+        # What was felt is often charted with what was seen.
+        asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
         found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
-        if item.listed:
-            narrow = set(_parts(item.listed, asked, chart))
-            found = [fact for fact in found if fact in narrow] or found
-        if not found or all("psychiatric" not in charted.of("systems") for _, charted in chart):
-            found = found or [f for f, c in chart if systems & _of_parts(c) and _same_place(asked, c)]
-    return tuple(found)
+    if item.listed:
+        narrow = set(_parts(item.listed, asked, chart))
+        found = [fact for fact in found if fact in narrow] or found
+    if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
+        return _mental_status(found, chart)
+    return tuple(found or (f for f, c in chart if systems & _of_parts(c) and _same_place(asked, c)))
+
+
+def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
+    """The mental status where a chart has no such heading: what other examinations noticed of it."""
+    paths = {fact.path for fact in found}
+    paths |= {f.path for f, c in chart if _undivided(f) and "neurological" in _own_systems(c) and _of_mind(f.text)}
+    if not any("orientation" in charted.of("parts") for _, charted in chart):
+        paths |= {fact.path for fact, charted in chart if "appearance" in charted.of("parts")}
+    return tuple(fact for fact, _ in chart if fact.path in paths)
+
+
+def _of_mind(text: str) -> bool:
+    return any("psychiatric" in vocabulary().parts[part].of for part in reading(text).of("parts"))
 
 
 def _by_hand(chart: Chart) -> Chart:
@@ -129,27 +146,30 @@ def _by_method(asked: Reading, charted: Reading) -> bool:
 
 def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
     """The findings of parts of an examination, whatever examination they stand under: strength, sensation, gait."""
-    known = vocabulary().parts
-    found = []
-    for part in parts:
-        own = [f for f, c in chart if known[part].within & c.of("parts") and _same_place(asked, c)]
-        if known[part].by or not own:
-            own += [f for f, c in chart if f not in own and part in reading(f.text).of("parts") and _near(part, c)]
-        if not own and known[part].by == "special tests":
-            own = [f for f, c in chart if "special tests" in c.of("methods") and _near(part, c)]
-        if not own:
-            own = [f for f, c in chart if _undivided(f) and _near(part, c)]
-        found += own
-    paths = {fact.path for fact in found}
+    by_hand = _by_hand(chart)
+    paths = {fact.path for part in parts for fact in _part(part, asked, chart, by_hand)}
     return [fact for fact, _ in chart if fact.path in paths]
 
 
-def _near(part: str, charted: Reading) -> bool:
-    """Whether a finding stands under an examination that a part belongs to."""
+def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]:
+    known = vocabulary().parts[part]
+    own = [f for f, c in chart if known.within & c.of("parts") and _same_place(asked, c)]
+    if known.by or not own:
+        own += [f for f, c in by_hand if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
+    if not own and known.by == "special tests":
+        own = [f for f, c in by_hand if "special tests" in c.of("methods") and _near(part, f, c)]
+    return own or [f for f, c in by_hand if _undivided(f) and _near(part, f, c)]
+
+
+def _near(part: str, fact: Fact, charted: Reading) -> bool:
+    """Whether a finding stands under an examination that a part belongs to, or under a general one."""
     of = vocabulary().parts[part].of
+    if vocabulary().parts[part].by and not _undivided(fact) and "general" in charted.of("systems"):
+        return True
     return bool(of & (_own_systems(charted) | charted.of("sites")))
 
 
 def _undivided(fact: Fact) -> bool:
     """Whether an examination was charted as one, not by its parts."""
-    return sum(reading(head).named for head in fact.heads) == 1
+    named = [read for head in fact.heads if (read := reading(head)).named and read.of("systems") != {"general"}]
+    return len(named) == 1 and not (named[0].of("parts") or named[0].of("methods"))

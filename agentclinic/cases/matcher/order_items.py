@@ -16,9 +16,10 @@ _TAKEN = frozenset(
 """Tests of whatever was taken: the order says elsewhere from where."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&.](?!\d)"
+    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&]|(?<=[a-z]{3})\.(?=\s|$)"
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
+_LETTERS = re.compile(r"\b([a-z]) ?& ?([a-z])\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _REASON = re.compile(
     r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
@@ -68,7 +69,7 @@ def items(order: str) -> list[Item]:
             if not head.measured and _is_detail(head, own):
                 head = _examination_with(head, own, found)
                 continue
-            if head.measured and not own.measured:
+            if head.measured and (not own.measured or _how(head, own)):
                 continue
             own = _with(own, _only(head.read, "qualifiers", *([] if own.read.of("panels") else ["specimens"])))
             head = _panel_of(head, own, found)
@@ -81,6 +82,12 @@ def items(order: str) -> list[Item]:
         if not segment.listed:
             head = item
     return found
+
+
+def _how(head: Item, own: Item) -> bool:
+    """Whether a list only tells by which panel a value is to be got."""
+    panels = vocabulary().panels
+    return any(head.read.of("values") & panels[panel].values for panel in own.read.of("panels"))
 
 
 def _orders_more(own: Item) -> bool:
@@ -100,7 +107,11 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
         found.append(own)
     known = vocabulary().parts
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
-    if not parts or ALL_OF_IT.search(head.text):
+    systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
+    if systems and own.read.of("parts") and not any(known[part].of & systems for part in own.read.of("parts")):
+        found.append(own)
+    # Of the nervous system a doctor who lists wants the list; elsewhere lists say what to look for.
+    if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
         return head
     better = replace(head, listed=head.listed | parts)
     found[found.index(head)] = better
@@ -121,6 +132,7 @@ def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
 
 
 def _segments(order: str) -> Iterable[_Segment]:
+    order = _LETTERS.sub(r"\1 and \2", order)
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
     listed, together, start = False, False, 0
     for cut in (*_SPLIT.finditer(order), None):
@@ -163,6 +175,10 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & _TAKEN:
         return segment
+    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(_MADE_OF_KINDS))
+    if listed > 1:
+        # A list without commas goes on after the reason: "CBC retic smear for schistocytes LDH".
+        return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
     return segment[: reason.start()]
 
 
@@ -171,6 +187,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     read = own.read
     last = before[-1].read if before else None
     kinds = set(read.by_kind)
+    if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
+        return _with(own, _only(last, "methods"))
+    if kinds == {"sites"} and last is None and after and after[0].of("parts") and after[0].of("sites"):
+        return _with(own, _only(after[0], "parts"))
     if kinds == {"sites"} and not EXAM.search(own.text):
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured:

@@ -17,6 +17,13 @@ _LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "q
 _RELATED = ("panels", "sites", "systems", "parts")
 # Words lose their plural when read, but the pulses of a limb are not the pulse that is counted.
 _PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
+# British spelling, as far as names of tests have it.
+_BRITISH = (
+    ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),
+    ("coeliac", "celiac"), ("faec", "fec"), ("leuco", "leuko"), ("tumour", "tumor"), ("colour", "color"),
+    ("behaviour", "behavior"), ("fibre", "fiber"), ("oestr", "estr"), ("caerulo", "cerulo"), ("foet", "fet"),
+    ("manoeuvre", "maneuver"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
+)  # fmt: skip
 _SIDES = frozenset({"left", "right"})
 Tokens = frozenset[tuple[str, str]]
 
@@ -70,6 +77,10 @@ class Vocabulary:
     parts: Mapping[str, Part]
     kinds: Mapping[str, frozenset[str]]
     """Tests that are of a more general kind, under whose name alone charts put them."""
+    fluids: frozenset[str]
+    """Names of specimens that are no test by themselves."""
+    alike: Mapping[str, frozenset[str]]
+    """Values and tests that tell nearly the same as another."""
     with_and: re.Pattern[str]
     """Names that hold an "and" or a "with" of their own."""
 
@@ -82,6 +93,7 @@ def _names(listed: str) -> list[str]:
 def vocabulary() -> Vocabulary:
     """The shipped vocabulary, read once."""
     content: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
+    spelled = {words(short): words(full) for short, full in content["spelled"].items()}
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for kind in _LISTED:
         for concept, listed in content[kind].items():
@@ -92,7 +104,11 @@ def vocabulary() -> Vocabulary:
     for kind in _RELATED:
         for concept, entry in content[kind].items():
             _name(named, kind, concept, entry.get("names", ""))
-    spelled = {words(short): words(full) for short, full in content["spelled"].items()}
+    for name in tuple(named):
+        # A fluid's analysis names the fluid.
+        fluids = {content["panels"][concept].get("specimen") for kind, concept in named[name] if kind == "panels"}
+        named[name].update(("specimens", fluid) for fluid in fluids if fluid)
+        named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
     manner = {words(name) for name in _names(content["manner"])}
     panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
@@ -113,6 +129,13 @@ def vocabulary() -> Vocabulary:
             for name, entry in content["parts"].items()
         },
         kinds={kind: frozenset(_names(listed)) for kind, listed in content["kinds"].items()},
+        fluids=frozenset(
+            " ".join(words(name))
+            for fluid, listed in content["specimens"].items()
+            for name in (fluid, *_names(listed))
+            if not name.endswith(("centesis", "puncture", "tap", "lp", "sis", "ua"))
+        ),
+        alike={name: frozenset(_names(listed)) for name, listed in content["alike"].items()},
         with_and=_joining(named, spelled),
     )
 
@@ -182,7 +205,7 @@ def reading(text: str) -> Reading:
     phrases: list[tuple[str, Tokens]] = []
     unknown: set[str] = set()
     sides: set[str] = set()
-    tokens = spelled_out(words(_PULSES.sub("peripheral pulse", fold(text))))
+    tokens = spelled_out(words(_PULSES.sub("peripheral pulse", american(fold(text)))))
     index = 0
     while index < len(tokens):
         for end in range(min(len(tokens), index + known.longest), index, -1):
@@ -211,6 +234,13 @@ def reading(text: str) -> Reading:
     )
 
 
+def american(text: str) -> str:
+    """A folded text in the spelling of the vocabulary."""
+    for british, here in _BRITISH:
+        text = text.replace(british, here)
+    return text
+
+
 def joined(readings: Iterable[Reading]) -> Reading:
     """Several readings as one."""
     by_kind: dict[str, frozenset[str]] = {}
@@ -228,13 +258,18 @@ def joined(readings: Iterable[Reading]) -> Reading:
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
     """Words with abbreviations written out."""
-    known = vocabulary()
+    return _spelled_out(tokens, vocabulary().spelled)
+
+
+def _spelled_out(
+    tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...]:
     full: list[str] = []
     index = 0
     while index < len(tokens):
         for end in range(min(len(tokens), index + 4), index, -1):
-            if tokens[index:end] in known.spelled:
-                full.extend(known.spelled[tokens[index:end]])
+            if tokens[index:end] in spelled:
+                full.extend(spelled[tokens[index:end]])
                 break
         else:
             end = index + 1

@@ -67,7 +67,7 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
     vitals = item.read.of("vitals")
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
-    if not vitals or any(item.read.of(kind) for kind in ("systems", "parts", "methods", "sites")):
+    if not vitals or any(item.read.of(kind) for kind in ("systems", "parts", "methods")):
         yield _named(item, item.text, examination(item, chart), chart)
 
 
@@ -80,9 +80,15 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     if values - _CLASSES or read.of("panels"):
         values -= _CLASSES
     if values:
-        tests -= _ANY_METHOD
+        tests -= _ANY_METHOD | {"swab"}
+    if len(tests) > 1:
+        tests -= {"swab"}
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
-    for kind, concepts, answers in (("values", values, _is_value), ("panels", read.of("panels"), _of_panel), ("tests", tests, _is_test)):
+    panels = read.of("panels")
+    if values or tests:
+        # "Stool culture" wants the culture, not all that is known of the stool.
+        panels = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
+    for kind, concepts, answers in (("values", values, _is_value), ("panels", panels, _of_panel), ("tests", tests, _is_test)):
         for concept in sorted(concepts):
             yield phrases.get((kind, concept), item.text), partial(answers, concept, read)
     if read.of("modalities"):
@@ -100,6 +106,11 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
         stand_in = _standing_in(knowledge().tests[other], chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
+    for concept in sorted(item.read.of("values") | item.read.of("tests")):
+        for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
+            near = tuple(f for f, c in chart if alike in c.of("values") | c.of("tests") | c.of("parts"))
+            if near and _taken_from_same(item.read, charted_as(near[0])):
+                return Ordered(name, near, near[0].heads[0])
     images = tuple(fact for fact, charted in chart if _is_like_image(item.read, fact, charted))
     return Ordered(name, images, images[0].heads[0]) if images else Ordered(name, ())
 
@@ -125,6 +136,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if fact.section is Section.VITALS or not _of_specimen(value, asked, charted):
         return False
     if value in charted.of("values"):
+        if "pcr" in asked.of("tests") and (charted.words & _AGAINST or charted.of("values") & _CLASSES):
+            return False  # what the patient's blood has against a germ is not the germ
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
     panels = vocabulary().panels
     return not charted.of("values") and any(value in panels[panel].values for panel in charted.of("panels"))
@@ -178,7 +191,7 @@ def _containing(panel: str) -> frozenset[str]:
 
 _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 """Tests of anything: which, only the words beside them tell."""
-_EACH_ITS_OWN = frozenset({"questionnaire", "mmse"})
+_EACH_ITS_OWN = frozenset({"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire"})
 """One says nothing of another."""
 
 
@@ -186,7 +199,7 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     kinds = vocabulary().kinds
     done = charted.of("tests")
     same = test in done or bool(kinds.get(test, _NOTHING) & (done | charted.of("parts")))
-    general = any(test in kinds.get(kind, _NOTHING) for kind in done)
+    general = len(done) == 1 and any(test in kinds.get(kind, _NOTHING) for kind in done)
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
         return False
     if general and not same and test in _EACH_ITS_OWN:
@@ -211,7 +224,8 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 _VESSELS = frozenset({"angiography", "venography"})
 _ANYWHERE = frozenset({"vein", "artery", "soft tissue", "joint", "wound", "bone", "muscle", "nerve"})
-_LIKE = {"ct": frozenset({"mri"}), "mri": frozenset({"ct"})}
+_NO_SITE = frozenset({"soft tissue", "wound"})
+_LIKE = {"ct": frozenset({"mri"}), "mri": frozenset({"ct"}), "skeletal survey": frozenset({"x ray"})}
 """Images that show the same of the same site."""
 
 
@@ -228,7 +242,9 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 def _is_like_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether an image shows what another would have: a CT with vessels for one without, an MRI for a CT."""
     wanted, done = asked.of("modalities") - {"imaging"}, charted.of("modalities") - {"imaging"}
-    if not wanted or not done or not asked.of("sites") or not charted.of("sites") or not _same_sites(asked, charted):
+    if not wanted or not done or not _same_sites(asked, charted):
+        return False
+    if not (asked.of("sites") and charted.of("sites")) and "skeletal survey" not in wanted:
         return False
     near = wanted.union(*(_LIKE.get(modality, _NOTHING) for modality in wanted))
     return bool(near & done)
@@ -238,7 +254,9 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
-    wanted, done = wanted - _ANYWHERE or wanted, done - _ANYWHERE or done
+    if "soft tissue" in wanted and "skin" in done:
+        return True
+    wanted, done = wanted - _ANYWHERE or wanted - _NO_SITE, done - _ANYWHERE or done - _NO_SITE
     return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
 
 
