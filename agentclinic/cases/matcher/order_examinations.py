@@ -101,7 +101,7 @@ def _systems(asked: Reading) -> frozenset[str]:
     """The systems examined, by name or because a site is theirs."""
     known = vocabulary()
     named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
-    return _NOTHING.union(*(known.covers[system] for system in named)) if asked.of("systems") else named
+    return _NOTHING.union(*(known.covers[system] for system in named))
 
 
 def _own_systems(charted: Reading) -> frozenset[str]:

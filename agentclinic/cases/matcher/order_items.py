@@ -29,6 +29,8 @@ _REASON = re.compile(
     r"|checking for|per (?!rect|vagin))\b.*$"
 )
 EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
+"""All that was measured in the blood, where an order names nothing besides."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
 _MADE_OF_KINDS = ("values", "panels", "tests", "modalities")
 
@@ -62,7 +64,7 @@ def items(order: str) -> list[Item]:
     """The things an order names."""
     found: list[Item] = []
     head: Item | None = None
-    segments = [s for s in _segments(fold(order)) if reading(s.text).named]
+    segments = [s for s in _segments(fold(order)) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         own = Item(segment.text, reading(segment.text))
         if segment.listed and head is not None:

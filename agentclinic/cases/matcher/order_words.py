@@ -146,7 +146,8 @@ def _joining(*tables: Iterable[tuple[str, ...]]) -> re.Pattern[str]:
 
 
 def _name(named: dict[tuple[str, ...], set[tuple[str, str]]], kind: str, concept: str, listed: str) -> None:
-    for name in (concept, *_names(listed)):
+    # A system is named by its site where it has one: a skin biopsy is no examination.
+    for name in (*([] if kind == "systems" else [concept]), *_names(listed)):
         named.setdefault(words(name), set()).add((kind, concept))
 
 

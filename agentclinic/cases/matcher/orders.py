@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
-from agentclinic.cases.matcher.order_items import Item, items
+from agentclinic.cases.matcher.order_items import LABORATORY, Item, items
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.base import Test, knowledge
@@ -64,11 +64,22 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
             found = tuple(fact for fact, charted in chart if matches(fact, charted))
             yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
         return
+    if LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
+        yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
+        return
     vitals = item.read.of("vitals")
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
     if not vitals or any(item.read.of(kind) for kind in ("systems", "parts", "methods")):
         yield _named(item, item.text, examination(item, chart), chart)
+
+
+def _of_blood(fact: Fact, charted: Reading) -> bool:
+    return (
+        fact.section is Section.TESTS
+        and bool(charted.of("values") or charted.of("panels") or "blood" in charted.of("specimens"))
+        and not (charted.of("specimens") - {"blood"} or charted.of("modalities") or charted.of("sites"))
+    )
 
 
 def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
