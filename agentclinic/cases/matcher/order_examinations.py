@@ -22,6 +22,12 @@ _WHOLE = re.compile(
 # "Physical examination" alone is the hands' and eyes' part; who wants all says so.
 _WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
 _OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
+_SUMMED_UP = re.compile(
+    r"\b(?:normal|intact|unremarkable|within normal limits|(?:no|without) (?:focal|deficits?|abnormal\w*|signs of)"
+    r"|non-?focal|grossly)\b",
+    re.IGNORECASE,
+)
+"""An examination summed up in one finding speaks of its parts."""
 _MEASURED = ("values", "panels", "tests", "modalities")
 _NOTHING: frozenset[str] = frozenset()
 
@@ -71,7 +77,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         found = [fact for fact in found if fact in narrow] or found
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
-    return tuple(found or (f for f, c in chart if systems & _of_parts(c) and _same_place(asked, c)))
+    return tuple(found)
 
 
 def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
@@ -79,7 +85,7 @@ def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
     paths = {fact.path for fact in found}
     paths |= {f.path for f, c in chart if _undivided(f) and "neurological" in _own_systems(c) and _of_mind(f.text)}
     if not any("orientation" in charted.of("parts") for _, charted in chart):
-        paths |= {fact.path for fact, charted in chart if "appearance" in charted.of("parts")}
+        paths |= {fact.path for fact, charted in chart if "appearance" in charted.of("parts") and _of_mind(fact.text)}
     return tuple(fact for fact, _ in chart if fact.path in paths)
 
 
@@ -113,16 +119,29 @@ def _of_parts(charted: Reading) -> frozenset[str]:
     return _NOTHING.union(*(vocabulary().parts[part].of for part in charted.of("parts")))
 
 
+# An order that names the organ means the system: "heart exam" has the neck veins too.
+_ORGANS = {"cardiovascular": {"heart"}, "respiratory": {"lung", "chest"}, "abdominal": {"abdomen"}}
+_ABOUT_LIMBS = frozenset({"general", "cardiovascular", "vascular"})
+"""Examinations whose findings at a limb are the limb's: edema, pulses."""
+
+
 def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Reading) -> bool:
-    first = next((own for head in fact.heads if (own := _own_systems(reading(head)))), _own_systems(charted))
-    if not _same_place(asked, charted) or not _by_method(asked, charted):
+    heads = [own for head in fact.heads if (own := _own_systems(reading(head)))] or [_own_systems(charted)]
+    first, last = heads[0], heads[-1]
+    if not _by_method(asked, charted):
+        return False
+    if any(first == {system} and asked.of("sites") <= sites for system, sites in _ORGANS.items() if system in systems):
+        return True
+    if not _same_place(asked, charted):
         return False
     if first & systems:
-        return True
+        return bool(asked.of("systems") or last & systems)
     if any(reading(head).of("systems") & systems for head in fact.heads):
         return True
     if systems & {"psychiatric", "eye"} & _of_parts(charted):
         return bool(charted.of("parts") - {"appearance"})
+    if first <= _ABOUT_LIMBS and asked.of("sites") and last & systems:
+        return True
     wider = _NOTHING.union(*(vocabulary().covers[system] for system in first)) - first
     if first <= {"general"} or wider & systems:
         return bool(_own_systems(charted) & systems or _of_parts(charted) & systems - {"psychiatric"})
@@ -158,7 +177,11 @@ def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]
         own += [f for f, c in by_hand if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     if not own and known.by == "special tests":
         own = [f for f, c in by_hand if "special tests" in c.of("methods") and _near(part, f, c)]
-    return own or [f for f, c in by_hand if _undivided(f) and _near(part, f, c)]
+    return own or [
+        f
+        for f, c in by_hand
+        if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
+    ]
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:

@@ -191,7 +191,14 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     kinds = set(read.by_kind)
     if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
         return _with(own, _only(last, "methods"))
-    if kinds == {"sites"} and last is None and after and after[0].of("parts") and after[0].of("sites"):
+    if (
+        kinds == {"sites"}
+        and last is None
+        and not EXAM.search(own.text)
+        and after
+        and after[0].of("parts")
+        and after[0].of("sites")
+    ):
         return _with(own, _only(after[0], "parts"))
     if kinds == {"sites"} and not EXAM.search(own.text):
         imaged = _imaged(last, after)

@@ -49,6 +49,8 @@ class Part:
 
     of: frozenset[str]
     """Systems and sites whose examination it belongs to."""
+    main: str
+    """The first of them."""
     by: str | None
     """How it is found out, where a chart is ordered by that."""
     within: frozenset[str]
@@ -121,10 +123,15 @@ def vocabulary() -> Vocabulary:
         of_blood=frozenset().union(*(panels[name].values for name in ("cbc", "cmp", "electrolytes"))) | {"ldh", "ph"},
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
-        covers={name: frozenset({name, *_names(entry.get("covers", ""))}) for name, entry in content["systems"].items()},
+        covers={
+            name: frozenset({name, *_names(entry.get("covers", ""))}) for name, entry in content["systems"].items()
+        },
         parts={
             name: Part(
-                frozenset(_names(entry["of"])), entry.get("by"), frozenset({name, *_names(entry.get("in", ""))})
+                frozenset(_names(entry["of"])),
+                _names(entry["of"])[0],
+                entry.get("by"),
+                frozenset({name, *_names(entry.get("in", ""))}),
             )
             for name, entry in content["parts"].items()
         },
@@ -262,9 +269,7 @@ def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
     return _spelled_out(tokens, vocabulary().spelled)
 
 
-def _spelled_out(
-    tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]
-) -> tuple[str, ...]:
+def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
     full: list[str] = []
     index = 0
     while index < len(tokens):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
-from agentclinic.cases.matcher.order_items import LABORATORY, Item, items
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, Item, items
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.base import Test, knowledge
@@ -46,7 +46,9 @@ def charted_as(fact: Fact) -> Reading:
 
 def _general(heads: Reading) -> bool:
     """Whether headings name no test: "Laboratory studies", "Imaging", "Serology"."""
-    return not heads.words and all(concepts <= _TOO_GENERAL.get(kind, _NOTHING) for kind, concepts in heads.by_kind.items())
+    return not heads.words and all(
+        concepts <= _TOO_GENERAL.get(kind, _NOTHING) for kind, concepts in heads.by_kind.items()
+    )
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -61,7 +63,7 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
     if item.measured:
         targets = list(_targets(item))
         for phrase, matches in targets:
-            found = tuple(fact for fact, charted in chart if matches(fact, charted))
+            found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
             yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
         return
     if LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -70,8 +72,18 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
     vitals = item.read.of("vitals")
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
-    if not vitals or any(item.read.of(kind) for kind in ("systems", "parts", "methods")):
+    examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
+    if not examined and item.read.words:
+        # An unknown test with a site in its name: "pulmonary capillary wedge pressure".
+        yield _named(item, item.text, (), chart)
+    elif not vitals or examined:
         yield _named(item, item.text, examination(item, chart), chart)
+
+
+def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
+    """Of several results those of the very site ordered, where there are such."""
+    exact = [fact for fact, charted in found if asked.of("sites") & charted.of("sites")]
+    return tuple(exact or (fact for fact, _ in found))
 
 
 def _of_blood(fact: Fact, charted: Reading) -> bool:
@@ -99,7 +111,11 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     if values or tests:
         # "Stool culture" wants the culture, not all that is known of the stool.
         panels = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
-    for kind, concepts, answers in (("values", values, _is_value), ("panels", panels, _of_panel), ("tests", tests, _is_test)):
+    for kind, concepts, answers in (
+        ("values", values, _is_value),
+        ("panels", panels, _of_panel),
+        ("tests", tests, _is_test),
+    ):
         for concept in sorted(concepts):
             yield phrases.get((kind, concept), item.text), partial(answers, concept, read)
     if read.of("modalities"):
@@ -146,12 +162,24 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     """Whether a result is a value's, or that of a panel with it that was charted as one."""
     if fact.section is Section.VITALS or not _of_specimen(value, asked, charted):
         return False
+    if _of_other_method(asked, charted):
+        return False
     if value in charted.of("values"):
-        if "pcr" in asked.of("tests") and (charted.words & _AGAINST or charted.of("values") & _CLASSES):
-            return False  # what the patient's blood has against a germ is not the germ
+        if value in _CLASSES and charted.of("values") - _CLASSES:
+            return False
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
     panels = vocabulary().panels
-    return not charted.of("values") and any(value in panels[panel].values for panel in charted.of("panels"))
+    alone = sum((read := reading(head)).named and not _general(read) for head in fact.heads) == 1
+    return alone and not charted.of("values") and any(value in panels[panel].values for panel in charted.of("panels"))
+
+
+def _of_other_method(asked: Reading, charted: Reading) -> bool:
+    """Whether one is about a germ and the other about what the blood has against it."""
+
+    def against(read: Reading) -> bool:
+        return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _CLASSES)
+
+    return ("pcr" in asked.of("tests") and against(charted)) or ("pcr" in charted.of("tests") and against(asked))
 
 
 def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
@@ -202,6 +230,8 @@ def _containing(panel: str) -> frozenset[str]:
 
 _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 """Tests of anything: which, only the words beside them tell."""
+_LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
+"""Tests that are part of a panel too: the microscopy of a urinalysis is no skin's."""
 _EACH_ITS_OWN = frozenset({"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire"})
 """One says nothing of another."""
 
@@ -210,13 +240,28 @@ def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     kinds = vocabulary().kinds
     done = charted.of("tests")
     same = test in done or bool(kinds.get(test, _NOTHING) & (done | charted.of("parts")))
-    general = len(done) == 1 and any(test in kinds.get(kind, _NOTHING) for kind in done)
+    general = (
+        len(done) == 1
+        and not charted.of("values")
+        and not charted.words
+        and any(test in kinds.get(kind, _NOTHING) for kind in done)
+    )
+    if test in _LOOKED_AT and charted.of("panels") and not asked.of("specimens"):
+        return False
     if fact.section is Section.VITALS or not (same or general) or not _qualified(asked, fact, charted):
         return False
     if general and not same and test in _EACH_ITS_OWN:
-        return bool(_content(" ".join((*(p for p, c in asked.phrases if ("tests", test) in c), *asked.words))) & _content(fact.text))
-    if test in _BY_NAME_ONLY and asked.words and charted.words and not asked.words & charted.words:
-        return False
+        return bool(
+            _content(" ".join((*(p for p, c in asked.phrases if ("tests", test) in c), *asked.words)))
+            & _content(fact.text)
+        )
+    if test in _BY_NAME_ONLY and charted.words | charted.of("values"):
+        wanted = asked.words | asked.of("values")
+        elsewhere = bool(asked.of("sites") or asked.of("specimens")) and not (
+            charted.of("sites") or charted.of("specimens")
+        )
+        if not wanted & (charted.words | charted.of("values")) and (wanted or elsewhere):
+            return False
     return _taken_from_same(asked, charted)
 
 
@@ -238,6 +283,8 @@ _ANYWHERE = frozenset({"vein", "artery", "soft tissue", "joint", "wound", "bone"
 _NO_SITE = frozenset({"soft tissue", "wound"})
 _LIKE = {"ct": frozenset({"mri"}), "mri": frozenset({"ct"}), "skeletal survey": frozenset({"x ray"})}
 """Images that show the same of the same site."""
+_OF_ONE_SITE = frozenset({"skeletal survey", "echocardiogram"})
+"""Images whose name says of what."""
 
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -255,10 +302,14 @@ def _is_like_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     wanted, done = asked.of("modalities") - {"imaging"}, charted.of("modalities") - {"imaging"}
     if not wanted or not done or not _same_sites(asked, charted):
         return False
-    if not (asked.of("sites") and charted.of("sites")) and "skeletal survey" not in wanted:
+    if not (asked.of("sites") and charted.of("sites")) and not wanted & _OF_ONE_SITE:
         return False
-    near = wanted.union(*(_LIKE.get(modality, _NOTHING) for modality in wanted))
-    return bool(near & done)
+    other = _NOTHING.union(*(_LIKE.get(modality, _NOTHING) for modality in wanted))
+    very = bool(asked.of("sites") & charted.of("sites")) or (asked.of("sites") | charted.of("sites")) <= {
+        "head",
+        "brain",
+    }
+    return bool(wanted - _VESSELS & done or (very and other & done))
 
 
 def _same_sites(asked: Reading, charted: Reading) -> bool:
@@ -273,8 +324,10 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
 
 def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
     wanted = item.read.of("vitals")
+    if "vital signs" in wanted and item.read.of("qualifiers"):
+        return tuple(f for f, c in chart if c.of("vitals") and _qualified(item.read, f, c))
     if "vital signs" in wanted:
-        return tuple(f for f, c in chart if f.section is Section.VITALS and _qualified(item.read, f, c))
+        return tuple(fact for fact, _ in chart if fact.section is Section.VITALS)
     return tuple(
         fact
         for fact, charted in chart
