@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_items import EXAM, Item, items
+from agentclinic.cases.matcher.order_items import Item, items
 from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.text import fold, words
@@ -15,9 +15,11 @@ Chart = tuple[tuple[Fact, Reading], ...]
 """A chart's facts, each with what its headings name."""
 
 _WHOLE = re.compile(
-    r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
-    r"|pediatric |neonatal )*(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$"
-    r"|exam$|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
+    r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
+    r"(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
+    r"|pediatric |neonatal )*"
+    r"(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$"
+    r"|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
 )
 # "Physical examination" alone is the hands' and eyes' part; who wants all says so.
 _WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")

@@ -19,6 +19,7 @@ _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&]|(?<=[a-z]{3})\.(?=\s|$)"
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
+_RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _LETTERS = re.compile(r"\b([a-z]) ?& ?([a-z])\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _REASON = re.compile(
@@ -64,7 +65,9 @@ def items(order: str) -> list[Item]:
     """The things an order names."""
     found: list[Item] = []
     head: Item | None = None
-    segments = [s for s in _segments(fold(order)) if reading(s.text).named or LABORATORY.search(s.text)]
+    segments = [
+        s for s in _segments(fold(_RUN_TOGETHER.sub(" ", order))) if reading(s.text).named or LABORATORY.search(s.text)
+    ]
     for index, segment in enumerate(segments):
         own = Item(segment.text, reading(segment.text))
         if segment.listed and head is not None:

@@ -30,11 +30,29 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     examined = whole_examination(order, chart)
     if examined is not None:
         return [Ordered("Physical examination", examined)]
-    answers = [answer for item in items(order) for answer in _answers(item, chart)]
+    ordered = items(order)
+    answers = [
+        answer
+        for place, item in enumerate(ordered)
+        for answer in _answers(item, chart)
+        if answer.facts or not _beside(item, ordered[:place], ordered[place + 1 :])
+    ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
 
 Matches = Callable[[Fact, Reading], bool]
+
+
+def _beside(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
+    """Whether an item is no order by itself: a value of a panel that is ordered, words beside a test, said twice."""
+    others = (*before, *after)
+    if not item.read.by_kind:
+        return bool(others)
+    if any(item.read.by_kind == other.read.by_kind for other in before):
+        return True
+    values = item.read.of("values")
+    panels = (vocabulary().panels[panel] for other in others for panel in other.read.of("panels"))
+    return bool(values) and any(values <= panel.values for panel in panels)
 
 
 @lru_cache(maxsize=32768)
@@ -129,7 +147,9 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
     found = found or _by_words(item, chart)
     if found:
         return Ordered(name, found)
-    for other in test.equivalents if test and not item.read.of("panels") else ():
+    # What a wider panel says of a value was found with the value.
+    measured = item.read.of("values") or item.read.of("panels")
+    for other in test.equivalents if test and not measured else ():
         stand_in = _standing_in(knowledge().tests[other], chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
@@ -137,9 +157,15 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
             near = tuple(f for f, c in chart if alike in c.of("values") | c.of("tests") | c.of("parts"))
             if near and _taken_from_same(item.read, charted_as(near[0])):
-                return Ordered(name, near, near[0].heads[0])
-    images = tuple(fact for fact, charted in chart if _is_like_image(item.read, fact, charted))
-    return Ordered(name, images, images[0].heads[0]) if images else Ordered(name, ())
+                return Ordered(name, near, _heading(near[0]))
+    images = tuple(fact for fact, charted in chart if _is_like_image(item.read, charted))
+    return Ordered(name, images, _heading(images[0])) if images else Ordered(name, ())
+
+
+def _heading(fact: Fact) -> str:
+    """The heading that names a result's test."""
+    named = (head for head in fact.heads if (read := reading(head)).named and not _general(read))
+    return next(named, fact.heads[0] if fact.heads else fact.text)
 
 
 def _known(phrase: str) -> Test | None:
@@ -281,10 +307,6 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 _VESSELS = frozenset({"angiography", "venography"})
 _ANYWHERE = frozenset({"vein", "artery", "soft tissue", "joint", "wound", "bone", "muscle", "nerve"})
 _NO_SITE = frozenset({"soft tissue", "wound"})
-_LIKE = {"ct": frozenset({"mri"}), "mri": frozenset({"ct"}), "skeletal survey": frozenset({"x ray"})}
-"""Images that show the same of the same site."""
-_OF_ONE_SITE = frozenset({"skeletal survey", "echocardiogram"})
-"""Images whose name says of what."""
 
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -294,22 +316,14 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
     if wanted == {"imaging"}:
         return True
     own = wanted - _VESSELS - {"imaging"}
-    return bool(own & done or not own and not done - _VESSELS) and wanted & _VESSELS == done & _VESSELS
+    return bool(own & done or (not own and not done - _VESSELS)) and wanted & _VESSELS == done & _VESSELS
 
 
-def _is_like_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
-    """Whether an image shows what another would have: a CT with vessels for one without, an MRI for a CT."""
-    wanted, done = asked.of("modalities") - {"imaging"}, charted.of("modalities") - {"imaging"}
-    if not wanted or not done or not _same_sites(asked, charted):
-        return False
-    if not (asked.of("sites") and charted.of("sites")) and not wanted & _OF_ONE_SITE:
-        return False
-    other = _NOTHING.union(*(_LIKE.get(modality, _NOTHING) for modality in wanted))
-    very = bool(asked.of("sites") & charted.of("sites")) or (asked.of("sites") | charted.of("sites")) <= {
-        "head",
-        "brain",
-    }
-    return bool(wanted - _VESSELS & done or (very and other & done))
+def _is_like_image(asked: Reading, charted: Reading) -> bool:
+    """Whether an image of the same kind shows what another would have: a CT with vessels for one without."""
+    same = (asked.of("modalities") - _VESSELS - {"imaging"}) & charted.of("modalities")
+    sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
+    return bool(same) and sited and _same_sites(asked, charted)
 
 
 def _same_sites(asked: Reading, charted: Reading) -> bool:
@@ -370,10 +384,11 @@ def _title(heads: tuple[str, ...]) -> frozenset[str]:
 def _once(answers: list[Ordered]) -> list[Ordered]:
     """Leave out of later answers what an earlier one already told, and answers left empty by that."""
     told: set[str] = set()
-    kept = []
+    kept: list[Ordered] = []
     for answer in answers:
         fresh = tuple(f for f in answer.facts if f.path not in told)
         told.update(f.path for f in fresh)
-        if fresh or (not answer.facts and not any(other.name == answer.name for other in kept)):
+        known = {other.name for other in kept}
+        if fresh or (not answer.facts and answer.name not in known):
             kept.append(Ordered(answer.name, fresh, answer.equivalent))
     return kept
