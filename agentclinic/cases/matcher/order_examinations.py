@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agentclinic.cases.matcher.order_items import Item, items
@@ -64,12 +64,13 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     """The findings of one system, region, part or manoeuvre."""
     asked = item.read
     parts, systems = asked.of("parts"), _systems(asked)
-    found: Iterable[Fact] = _parts(parts, asked, chart)
+    found = _parts(parts, asked, chart)
     chart = _by_hand(chart)
     manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
     if not systems or found or not (asked.of("systems") or manoeuvres):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+    found = _nearest(asked, found, dict(chart))
     if not found and asked.of("methods") == {"palpation"}:
         # What was felt is often charted with what was seen.
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
@@ -80,6 +81,15 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
         return _mental_status(found, chart)
     return tuple(found)
+
+
+def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -> list[Fact]:
+    """Of several findings those of the very site asked for rather than of the region around it, if there are such."""
+    sites, wider = asked.of("sites"), vocabulary().wider
+    if not any(sites & chart[fact].of("sites") for fact in found):
+        return found
+    around = _NOTHING.union(*(wider[site] for site in sites)) - sites
+    return [fact for fact in found if not chart[fact].of("sites") or chart[fact].of("sites") - around]
 
 
 def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:

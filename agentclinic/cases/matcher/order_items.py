@@ -214,6 +214,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if last is None:
         if kinds == {"methods"} and after:
             return _with(own, _only(after[0], "systems", "sites"))
+        if kinds == {"tests"} and read.of("tests") <= _TAKEN and after and after[0].of("tests") & _TAKEN:
+            return _with(own, _only(after[0], "sites", "specimens"))
         if kinds == {"specimens"} and after and after[0].of("values"):
             return _with(own, _only(after[0], "values"))
         return own

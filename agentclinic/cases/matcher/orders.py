@@ -153,7 +153,8 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
         stand_in = _standing_in(knowledge().tests[other], chart)
         if stand_in:
             return Ordered(name, stand_in, knowledge().tests[other].name)
-    for concept in sorted(item.read.of("values") | item.read.of("tests")):
+    named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
+    for concept in sorted(named):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
             near = tuple(f for f, c in chart if alike in c.of("values") | c.of("tests") | c.of("parts"))
             if near and _taken_from_same(item.read, charted_as(near[0])):
