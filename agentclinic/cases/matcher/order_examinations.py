@@ -144,7 +144,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
         return False
     if any(first == {system} and asked.of("sites") <= sites for system, sites in _ORGANS.items() if system in systems):
         return True
-    if not _same_place(asked, charted):
+    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
         return False
     if first & systems:
         return bool(asked.of("systems") or last & systems)
@@ -165,7 +165,16 @@ def _same_place(asked: Reading, charted: Reading) -> bool:
     wanted, done = asked.of("sites"), charted.of("sites")
     if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
         return False
+    wanted = wanted - {"joint"} or wanted
     return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
+
+
+def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
+    """Whether a finding under a heading of several regions is of another than the one asked for."""
+    heads = [read for head in fact.heads if (read := reading(head)).of("sites")]
+    if not asked.of("sites") or len(heads) < 2 or len(heads[0].of("sites")) < 2:
+        return False
+    return not _same_place(asked, heads[-1]) and not _of_parts(heads[-1]) & systems
 
 
 def _by_method(asked: Reading, charted: Reading) -> bool:

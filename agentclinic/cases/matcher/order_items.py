@@ -19,6 +19,7 @@ _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&]|(?<=[a-z]{3})\.(?=\s|$)"
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
+_TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _LETTERS = re.compile(r"\b([a-z]) ?& ?([a-z])\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
@@ -138,6 +139,9 @@ def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
 
 def _segments(order: str) -> Iterable[_Segment]:
     order = _LETTERS.sub(r"\1 and \2", order)
+    order = _TYPES.sub(
+        lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
+    )
     order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
     listed, together, start = False, False, 0
     for cut in (*_SPLIT.finditer(order), None):
@@ -174,7 +178,7 @@ def _without_reason(segment: str) -> str:
     if not reason:
         return segment
     named, rest = reading(segment[: reason.start()]), reading(reason[0])
-    kinds = set(named.by_kind) - {"specimens", "sites"}
+    kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
     bare = kinds <= {"tests"} and named.of("tests") <= _TAKEN
     if bare and not named.words and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
         return segment
@@ -191,7 +195,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     """A thing ordered with what stands elsewhere: the kind of image, the site, the specimen; None if it is no thing."""
     read = own.read
     last = before[-1].read if before else None
-    kinds = set(read.by_kind)
+    kinds = set(read.by_kind) - {"timings"}
     if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
         return _with(own, _only(last, "methods"))
     if (
@@ -222,6 +226,9 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if read.of("modalities") and not read.of("sites") and last.of("modalities"):
         return _with(own, _only(last, "sites"))
     if kinds == {"tests"} and read.of("tests") <= _TAKEN:
+        reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
+        if reached:
+            return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     if kinds and kinds <= {"values", "qualifiers"} and (last.of("values") or last.of("qualifiers")):
         return _with(own, _only(last, "qualifiers", *([] if last.of("panels") else ["specimens"])))

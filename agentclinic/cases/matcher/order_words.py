@@ -13,7 +13,7 @@ from typing import Any
 from agentclinic.knowledge.text import fold, words
 
 _DATA = Path(__file__).parent.parent / "data" / "orders.json"
-_LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "qualifiers")
+_LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "qualifiers", "timings")
 _RELATED = ("panels", "sites", "systems", "parts")
 # Words lose their plural when read, but the pulses of a limb are not the pulse that is counted.
 _PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
@@ -79,6 +79,8 @@ class Vocabulary:
     parts: Mapping[str, Part]
     kinds: Mapping[str, frozenset[str]]
     """Tests that are of a more general kind, under whose name alone charts put them."""
+    reached: Mapping[str, frozenset[str]]
+    """Sites from which a test can take a piece."""
     fluids: frozenset[str]
     """Names of specimens that are no test by themselves."""
     alike: Mapping[str, frozenset[str]]
@@ -136,6 +138,7 @@ def vocabulary() -> Vocabulary:
             for name, entry in content["parts"].items()
         },
         kinds={kind: frozenset(_names(listed)) for kind, listed in content["kinds"].items()},
+        reached={test: frozenset(_names(listed)) for test, listed in content["reached"].items()},
         fluids=frozenset(
             " ".join(words(name))
             for fluid, listed in content["specimens"].items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
@@ -59,7 +59,12 @@ def _beside(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
 def charted_as(fact: Fact) -> Reading:
     """What a result is of: by its headings, or where they are too general by its text."""
     heads = joined(reading(head) for head in fact.heads)
-    return joined((heads, reading(fact.text))) if _general(heads) else heads
+    if _general(heads):
+        return joined((heads, reading(fact.text)))
+    if set(heads.by_kind) <= {"tests", "sites", "specimens"} and heads.of("tests") & _NAMES_NOTHING:
+        found = reading(fact.text).of("values")
+        return replace(heads, by_kind={**heads.by_kind, "values": found}) if found else heads
+    return heads
 
 
 def _general(heads: Reading) -> bool:
@@ -71,8 +76,17 @@ def _general(heads: Reading) -> bool:
 
 _NOTHING: frozenset[str] = frozenset()
 _ANY_METHOD = frozenset({"serology", "pcr", "microscopy"})
-_TOO_GENERAL = {"specimens": frozenset({"blood"}), "modalities": frozenset({"imaging"}), "tests": _ANY_METHOD}
+_NAMES_NOTHING = frozenset({"serology", "pcr"})
+"""Methods that find many things: which, the text tells."""
+_TOO_GENERAL = {
+    "timings": frozenset({"initial", "repeat"}),
+    "specimens": frozenset({"blood"}),
+    "modalities": frozenset({"imaging"}),
+    "tests": _ANY_METHOD,
+}
 _CLASSES = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
+_PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
+"""Tests that measure a value after something was given: that is not the value as it is."""
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
@@ -99,9 +113,10 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
 
 
 def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
-    """Of several results those of the very site ordered, where there are such."""
-    exact = [fact for fact, charted in found if asked.of("sites") & charted.of("sites")]
-    return tuple(exact or (fact for fact, _ in found))
+    """Of several results those of the very site and time ordered, where there are such."""
+    for kind in ("sites", "timings"):
+        found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
+    return tuple(fact for fact, _ in found)
 
 
 def _of_blood(fact: Fact, charted: Reading) -> bool:
@@ -156,8 +171,13 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
     named = frozenset() if item.read.of("qualifiers") else item.read.of("values") | item.read.of("tests")
     for concept in sorted(named):
         for alike in sorted(vocabulary().alike.get(concept, _NOTHING)):
-            near = tuple(f for f, c in chart if alike in c.of("values") | c.of("tests") | c.of("parts"))
-            if near and _taken_from_same(item.read, charted_as(near[0])):
+            near = tuple(
+                fact
+                for fact, charted in chart
+                if alike in (charted.of("values") | charted.of("tests") | charted.of("parts"))
+                and _same_sites(item.read, charted)
+            )
+            if near:
                 return Ordered(name, near, _heading(near[0]))
     images = tuple(fact for fact, charted in chart if _is_like_image(item.read, charted))
     return Ordered(name, images, _heading(images[0])) if images else Ordered(name, ())
@@ -192,6 +212,8 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     if _of_other_method(asked, charted):
         return False
     if value in charted.of("values"):
+        if charted.of("values") & _PROVOKED and value not in _PROVOKED:
+            return False
         if value in _CLASSES and charted.of("values") - _CLASSES:
             return False
         return not (_AGAINST & charted.words and value in vocabulary().of_blood) and _qualified(asked, fact, charted)
@@ -235,6 +257,8 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
         return False
     if panel.headings & under:
         return True
+    if "24 hour" in charted.of("timings") - asked.of("timings"):
+        return False
     values = charted.of("values") & panel.values - _SHARED.get(name, _NOTHING)
     if not values:
         return not charted.of("values") and any(panel.values <= known[other].values for other in under if panel.values)
@@ -306,8 +330,8 @@ def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 _VESSELS = frozenset({"angiography", "venography"})
-_ANYWHERE = frozenset({"vein", "artery", "soft tissue", "joint", "wound", "bone", "muscle", "nerve"})
-_NO_SITE = frozenset({"soft tissue", "wound"})
+_NO_SITE = frozenset({"soft tissue", "lesion", "wound"})
+_ANYWHERE = _NO_SITE | frozenset({"vein", "artery", "joint", "bone", "muscle", "nerve"})
 
 
 def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -331,7 +355,7 @@ def _same_sites(asked: Reading, charted: Reading) -> bool:
     if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
-    if "soft tissue" in wanted and "skin" in done:
+    if "lesion" in wanted and "skin" in done:
         return True
     wanted, done = wanted - _ANYWHERE or wanted - _NO_SITE, done - _ANYWHERE or done - _NO_SITE
     return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
