@@ -88,8 +88,13 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
     sites, wider = asked.of("sites"), vocabulary().wider
     if not any(sites & chart[fact].of("sites") for fact in found):
         return found
+    exact = {fact.heads[0] for fact in found if sites & chart[fact].of("sites") and fact.heads}
     around = _NOTHING.union(*(wider[site] for site in sites)) - sites
-    return [fact for fact in found if not chart[fact].of("sites") or chart[fact].of("sites") - around]
+    return [
+        fact
+        for fact in found
+        if not (own := chart[fact].of("sites")) or (own - around and (own & sites or fact.heads[0] in exact))
+    ]
 
 
 def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
@@ -150,7 +155,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
         return bool(asked.of("systems") or last & systems)
     if any(reading(head).of("systems") & systems for head in fact.heads):
         return True
-    if systems & {"psychiatric", "eye"} & _of_parts(charted):
+    if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:
         return bool(charted.of("parts") - {"appearance"})
     if first <= _ABOUT_LIMBS and asked.of("sites") and last & systems:
         return True
@@ -193,7 +198,14 @@ def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
 
 def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]:
     known = vocabulary().parts[part]
-    own = [f for f, c in chart if known.within & c.of("parts") and _same_place(asked, c)]
+    systems = asked.of("systems")
+    own = [
+        fact
+        for fact, charted in chart
+        if known.within & charted.of("parts")
+        and _same_place(asked, charted)
+        and (not systems or not charted.of("systems") or systems & charted.of("systems"))
+    ]
     if known.by or not own:
         own += [f for f, c in by_hand if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     if not own and known.by == "special tests":

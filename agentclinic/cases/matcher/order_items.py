@@ -111,6 +111,10 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     """An examination with what its list names: parts narrow it, tests are things ordered of their own."""
     if own.measured:
         found.append(own)
+    if own.read.of("methods") and not EXAM.search(head.text):
+        better = _with(head, _only(own.read, "methods"))
+        found[found.index(head)] = better
+        return better
     known = vocabulary().parts
     parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
     systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
@@ -231,7 +235,8 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     if kinds and kinds <= {"values", "qualifiers"} and (last.of("values") or last.of("qualifiers")):
-        return _with(own, _only(last, "qualifiers", *([] if last.of("panels") else ["specimens"])))
+        fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
+        return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
     if kinds == {"methods"}:

@@ -105,7 +105,7 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
     examined = any(item.read.of(kind) for kind in ("systems", "parts", "methods")) or EXAM.search(item.text)
-    if not examined and item.read.words:
+    if not examined and item.read.words and not vitals:
         # An unknown test with a site in its name: "pulmonary capillary wedge pressure".
         yield _named(item, item.text, (), chart)
     elif not vitals or examined:
@@ -113,7 +113,11 @@ def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
 
 
 def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
-    """Of several results those of the very site and time ordered, where there are such."""
+    """Of several results those of the very site and time ordered, where there are such.
+
+    A value of the blood gases is given where it was measured in no other way.
+    """
+    found = [(fact, charted) for fact, charted in found if "blood gas" not in charted.of("panels")] or found
     for kind in ("sites", "timings"):
         found = [(fact, charted) for fact, charted in found if asked.of(kind) & charted.of(kind)] or found
     return tuple(fact for fact, _ in found)
@@ -345,8 +349,9 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 def _is_like_image(asked: Reading, charted: Reading) -> bool:
-    """Whether an image of the same kind shows what another would have: a CT with vessels for one without."""
-    same = (asked.of("modalities") - _VESSELS - {"imaging"}) & charted.of("modalities")
+    """Whether an image shows what another would have: a CT with vessels for one without, "head imaging" for an MRI."""
+    wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
+    same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
     return bool(same) and sited and _same_sites(asked, charted)
 
