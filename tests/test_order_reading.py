@@ -35,7 +35,11 @@ CHART = case_of(
                 "Deep_Tendon_Reflexes": "2+",
                 "Gait": "Steady",
             },
-            "Musculoskeletal_Examination": {"Right_Knee": "Effusion", "Lumbar_Spine": "Tender", "Special_Tests": "None"},
+            "Musculoskeletal_Examination": {
+                "Right_Knee": "Effusion",
+                "Lumbar_Spine": "Tender",
+                "Special_Tests": "None",
+            },
             "Lower_Extremities": {"Edema": "None", "Pulses": "Palpable"},
             "Skin": {"Inspection": "Dry"},
             "Genitourinary_Examination": {"Testes": "Normal"},
@@ -182,7 +186,10 @@ REQUESTS: list[tuple[str, set[str]]] = [
     ("motor and reflexes", {f"Neurological_Examination/{name}" for name in ("Motor_Strength", "Deep_Tendon_Reflexes")}),
     ("sensory exam (pinprick, temperature, vibration)", {"Neurological_Examination/Sensory_Exam"}),
     ("Neuro exam (power, gait)", {"Neurological_Examination/Motor_Strength", "Neurological_Examination/Gait"}),
-    ("right knee exam with Lachman", {f"Musculoskeletal_Examination/{name}" for name in ("Right_Knee", "Special_Tests")}),
+    (
+        "right knee exam with Lachman",
+        {f"Musculoskeletal_Examination/{name}" for name in ("Right_Knee", "Special_Tests")},
+    ),
     ("peripheral pulses and edema", {"Lower_Extremities/Edema", "Lower_Extremities/Pulses"}),
     ("otoscopy", {"HEENT/Ears"}),
     ("HEENT exam", HEENT | {"Neck/Thyroid"}),
@@ -229,3 +236,70 @@ def test_a_request_is_answered_with_the_results_it_names_alone(request_: str, ex
 @pytest.mark.parametrize("request_", NOTHING)
 def test_another_tests_result_is_not_given_for_one_that_was_not_done(request_: str) -> None:
     assert told(request_) == set()
+
+
+def test_a_test_that_tells_nearly_the_same_is_reported_as_another() -> None:
+    case = case_of(
+        osce(
+            tests={
+                "CT_Angiography_Chest": {"Findings": "No embolus"},
+                "NT-proBNP": "900 pg/mL",
+                "Colonoscopy": {"Findings": "Polyp"},
+                "Urine_Pregnancy_Test": "Negative",
+            }
+        )
+    )
+    for request, said in [
+        ("CT chest", "CT Angiography Chest"),
+        ("BNP", "NT-proBNP"),
+        ("sigmoidoscopy", "Colonoscopy"),
+        ("serum hCG", "Urine Pregnancy Test"),
+    ]:
+        reply = order(case, request)
+        assert [d.provenance for d in reply.disclosures] == [Provenance.CHART_EQUIVALENT], request
+        assert f"was not done; {said}" in reply.text
+
+
+def test_a_panel_charted_as_one_answers_for_its_values() -> None:
+    case = case_of(osce(tests={"Basic_Labs": {"Complete_Blood_Count": "Normal", "Electrolytes": "Normal"}}))
+    assert "Complete Blood Count: Normal" in order(case, "hemoglobin").text
+    assert "Electrolytes: Normal" in order(case, "BMP").text
+    assert order(case, "creatinine").disclosures[0].provenance is Provenance.UNAVAILABLE
+
+
+def test_an_examination_charted_as_one_answers_for_its_parts_where_it_sums_up() -> None:
+    summed = case_of(osce(exam={"Neurological_Examination": {"Findings": "Normal, no focal deficit"}}))
+    single = case_of(osce(exam={"Neurological_Examination": {"Findings": "Left facial droop"}}))
+    assert "no focal deficit" in order(summed, "reflexes").text
+    assert order(single, "reflexes").disclosures[0].provenance is Provenance.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("exam", "given"),
+    [
+        (
+            {"Psychiatric_Evaluation": {"Mood": "Low"}, "General": {"Appearance": "Anxious"}},
+            {"Psychiatric_Evaluation/Mood"},
+        ),
+        ({"General": {"Appearance": "Anxious", "Speech": "Pressured"}}, {"General/Appearance", "General/Speech"}),
+        ({"General": {"Appearance": "Pale"}, "Neurological": {"Orientation": "Full"}}, {"Neurological/Orientation"}),
+    ],
+)
+def test_a_mental_status_is_told_from_wherever_the_chart_has_it(exam: dict[str, object], given: set[str]) -> None:
+    reply = order(case_of(osce(exam=exam)), "Mental status examination")
+    paths = {path for disclosure in reply.disclosures for path in disclosure.paths}
+    assert {path.split("/", 1)[1] for path in paths} == given
+
+
+def test_a_knee_is_examined_with_the_leg_where_the_chart_has_no_knee() -> None:
+    case = case_of(
+        osce(exam={"Lower_Extremity_Examination": {"Inspection": "No swelling"}, "Hand": {"Nails": "Clean"}})
+    )
+    assert "No swelling" in order(case, "knee exam (Lachman, McMurray)").text
+    assert "Clean" not in order(case, "knee exam").text
+
+
+def test_what_is_missing_of_a_panel_is_not_said_value_by_value() -> None:
+    case = case_of(osce(tests={"Urine_Sodium": "20"}))
+    reply = order(case, "CBC with differential, urine sodium")
+    assert [d.provenance for d in reply.disclosures] == [Provenance.UNAVAILABLE, Provenance.CHART]

@@ -109,9 +109,7 @@ def vocabulary() -> Vocabulary:
         for concept, entry in content[kind].items():
             _name(named, kind, concept, entry.get("names", ""))
     for name in tuple(named):
-        # A fluid's analysis names the fluid.
-        fluids = {content["panels"][concept].get("specimen") for kind, concept in named[name] if kind == "panels"}
-        named[name].update(("specimens", fluid) for fluid in fluids if fluid)
+        named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
     manner = {words(name) for name in _names(content["manner"])}
     panels = _panels(content["panels"])
@@ -148,6 +146,16 @@ def vocabulary() -> Vocabulary:
         alike={name: frozenset(_names(listed)) for name, listed in content["alike"].items()},
         with_and=_joining(named, spelled),
     )
+
+
+def _fluids(
+    name: tuple[str, ...], named: Mapping[tuple[str, ...], set[tuple[str, str]]], content: Mapping[str, Any]
+) -> set[str]:
+    """The fluids a name of a value or of a fluid's analysis holds: a urine pregnancy test is the urine's."""
+    fluids = {content["panels"][concept].get("specimen") for kind, concept in named[name] if kind == "panels"}
+    if any(kind == "values" for kind, _ in named[name]):
+        fluids |= {concept for word in name for kind, concept in named.get((word,), ()) if kind == "specimens"}
+    return fluids - {None, "blood"}
 
 
 def _joining(*tables: Iterable[tuple[str, ...]]) -> re.Pattern[str]:
