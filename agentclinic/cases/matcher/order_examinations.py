@@ -30,6 +30,7 @@ _SUMMED_UP = re.compile(
     re.IGNORECASE,
 )
 """An examination summed up in one finding speaks of its parts."""
+_SITE_EXAM = re.compile(r"(\w+) exam")
 _MEASURED = ("values", "panels", "tests", "modalities")
 _NOTHING: frozenset[str] = frozenset()
 
@@ -67,7 +68,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     found = _parts(parts, asked, chart)
     chart = _by_hand(chart)
     manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
-    if not systems or found or not (asked.of("systems") or manoeuvres):
+    if not systems or found or not (asked.of("systems") or manoeuvres or _names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
@@ -83,6 +84,12 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(found)
 
 
+def _names_examination(text: str) -> bool:
+    """Whether an examination of a site is ordered by name, whatever parts are named beside: "abdominal exam"."""
+    named = _SITE_EXAM.search(fold(text))
+    return named is not None and bool(reading(named[1]).of("sites")) and not reading(named[1]).of("parts")
+
+
 def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -> list[Fact]:
     """Of several findings those of the very site asked for rather than of the region around it, if there are such."""
     sites, wider = asked.of("sites"), vocabulary().wider
@@ -93,7 +100,8 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
     return [
         fact
         for fact in found
-        if not (own := chart[fact].of("sites")) or (own - around and (own & sites or fact.heads[0] in exact))
+        if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact))
+        or (own - around and (own & sites or fact.heads[0] in exact))
     ]
 
 
@@ -157,6 +165,8 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
         return True
     if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:
         return bool(charted.of("parts") - {"appearance"})
+    if fact.heads[1:] and asked.of("sites") & reading(fact.heads[-1]).of("sites"):
+        return not first & {"neurological", "skin"}
     if first <= _ABOUT_LIMBS and asked.of("sites") and last & systems:
         return True
     wider = _NOTHING.union(*(vocabulary().covers[system] for system in first)) - first

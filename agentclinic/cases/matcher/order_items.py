@@ -14,12 +14,15 @@ _TAKEN = frozenset(
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
 """Tests of whatever was taken: the order says elsewhere from where."""
+_OF_ANY_FLUID = frozenset({"cell count"})
+"""Panels that are of whatever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&]|(?<=[a-z]{3})\.(?=\s|$)"
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
+_WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _LETTERS = re.compile(r"\b([a-z]) ?& ?([a-z])\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
@@ -66,9 +69,8 @@ def items(order: str) -> list[Item]:
     """The things an order names."""
     found: list[Item] = []
     head: Item | None = None
-    segments = [
-        s for s in _segments(fold(_RUN_TOGETHER.sub(" ", order))) if reading(s.text).named or LABORATORY.search(s.text)
-    ]
+    order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", order)))
+    segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         own = Item(segment.text, reading(segment.text))
         if segment.listed and head is not None:
@@ -77,7 +79,9 @@ def items(order: str) -> list[Item]:
                 continue
             if head.measured and (not own.measured or _how(head, own)):
                 continue
-            own = _with(own, _only(head.read, "qualifiers", *([] if own.read.of("panels") else ["specimens"])))
+            own = _with(
+                own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
+            )
             head = _panel_of(head, own, found)
         elif segment.joined and found and found[-1].measured and not own.measured and not _orders_more(own):
             continue
@@ -234,11 +238,15 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         if reached:
             return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
-    if kinds and kinds <= {"values", "qualifiers"} and (last.of("values") or last.of("qualifiers")):
+    counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
+    if counted and (last.of("values") or last.of("qualifiers")):
         fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
+    if kinds == {"methods"} and not last.of("systems") and not last.of("sites") and last.of("parts"):
+        main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
+        return _with(own, Reading({"systems": main & set(vocabulary().covers)}, (), frozenset(), frozenset()))
     if kinds == {"methods"}:
         return _with(own, _only(last, "systems", "sites"))
     return own

@@ -141,7 +141,7 @@ def vocabulary() -> Vocabulary:
             " ".join(words(name))
             for fluid, listed in content["specimens"].items()
             for name in (fluid, *_names(listed))
-            if not name.endswith(("centesis", "puncture", "tap", "lp", "sis", "ua"))
+            if name not in ("urinalysis", "ua", "dipstick")
         ),
         alike={name: frozenset(_names(listed)) for name, listed in content["alike"].items()},
         with_and=_joining(named, spelled),
