@@ -68,7 +68,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     found = _parts(parts, asked, chart)
     chart = _by_hand(chart)
     manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
-    if not systems or found or not (asked.of("systems") or manoeuvres or _names_examination(item.text)):
+    if not systems or found or not (asked.of("systems") or manoeuvres or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
@@ -76,6 +76,9 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         # What was felt is often charted with what was seen.
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
         found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+    if not found and asked.of("methods") == {"auscultation"}:
+        # A chest is listened to for heart and lungs: which, the finding tells.
+        found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
         found = [fact for fact in found if fact in narrow] or found
@@ -84,7 +87,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def _names_examination(text: str) -> bool:
+def names_examination(text: str) -> bool:
     """Whether an examination of a site is ordered by name, whatever parts are named beside: "abdominal exam"."""
     named = _SITE_EXAM.search(fold(text))
     return named is not None and bool(reading(named[1]).of("sites")) and not reading(named[1]).of("parts")

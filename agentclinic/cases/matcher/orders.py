@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from agentclinic.cases.matcher.order_examinations import Chart, examination, whole_examination
+from agentclinic.cases.matcher.order_examinations import Chart, examination, names_examination, whole_examination
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, Item, items
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.model import Fact, Section
@@ -93,14 +93,26 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
     """The answers to one thing ordered: one for each test it names."""
     if item.measured:
-        targets = list(_targets(item))
-        for phrase, matches in targets:
-            found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
-            yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
-        return
-    if LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
+        yield from _measurements(item, chart)
+    elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
         yield Ordered(item.text, tuple(fact for fact, charted in chart if _of_blood(fact, charted)))
-        return
+    else:
+        yield from _examinations(item, chart)
+
+
+def _measurements(item: Item, chart: Chart) -> Iterator[Ordered]:
+    targets = list(_targets(item))
+    for phrase, matches in targets:
+        found = _nearest(item.read, [(fact, charted) for fact, charted in chart if matches(fact, charted)])
+        yield _named(item, phrase if len(targets) > 1 else item.text, found, chart)
+    if names_examination(item.text):
+        # "Tanner staging, genital exam" without the comma orders both.
+        found = examination(item, chart)
+        if found:
+            yield Ordered(item.text, found)
+
+
+def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
     vitals = item.read.of("vitals")
     if vitals:
         yield _named(item, item.text, _vitals(item, chart), chart)
