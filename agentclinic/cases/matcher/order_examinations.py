@@ -199,7 +199,7 @@ def _by_method(asked: Reading, charted: Reading) -> bool:
     """Whether a finding was made the way asked for, as far as it tells."""
     wanted = asked.of("methods")
     done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
-    return not wanted or bool(wanted & done) or not (done or charted.of("parts"))
+    return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
 
 
 def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:

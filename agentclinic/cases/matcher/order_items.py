@@ -18,13 +18,12 @@ _OF_ANY_FLUID = frozenset({"cell count"})
 """Panels that are of whatever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
-    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+&]|(?<=[a-z]{3})\.(?=\s|$)"
+    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+]|(?<=[a-z]{3})\.(?=\s|$)"
     r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
 )
 _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
-_LETTERS = re.compile(r"\b([a-z]) ?& ?([a-z])\b")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _REASON = re.compile(
     r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
@@ -146,7 +145,7 @@ def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
 
 
 def _segments(order: str) -> Iterable[_Segment]:
-    order = _LETTERS.sub(r"\1 and \2", order)
+    order = re.sub(r"\s*&\s*", " and ", order)
     order = _TYPES.sub(
         lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
     )
@@ -239,7 +238,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
             return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
-    if counted and (last.of("values") or last.of("qualifiers")):
+    if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
         fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):

@@ -299,7 +299,9 @@ _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
 """Tests of anything: which, only the words beside them tell."""
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 """Tests that are part of a panel too: the microscopy of a urinalysis is no skin's."""
-_EACH_ITS_OWN = frozenset({"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire"})
+_EACH_ITS_OWN = frozenset(
+    {"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire", "adhd questionnaire"}
+)
 """One says nothing of another."""
 
 
