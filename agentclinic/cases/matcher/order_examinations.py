@@ -1,0 +1,244 @@
+"""Which findings an examination that was ordered would have made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from agentclinic.cases.matcher.order_items import Item, items
+from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
+from agentclinic.cases.model import Fact, Section
+from agentclinic.knowledge.text import fold, words
+
+Chart = tuple[tuple[Fact, Reading], ...]
+"""A chart's facts, each with what its headings name."""
+
+_WHOLE = re.compile(
+    r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
+    r"(?:a |full |complete |comprehensive |thorough |general |focused |detailed |repeat |targeted |newborn |infant "
+    r"|pediatric |neonatal )*"
+    r"(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$"
+    r"|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
+)
+# "Physical examination" alone is the hands' and eyes' part; who wants all says so.
+_WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
+_OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
+_SUMMED_UP = re.compile(
+    r"\b(?:normal|intact|unremarkable|within normal limits|(?:no|without) (?:focal|deficits?|abnormal\w*|signs of)"
+    r"|non-?focal|grossly)\b",
+    re.IGNORECASE,
+)
+"""An examination summed up in one finding speaks of its parts."""
+_SITE_EXAM = re.compile(r"(\w+) exam")
+_MEASURED = ("values", "panels", "tests", "modalities")
+_NOTHING: frozenset[str] = frozenset()
+
+
+def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
+    """The examination, with the vital signs that are named, or with all where everything is wanted; None if not asked.
+
+    "Physical exam abdomen" and a focused examination are of what they name.
+    """
+    order = re.sub(r"[()\[\]:]", ",", fold(order).replace("head to toe", "complete")).strip(" .:,")
+    if not _WHOLE.search(order):
+        return None
+    # A list of what is wanted leaves out the vital signs unless it names them.
+    everything = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
+    asked = items(order)
+    vitals = {v for item in asked for v in item.read.of("vitals") if v != "temperature" or not item.read.of("sites")}
+    if "pulse" in words(order):
+        vitals.add("heart rate")
+    found = {fact.path for fact, _ in chart if fact.section is Section.EXAMINATION}
+    if not everything and (order.startswith(("focused", "targeted")) or _OF_SOMETHING.search(order)):
+        named = {f.path for item in asked if not item.measured for f in examination(item, chart)}
+        found = found & named or found
+    return tuple(
+        fact
+        for fact, charted in chart
+        if fact.path in found
+        or (fact.section is Section.VITALS and (everything or vitals & charted.of("vitals") or "vital signs" in vitals))
+    )
+
+
+def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
+    """The findings of one system, region, part or manoeuvre."""
+    asked = item.read
+    parts, systems = asked.of("parts"), _systems(asked)
+    found = _parts(parts, asked, chart)
+    chart = _by_hand(chart)
+    manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
+    if not systems or found or not (asked.of("systems") or manoeuvres or names_examination(item.text)):
+        return tuple(found)
+    found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+    found = _nearest(asked, found, dict(chart))
+    if not found and asked.of("methods") == {"palpation"}:
+        # What was felt is often charted with what was seen.
+        asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
+        found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
+    if not found and asked.of("methods") == {"auscultation"}:
+        # A chest is listened to for heart and lungs: which, the finding tells.
+        found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
+    if item.listed:
+        narrow = set(_parts(item.listed, asked, chart))
+        found = [fact for fact in found if fact in narrow] or found
+    if systems == {"psychiatric"} and not any("psychiatric" in charted.of("systems") for _, charted in chart):
+        return _mental_status(found, chart)
+    return tuple(found)
+
+
+def names_examination(text: str) -> bool:
+    """Whether an examination of a site is ordered by name, whatever parts are named beside: "abdominal exam"."""
+    named = _SITE_EXAM.search(fold(text))
+    return named is not None and bool(reading(named[1]).of("sites")) and not reading(named[1]).of("parts")
+
+
+def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -> list[Fact]:
+    """Of several findings those of the very site asked for rather than of the region around it, if there are such."""
+    sites, wider = asked.of("sites"), vocabulary().wider
+    if not any(sites & chart[fact].of("sites") for fact in found):
+        return found
+    exact = {fact.heads[0] for fact in found if sites & chart[fact].of("sites") and fact.heads}
+    around = _NOTHING.union(*(wider[site] for site in sites)) - sites
+    return [
+        fact
+        for fact in found
+        if (not (own := chart[fact].of("sites")) and (not fact.heads or fact.heads[0] in exact))
+        or (own - around and (own & sites or fact.heads[0] in exact))
+    ]
+
+
+def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
+    """The mental status where a chart has no such heading: what other examinations noticed of it."""
+    paths = {fact.path for fact in found}
+    paths |= {f.path for f, c in chart if _undivided(f) and "neurological" in _own_systems(c) and _of_mind(f.text)}
+    if not any("orientation" in charted.of("parts") for _, charted in chart):
+        paths |= {fact.path for fact, charted in chart if "appearance" in charted.of("parts") and _of_mind(fact.text)}
+    return tuple(fact for fact, _ in chart if fact.path in paths)
+
+
+def _of_mind(text: str) -> bool:
+    return any("psychiatric" in vocabulary().parts[part].of for part in reading(text).of("parts"))
+
+
+def _by_hand(chart: Chart) -> Chart:
+    """The facts that are an examination's; in a chart that does not set them apart, those that are no test's."""
+    examined = tuple((fact, charted) for fact, charted in chart if fact.section is Section.EXAMINATION)
+    return examined or tuple(
+        (fact, charted)
+        for fact, charted in chart
+        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in _MEASURED)
+    )
+
+
+def _systems(asked: Reading) -> frozenset[str]:
+    """The systems examined, by name or because a site is theirs."""
+    known = vocabulary()
+    named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
+    return _NOTHING.union(*(known.covers[system] for system in named))
+
+
+def _own_systems(charted: Reading) -> frozenset[str]:
+    known = vocabulary()
+    return charted.of("systems") | _NOTHING.union(*(known.examined[site] for site in charted.of("sites")))
+
+
+def _of_parts(charted: Reading) -> frozenset[str]:
+    return _NOTHING.union(*(vocabulary().parts[part].of for part in charted.of("parts")))
+
+
+# An order that names the organ means the system: "heart exam" has the neck veins too.
+_ORGANS = {"cardiovascular": {"heart"}, "respiratory": {"lung", "chest"}, "abdominal": {"abdomen"}}
+_ABOUT_LIMBS = frozenset({"general", "cardiovascular", "vascular"})
+"""Examinations whose findings at a limb are the limb's: edema, pulses."""
+
+
+def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Reading) -> bool:
+    heads = [own for head in fact.heads if (own := _own_systems(reading(head)))] or [_own_systems(charted)]
+    first, last = heads[0], heads[-1]
+    if not _by_method(asked, charted):
+        return False
+    if any(first == {system} and asked.of("sites") <= sites for system, sites in _ORGANS.items() if system in systems):
+        return True
+    if not _same_place(asked, charted) or _elsewhere(asked, systems, fact):
+        return False
+    if first & systems:
+        return bool(asked.of("systems") or last & systems)
+    if any(reading(head).of("systems") & systems for head in fact.heads):
+        return True
+    if systems & {"psychiatric", "eye"} & _of_parts(charted) and "ent" not in systems:
+        return bool(charted.of("parts") - {"appearance"})
+    if fact.heads[1:] and asked.of("sites") & reading(fact.heads[-1]).of("sites"):
+        return not first & {"neurological", "skin"}
+    if first <= _ABOUT_LIMBS and asked.of("sites") and last & systems:
+        return True
+    wider = _NOTHING.union(*(vocabulary().covers[system] for system in first)) - first
+    if first <= {"general"} or wider & systems:
+        return bool(_own_systems(charted) & systems or _of_parts(charted) & systems - {"psychiatric"})
+    return False
+
+
+def _same_place(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding is of the site asked for, as far as it names one."""
+    wanted, done = asked.of("sites"), charted.of("sites")
+    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+        return False
+    wanted = wanted - {"joint"} or wanted
+    return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
+
+
+def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
+    """Whether a finding under a heading of several regions is of another than the one asked for."""
+    heads = [read for head in fact.heads if (read := reading(head)).of("sites")]
+    if not asked.of("sites") or len(heads) < 2 or len(heads[0].of("sites")) < 2:
+        return False
+    return not _same_place(asked, heads[-1]) and not _of_parts(heads[-1]) & systems
+
+
+def _by_method(asked: Reading, charted: Reading) -> bool:
+    """Whether a finding was made the way asked for, as far as it tells."""
+    wanted = asked.of("methods")
+    done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
+    return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
+
+
+def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
+    """The findings of parts of an examination, whatever examination they stand under: strength, sensation, gait."""
+    by_hand = _by_hand(chart)
+    paths = {fact.path for part in parts for fact in _part(part, asked, chart, by_hand)}
+    return [fact for fact, _ in chart if fact.path in paths]
+
+
+def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]:
+    known = vocabulary().parts[part]
+    systems = asked.of("systems")
+    own = [
+        fact
+        for fact, charted in chart
+        if known.within & charted.of("parts")
+        and _same_place(asked, charted)
+        and (not systems or not charted.of("systems") or systems & charted.of("systems"))
+    ]
+    if known.by or not own:
+        own += [f for f, c in by_hand if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
+    if not own and known.by == "special tests":
+        own = [f for f, c in by_hand if "special tests" in c.of("methods") and _near(part, f, c)]
+    return own or [
+        f
+        for f, c in by_hand
+        if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
+    ]
+
+
+def _near(part: str, fact: Fact, charted: Reading) -> bool:
+    """Whether a finding stands under an examination that a part belongs to, or under a general one."""
+    of = vocabulary().parts[part].of
+    if vocabulary().parts[part].by and not _undivided(fact) and "general" in charted.of("systems"):
+        return True
+    return bool(of & (_own_systems(charted) | charted.of("sites")))
+
+
+def _undivided(fact: Fact) -> bool:
+    """Whether an examination was charted as one, not by its parts."""
+    named = [read for head in fact.heads if (read := reading(head)).named and read.of("systems") != {"general"}]
+    return len(named) == 1 and not (named[0].of("parts") or named[0].of("methods"))

@@ -1,0 +1,272 @@
+"""An order taken apart into the things it names, each with what the rest of the order says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
+from agentclinic.knowledge.text import fold
+
+_TAKEN = frozenset(
+    ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
+     "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
+)  # fmt: skip
+"""Tests of whatever was taken: the order says elsewhere from where."""
+_OF_ANY_FLUID = frozenset({"cell count"})
+"""Panels that are of whatever fluid the order is about."""
+_METHODS = frozenset({"serology", "pcr"})
+_SPLIT = re.compile(
+    r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+]|(?<=[a-z]{3})\.(?=\s|$)"
+    r"|\b(?:and|plus|or|including|include|includes|incl|as well as)\b)\s*"
+)
+_TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?:atitis)? )?[a-e]\b)+)")
+_WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
+_RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
+_SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
+_REASON = re.compile(
+    r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
+    r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
+    r"|monitor|guide|locali[sz]e|differentiate|characteri[sz]e|establish|test|find|document|clarify|investigate|screen)"
+    r"|rule out|r o|rule in|look for|looking for|evaluate for|evaluating for|assess for|assessing for|check for"
+    r"|checking for|per (?!rect|vagin))\b.*$"
+)
+EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
+LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
+"""All that was measured in the blood, where an order names nothing besides."""
+ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
+_MADE_OF_KINDS = ("values", "panels", "tests", "modalities")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing ordered."""
+
+    text: str
+    """As ordered."""
+    read: Reading
+    listed: frozenset[str] = frozenset()
+    """Parts of an examination that the order lists for it."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is a test or an image rather than an examination."""
+        return _tests(self.read)
+
+
+@dataclass(frozen=True)
+class _Segment:
+    text: str
+    listed: bool
+    """In brackets or after a colon: said of what stands before."""
+    joined: bool
+    """After a "with": done together with what stands before."""
+
+
+def items(order: str) -> list[Item]:
+    """The things an order names."""
+    found: list[Item] = []
+    head: Item | None = None
+    order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", order)))
+    segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
+    for index, segment in enumerate(segments):
+        own = Item(segment.text, reading(segment.text))
+        if segment.listed and head is not None:
+            if not head.measured and _is_detail(head, own):
+                head = _examination_with(head, own, found)
+                continue
+            if head.measured and (not own.measured or _how(head, own)):
+                continue
+            own = _with(
+                own, _only(head.read, "qualifiers", *(["specimens"] if own.read.of("panels") <= _OF_ANY_FLUID else []))
+            )
+            head = _panel_of(head, own, found)
+        elif segment.joined and found and found[-1].measured and not own.measured and not _orders_more(own):
+            continue
+        item = _completed(own, found, [reading(s.text) for s in segments[index + 1 :]])
+        if item is None:
+            continue
+        found.append(item)
+        if not segment.listed:
+            head = item
+    return found
+
+
+def _how(head: Item, own: Item) -> bool:
+    """Whether a list only tells by which panel a value is to be got."""
+    panels = vocabulary().panels
+    return any(head.read.of("values") & panels[panel].values for panel in own.read.of("panels"))
+
+
+def _orders_more(own: Item) -> bool:
+    return bool(EXAM.search(own.text) or own.read.of("vitals") or own.read.of("systems"))
+
+
+def _is_detail(head: Item, own: Item) -> bool:
+    """Whether what a list names belongs to the examination before it rather than being ordered beside it."""
+    if head.read.of("vitals") or own.read.of("vitals") - {"temperature"}:
+        return False
+    return not own.read.of("systems") - head.read.of("systems")
+
+
+def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
+    """An examination with what its list names: parts narrow it, tests are things ordered of their own."""
+    if own.measured:
+        found.append(own)
+    if own.read.of("methods") and not EXAM.search(head.text):
+        better = _with(head, _only(own.read, "methods"))
+        found[found.index(head)] = better
+        return better
+    known = vocabulary().parts
+    parts = frozenset(part for part in own.read.of("parts") if not known[part].by)
+    systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
+    if systems and own.read.of("parts") and not any(known[part].of & systems for part in own.read.of("parts")):
+        found.append(own)
+    # Of the nervous system a doctor who lists wants the list; elsewhere lists say what to look for.
+    if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
+        return head
+    better = replace(head, listed=head.listed | parts)
+    found[found.index(head)] = better
+    return better
+
+
+def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
+    """A panel with its values listed: where it is no fixed one, the list says what is wanted."""
+    known = vocabulary().panels
+    loose = frozenset(panel for panel in head.read.of("panels") if known[panel].loose)
+    if not loose or not own.read.of("values") or head not in found:
+        return head
+    kept = {**head.read.by_kind, "panels": head.read.of("panels") - loose}
+    better = replace(head, read=replace(head.read, by_kind={kind: named for kind, named in kept.items() if named}))
+    at = found.index(head)
+    found[at : at + 1] = [better] if better.measured else []
+    return better
+
+
+def _segments(order: str) -> Iterable[_Segment]:
+    order = re.sub(r"\s*&\s*", " and ", order)
+    order = _TYPES.sub(
+        lambda match: ", ".join(f"{match[1]} {kind}" for kind in re.findall(r"\b[a-e]\b", match[2])), order
+    )
+    order = vocabulary().with_and.sub(lambda match: re.sub(r"\b(and|with)\b", r"_\1_", match[0]), order)
+    listed, together, start = False, False, 0
+    for cut in (*_SPLIT.finditer(order), None):
+        text = order[start : cut.start() if cut else None]
+        text = _without_reason(re.sub(r"_(and|with)_", r"\1", text)).strip()
+        for piece in _by_specimen(text):
+            yield _Segment(piece, listed, together)
+        if cut:
+            listed = bool(cut["open"]) or (listed and not cut["close"])
+            together = bool(cut["with"])
+            start = cut.end()
+
+
+def _by_specimen(text: str) -> list[str]:
+    """A list without commas, cut where a specimen begins another test: "TSH CBC urine culture"."""
+    for cut in _SPECIMEN.finditer(text):
+        before, after = reading(text[: cut.start()]), reading(text[cut.start() :])
+        if _tests(before) and _tests(after) and before.phrases + after.phrases == reading(text).phrases:
+            return [text[: cut.start()].strip(), *_by_specimen(text[cut.start() :])]
+    return [text] if text else []
+
+
+def _tests(read: Reading) -> bool:
+    return any(read.of(kind) for kind in _MADE_OF_KINDS)
+
+
+def _without_reason(segment: str) -> str:
+    """A part of an order without what it is for: "mixing study for PTT prolongation" orders no PTT.
+
+    Where nothing but the kind of test stands before "for", what follows is what is ordered: "testing for HIV"; and
+    what is to be done with a specimen is ordered too: "biopsy for immunofluorescence".
+    """
+    reason = _REASON.search(segment)
+    if not reason:
+        return segment
+    named, rest = reading(segment[: reason.start()]), reading(reason[0])
+    kinds = set(named.by_kind) - {"specimens", "sites", "timings"}
+    bare = kinds <= {"tests"} and named.of("tests") <= _TAKEN
+    if bare and not named.words and (not named.of("sites") or rest.of("tests")) and rest.by_kind:
+        return segment
+    if rest.of("tests") & _TAKEN:
+        return segment
+    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(_MADE_OF_KINDS))
+    if listed > 1:
+        # A list without commas goes on after the reason: "CBC retic smear for schistocytes LDH".
+        return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
+    return segment[: reason.start()]
+
+
+def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> Item | None:
+    """A thing ordered with what stands elsewhere: the kind of image, the site, the specimen; None if it is no thing."""
+    read = own.read
+    last = before[-1].read if before else None
+    kinds = set(read.by_kind) - {"timings"}
+    if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
+        return _with(own, _only(last, "methods"))
+    if (
+        kinds == {"sites"}
+        and last is None
+        and not EXAM.search(own.text)
+        and after
+        and after[0].of("parts")
+        and after[0].of("sites")
+    ):
+        return _with(own, _only(after[0], "parts"))
+    if kinds == {"sites"} and not EXAM.search(own.text):
+        imaged = _imaged(last, after)
+        if imaged is None and before and before[-1].measured:
+            taken = before[-1].read.of("tests") & _TAKEN
+            return _with(own, _only(before[-1].read, "tests")) if taken else None
+        return _with(own, _only(imaged, "modalities"))
+    if read.of("vitals") == {"temperature"} and _sensory(last, after):
+        return None
+    if last is None:
+        if kinds == {"methods"} and after:
+            return _with(own, _only(after[0], "systems", "sites"))
+        if kinds == {"tests"} and read.of("tests") <= _TAKEN and after and after[0].of("tests") & _TAKEN:
+            return _with(own, _only(after[0], "sites", "specimens"))
+        if kinds == {"specimens"} and after and after[0].of("values"):
+            return _with(own, _only(after[0], "values"))
+        return own
+    if read.of("modalities") and not read.of("sites") and last.of("modalities"):
+        return _with(own, _only(last, "sites"))
+    if kinds == {"tests"} and read.of("tests") <= _TAKEN:
+        reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
+        if reached:
+            return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
+        return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
+    counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
+    if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
+        fluid = all(vocabulary().panels[panel].whole for panel in last.of("panels"))
+        return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
+    if kinds == {"vitals"} and last.of("vitals"):
+        return _with(own, _only(last, "qualifiers"))
+    if kinds == {"methods"} and not last.of("systems") and not last.of("sites") and last.of("parts"):
+        main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
+        return _with(own, Reading({"systems": main & set(vocabulary().covers)}, (), frozenset(), frozenset()))
+    if kinds == {"methods"}:
+        return _with(own, _only(last, "systems", "sites"))
+    return own
+
+
+def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
+    """Whether the things beside are felt: the temperature among them is no body temperature."""
+    return any("sensory" in read.of("parts") for read in ((last,) if last else ()) + tuple(after[:1]))
+
+
+def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
+    if last is not None:
+        return last if last.of("modalities") and last.of("sites") else None
+    return next((read for read in after if read.of("modalities")), None)
+
+
+def _only(read: Reading | None, *kinds: str) -> Reading | None:
+    if read is None:
+        return None
+    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)}, (), frozenset(), frozenset())
+
+
+def _with(item: Item, more: Reading | None) -> Item:
+    return replace(item, read=joined((item.read, more))) if more else item
