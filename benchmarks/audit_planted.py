@@ -17,8 +17,8 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.audit.model import Exchange, Kind, Role  # noqa: E402
 from agentclinic.audit.complaints import told as told_symptoms  # noqa: E402
+from agentclinic.audit.model import Exchange, Kind, Role  # noqa: E402
 from agentclinic.cases.model import Case, Fact, Section  # noqa: E402
 from agentclinic.cases.quality.values import measured_in  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402

@@ -1,8 +1,8 @@
-"""Fit the trees by which the builtin patient chooses what to tell, and say how well they do on cases they were not fitted to.
+"""Fit the trees by which the builtin patient chooses what to tell, and say how well they do on cases they never saw.
 
 `python benchmarks/fit_patient.py [--write]` needs LightGBM (`pip install -e '.[fit]'`) and the public data at
-`../shared/data`. It reads the questions marked for development (`benchmarks/labels`), prints precision and recall in five
-folds, whole cases left out in each, and with `--write` fits to all of them and writes
+`../shared/data`. It reads the questions marked for development (`benchmarks/labels`), prints precision and recall in
+five folds, whole cases left out in each, and with `--write` fits to all of them and writes
 `agentclinic/cases/data/answers.json`. The rows marked for the test are not read.
 """
 
@@ -87,7 +87,9 @@ def development() -> list[Labelled]:
     said = _lines(DATA / "judge" / "patient_questions.jsonl")
     found = []
     for part in ("questions", "questions2"):
-        first, second = ({r["row"]: frozenset(r["paths"]) for r in _lines(LABELS / f"{part}_reader_{x}.jsonl")} for x in "ab")
+        first, second = (
+            {r["row"]: frozenset(r["paths"]) for r in _lines(LABELS / f"{part}_reader_{x}.jsonl")} for x in "ab"
+        )
         for row, paths in first.items():
             case = cases["MedQA_Ext"][said[row]["scenario_id"]]
             both, either = paths & second[row], paths | second[row]
@@ -173,7 +175,9 @@ def print_figures(pairs: Sequence[Pair], found: Floats, threshold: float) -> Non
     """Precision and recall by where the questions come from."""
     answers = np.array([pair.answers for pair in pairs])
     sources = np.array([pair.labelled.source for pair in pairs])
-    print(f"{len({id(pair.labelled) for pair in pairs})} questions, {len(pairs)} decisions, told from {threshold:.2f} on")
+    print(
+        f"{len({id(pair.labelled) for pair in pairs})} questions, {len(pairs)} decisions, told from {threshold:.2f} on"
+    )
     for source in sorted(set(sources)):
         told, marked = found[sources == source] >= threshold, answers[sources == source]
         right = (told & marked).sum()
@@ -195,7 +199,7 @@ def write(booster: Any, threshold: float) -> None:
 
 
 def _flat(tree: dict[str, Any]) -> list[tuple[int, float, int, int, float]]:
-    """A tree's nodes in a list: feature, bound, where to go at or below it and above it, value; a leaf goes to itself."""
+    """A tree's nodes: feature, bound, where to go up to it and beyond it, value; a leaf goes to itself."""
     nodes: list[tuple[int, float, int, int, float]] = []
 
     def add(node: dict[str, Any]) -> int:

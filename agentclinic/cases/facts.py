@@ -49,6 +49,8 @@ _TURNS = re.compile(
 _CLAUSES = re.compile(
     r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
 )
+# "No injury, normal sports medical two years ago": what follows so is there.
+_AFFIRMED = re.compile(r"^(?:normal|regular|usual|last|only|full|up to date)\b|\bago$", re.IGNORECASE)
 # Longer parts are clauses rather than items of a list, and cutting there would lose their meaning.
 _LONGEST_ITEM = 7
 
@@ -127,7 +129,9 @@ def _denied_items(text: str) -> list[str]:
     items = [_AGAIN.sub("", single).strip(" .") for item in items for single in _pair(item)]
     # "No significant past medical, surgical or psychiatric history": the items share their last word.
     shared_end = len(items) > 1 and items[-1].lower().endswith("history")
-    return [] if shared_end or not all(0 < len(item.split()) <= _LONGEST_ITEM for item in items) else items
+    if shared_end or any(_AFFIRMED.search(item) for item in items[1:]):
+        return []
+    return items if all(0 < len(item.split()) <= _LONGEST_ITEM for item in items) else []
 
 
 def _pair(item: str) -> tuple[str, ...]:

@@ -45,7 +45,9 @@ ASPECTS = (
     ),
     Aspect(
         "frequency",
-        _any(r"\bhow (?:often|frequent\w*|many (?:times|episodes|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"),
+        _any(
+            r"\bhow (?:often|frequent\w*|many (?:times|episodes|a day|per))\b|\bfrequency of\b|\bevery (?:day|night)\b"
+        ),
         _any(
             r"\btimes\b|\bepisodes\b|\bfrequen|\bdaily\b|\bevery\b|\bonce\b|\btwice\b|\brecurr|\boccasional",
             r"\bper (?:day|week)|\bconstant|\bintermittent|\bnightly\b|\bweekly\b|\brarely\b",
@@ -54,7 +56,8 @@ ASPECTS = (
     Aspect(
         "course",
         _any(
-            r"\bfluctuat|\bcomes? and goe?s?\b|\bconstant\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? (?:worse|better)\b",
+            r"\bfluctuat|\bcomes? and goe?s?\b|\bconstant\b|\b(?:get|gett|becom|grow)(?:s|ing|ten|en)? "
+            r"(?:worse|better)\b",
             r"\bhow (?:has|have|did) .{0,40}\b(?:chang|progress|evolv|develop)|\bprogress|\bchanged over\b",
             r"\bhas (?:it|this|that|the \w+) (?:changed|grown|spread)\b|\bbetter,? or worse\b|\bworse,? or better\b",
             r"\bmakes? (?:it|them|the \w+|this|your \w+) (?:any )?(?:better|worse)|\bwhich activit|\bany triggers\b",
@@ -62,12 +65,15 @@ ASPECTS = (
             r"\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|worse|best|better)\b",
             r"\banything (?:that )?(?:make|help|relieve|trigger|worsen|aggravate|improve|eas|set|bring)",
             r"\b(?:aggravat|alleviat|reliev|exacerbat)\w+ (?:or \w+ )?factors|\bsteady\b|\bintermittent\b|\bin waves\b",
-            r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) (?:by|when|with)",
+            r"\b(?:worsen|improv)ed or\b|\bworse (?:when|with|at|in|on|after)\b|\b(?:better|eased?|helped) "
+            r"(?:by|when|with)",
         ),
         _any(
             r"\bwors(?:e|en\w*)\b|\bimprov\w+|\bbetter\b|\brelie(?:f|ve\w*)\b|\balleviat\w+|\baggravat\w+",
-            r"\bexacerbat\w+|\btrigger\w*|\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b",
-            r"\bfluctuat\w+|\bcomes? and go|\bgo(?:es)? away\b|\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+",
+            r"\bexacerbat\w+|\btrigger\w*",
+            r"\bprovok\w+|\bbrought on\b|\bbrings? (?:it |them )?on\b|\beas(?:e|es|ed|ing)\b",
+            r"\bfluctuat\w+|\bcomes? and go|\bgo(?:es)? away\b",
+            r"\bsubsid\w+|\bdisappear\w*|\bintermittent\w*|\bresolv\w+",
             r"\bintensif\w+|\bespecially\b|\bdecreases?\b|\bincreas\w+\b|\bescalat\w+|\bhelps?\b|\bprogress\w*\b",
             r"\bsettles?\b|\bpersist\w*|\bconstant\w*",
         ),
@@ -102,7 +108,8 @@ ASPECTS = (
             r"\belsewhere\b|\banywhere else\b|\bother (?:parts|areas|places|joints)\b",
         ),
         _any(
-            r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat|\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)",
+            r"\bradiat|\bspread|\bmov(?:ed|es) to|\bmigrat",
+            r"\bshoot(?:s|ing)|\bextend|\bdistribut|\bother (?:areas|parts)",
             r"\bpain (?:around|over|in|behind) |\belsewhere\b|\bextremities\b|\bfrom \w+ to \w+",
         ),
     ),
@@ -118,13 +125,19 @@ ASPECTS = (
         ),
     ),
 )
-WHERE = _any(r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)")
+WHEN = _any(r"(?:and |so )?(?:when did|when was|how long (?:has|have|had|did|ago)|for how long|since when)\b")
+"""Asks for a time and nothing else."""
+CLOCK = _any(r"\b\d{1,2}[:.]\d{2}\b|\b(?:noon|midnight|breakfast|supper|dinner)\b")
+WHERE = _any(
+    r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)"
+)
 WORSE = _any(r"\bwors|\baggravat|\bexacerbat|\btrigger|\bbrings?\b.{0,10}\bon\b|\bprovok|\bsets? (?:it )?off\b")
 BETTER = _any(r"\bbetter|\bimprov|\brelie[fv]|\bhelp|\beas(?:e|es|ed|ing)\b|\balleviat|\bresolv|\bsettle|\bcalm")
 
 OPENING = _any(
     r"what (?:(?:brings|brought)(?! (?:it|this|them|the \w+) on)|seems|can i|made you|is going on|has been going)",
-    r"what are your (?:main )?(?:symptoms|concerns)|how can i help|what's (?:going on|been|wrong|the (?:matter|problem))",
+    r"what are your (?:main )?(?:symptoms|concerns)|how can i help",
+    r"what's (?:going on|been|wrong|the (?:matter|problem))",
     r"main (?:concern|complaint|problem|symptoms?)|in your own words|how are you feeling|what (?:symptoms|happened)",
     r"tell me (?:more |a bit more )?about (?:your (?:symptoms?|problem|complaint)|what|how|yourself|why)",
     r"(?:describe|explain) (?:your|the|all (?:your|the)|his|her) (?:current |main )?(?:symptoms?|problem|complaint)",
@@ -186,8 +199,10 @@ NOTHING_ELSE = _any(
     r"\b(?:symptoms?|complaints?|concerns?|issues|problems|abnormalit\w+|findings)\b",
     r"\ball other systems\b|\botherwise (?:is )?(?:negative|unremarkable|normal|well)\b|\bnothing else\b",
     r"\breview (?:of systems )?(?:is |was )?(?:otherwise )?(?:negative|unremarkable|noncontributory)\b",
-    r"\bno (?:significant|reported|remarkable|notable|specific|abnormal) (?:findings|abnormalit\w+|symptoms|complaints)",
-    r"\bno (?:complaints|concerns|symptoms)\b|\bwithin normal limits\b|^(?:none|negative|unremarkable|noncontributory)\b",
+    r"\bno (?:significant|reported|remarkable|notable|specific|abnormal) "
+    r"(?:findings|abnormalit\w+|symptoms|complaints)",
+    r"\bno (?:complaints|concerns|symptoms)\b|\bwithin normal limits\b",
+    r"^(?:none|negative|unremarkable|noncontributory)\b",
 )
 WELL = _any(
     r"\b(?:no|denies|without)\b(?: (?:any|known|significant|relevant|prior|previous|chronic|serious|major|other|past"
@@ -195,10 +210,13 @@ WELL = _any(
     r"|\w+ical|psychiatric))* "
     r"(?:medical|health|past illness\w*|illness(?:es)?|diseases?|conditions?|history(?! of)|issues|problems|surgical"
     r"|diagnos[ei]s)\b",
-    r"\b(?:previously|generally|otherwise|usually|always) (?:been )?(?:well|healthy)\b|\bunremarkable\b|\binsignificant\b",
+    r"\b(?:previously|generally|otherwise|usually|always) (?:been )?(?:well|healthy)\b",
+    r"\bunremarkable\b|\binsignificant\b",
     r"\bnoncontributory\b|\bsignificant past illness|^(?:none|nil|negative)\b",
 )
-NOT_WELL = _any(r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b")
+NOT_WELL = _any(
+    r"\brecent (?:illness|infection)|\bbirth history\b|^(?:no |negative )?family history\b|\bsocial history\b"
+)
 IN_GENERAL = _any(
     r"\b(?:otherwise|all other|no other|additional|unremarkable|negative|within normal|normal limits)\b",
     r"\bno (?:significant|relevant|known|notable)\b",
@@ -264,7 +282,8 @@ BACKGROUND = (
         Asked.BACKGROUND,
         _any(
             r"how old|\bteenager\b|\ban adult\b|what age|\bage and (?:sex|gender)|\byour (?:sex|gender)\b",
-            r"\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s|newborn['’]?s) (?:exact )?age\b",
+            r"\b(?:your|his|her|their|patient['’]?s|child['’]?s|baby['’]?s|infant['’]?s|newborn['’]?s) "
+            r"(?:exact )?age\b",
         ),
     ),
 )

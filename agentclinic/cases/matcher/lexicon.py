@@ -1,14 +1,14 @@
 """What patients are asked for and what charts tell: concepts, what each is a kind of, and the wordings of each.
 
-The files under `data/lexicon` hold one concept a line, `name < parents : wording | wording`, under a heading `[type]`. A
-wording is found by its words in order, plurals and small words aside; `vomit*` stands for every word that begins so. Who
-asks for a parent wants to hear of its children, and a denial of a parent denies them.
+The files under `data/lexicon` hold one concept a line, `name < parents : wording | wording`, under a heading `[type]`.
+A wording is found by its words in order, plurals and small words aside; `vomit*` stands for every word that begins so.
+Who asks for a parent wants to hear of its children, and a denial of a parent denies them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,19 +16,19 @@ from agentclinic.knowledge.text import fold, singular
 
 _FOLDER = Path(__file__).parent.parent / "data" / "lexicon"
 SMALL = frozenset(
-    "a an the of in on to your my his her their you i is are was were be been any some have has had do does with he she "
-    "it they we me".split()
+    "a an the of in on to your my his her their you i is are was were be been any some have has had do does with he "
+    "she it they we me".split()
 )
 """Words skipped in wordings and texts, so that "blood in your stool" is "blood stool"."""
 _STOP = ","
 _STOPS = frozenset(",;:.?!()[]")
 """Where a wording cannot go on: "fever, chills" names two things."""
-_WITHIN = frozenset({"place", "trigger", "quality", "time"})
+_WITHIN = frozenset({"place", "quality"})
 """Types that count also inside a longer wording: "pain after meals" tells of meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
 """What every concept of a type is a kind of: "no significant medical history" denies every disease."""
-_SHORTEST = 3
-"""Letters a beginning has at least: fewer would match everywhere."""
+_LETTERS = 3
+"""First letters by which beginnings of words are looked up."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +49,40 @@ class Found:
     end: int
 
 
-@dataclass(frozen=True)
-class _Wording:
-    words: tuple[tuple[str, bool], ...]
-    """Each word, and whether it is only a beginning."""
-    name: str
+@dataclass
+class _Node:
+    """Where a text can stand in the wordings: the words that may follow, and the wordings that end here."""
 
-    def matches(self, words: tuple[str, ...], at: int) -> bool:
-        if at + len(self.words) > len(words):
-            return False
-        return all(
-            words[at + place].startswith(part) and words[at + place] != _STOP if open_ else words[at + place] == part
-            for place, (part, open_) in enumerate(self.words)
-        )
+    whole: dict[str, _Node] = field(default_factory=dict)
+    begun: dict[str, dict[str, _Node]] = field(default_factory=dict)
+    """By the first letters of a beginning, then by the beginning."""
+    names: list[str] = field(default_factory=list)
+
+    def after(self, word: str) -> Iterator[_Node]:
+        """The nodes a word leads to."""
+        if word in self.whole:
+            yield self.whole[word]
+        if self.begun and word != _STOP:
+            for letters in range(_LETTERS + 1):
+                for beginning, node in self.begun.get(word[:letters], _NONE).items():
+                    if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
+                        yield node
+
+    def follow(self, word: str) -> _Node:
+        """The node after a word of a wording, made where there is none."""
+        if not word.endswith("*"):
+            return self.whole.setdefault(singular(word), _Node())
+        beginning = word.removesuffix("*")
+        return self.begun.setdefault(beginning[:_LETTERS], {}).setdefault(beginning, _Node())
+
+
+_NONE: dict[str, _Node] = {}
 
 
 @dataclass(frozen=True)
 class _Lexicon:
     concepts: dict[str, Concept]
-    wordings: dict[str, list[_Wording]]
-    """By the first letters of the first word, as many as are sure."""
+    wordings: _Node
     closed: dict[str, frozenset[str]]
 
 
@@ -93,7 +107,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _lexicon() -> _Lexicon:
     concepts: dict[str, Concept] = {}
-    wordings: dict[str, list[_Wording]] = {}
+    wordings = _Node()
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
@@ -102,16 +116,12 @@ def _lexicon() -> _Lexicon:
             concept = Concept(name, concepts[name].type, tuple(dict.fromkeys(concepts[name].parents + concept.parents)))
         concepts[name] = concept
         for wording in listed.split("|"):
-            words = tuple((_part(word), word.endswith("*")) for word in wording.split())
-            if words:
-                first, open_ = words[0]
-                key = first[:_SHORTEST] if open_ else first
-                wordings.setdefault(key, []).append(_Wording(words, name))
+            node = wordings
+            for word in wording.split():
+                node = node.follow(word)
+            if node is not wordings:
+                node.names.append(name)
     return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
-
-
-def _part(word: str) -> str:
-    return word.removesuffix("*") if word.endswith("*") else singular(word)
 
 
 def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
@@ -126,19 +136,16 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
     words = tokens(text)
-    table, concepts = _lexicon().wordings, _lexicon().concepts
-    hits = [
-        Found(concepts[wording.name], at, at + len(wording.words))
-        for at, word in enumerate(words)
-        for key in {word, word[:_SHORTEST]}
-        for wording in table.get(key, ())
-        if wording.matches(words, at)
-    ]
-    return tuple(
-        hit
-        for hit in dict.fromkeys(hits)
-        if not any(_inside(hit, other) for other in hits)
-    )
+    concepts = _lexicon().concepts
+    hits: list[Found] = []
+    for start in range(len(words)):
+        reached = [_lexicon().wordings]
+        for end in range(start, len(words)):
+            reached = [node for before in reached for node in before.after(words[end])]
+            if not reached:
+                break
+            hits += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
+    return tuple(hit for hit in dict.fromkeys(hits) if not any(_inside(hit, other) for other in hits))
 
 
 def _inside(one: Found, other: Found) -> bool:

@@ -1,13 +1,15 @@
-"""How well a statement answers a part of a question: features of the pair, weighed by trees fitted to labelled questions.
+"""How well a statement answers a part of a question: features of the pair, weighed by trees fitted to marked questions.
 
-The features are read off the lexicon and the cues; nothing of the case's truth is among them. `benchmarks/fit_patient.py`
-fits the trees to questions whose answers readers marked (`benchmarks/labels`) and writes `data/answers.json`.
+The features are read off the lexicon and the cues; nothing of the case's truth is among them.
+`benchmarks/fit_patient.py` fits the trees to questions whose answers readers marked (`benchmarks/labels`) and writes
+`data/answers.json`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,7 +35,8 @@ FEATURES = (
     "exact", "child", "parent", "sibling", "exact_share", "match_share", "link_share", "part_concepts",
     *(f"match_{kind}" for kind in MAIN_TYPES), "parent_symptom", "parent_disease", "root_told", "root_asked",
     "match_trigger", "part_triggers", "match_quality", "part_qualities", "match_time",
-    "place", "statement_share", "word_share", "words", "statement_word_share", "whole", "part_at", "conditional",
+    "place", "statement_share", "word_share", "words", "statement_word_share",
+    "whole", "part_at", "conditional", "only_modifier",
     # the part and the whole chart
     "own_match", "best_match", "all_matches", "rank", "first_match", "other_match",
     "asks_main_complaint", "tells_main_complaint",
@@ -41,18 +44,30 @@ FEATURES = (
     "subject", "subject_match", "subject_share", "match_before", "clause_concepts", "known", "only_known",
     *(f"aspect_{aspect.name}" for aspect in cues.ASPECTS), "aspects_asked", "aspects_told", "where", "finer_place",
     "kin", "direction", "changes", "drugs",
-    "clause_triggers", "clause_trigger_match", "clause_qualities", "clause_quality_match", "clause_times", "clause_time_match",
+    "clause_triggers", "clause_trigger_match", "clause_qualities", "clause_quality_match",
+    "clause_times", "clause_time_match",
     # the clause
     *(f"asks_{part.section.value}" for part in cues.BACKGROUND), "opening", "anything_else", "examined", "past",
     "pronoun", "beginning", "parts", "clauses", "clause",
     # the statement
     "well", "nothing_else", "general", "negative", "denied", "primary", "of_kin", "tells_drugs", "concepts", "length",
-    "place_in_script", "first", "has_place", "has_trigger", "has_time", "has_quality",
-    *(f"in_{section.value}" for section in _SECTIONS),
+    "first", "has_place", "has_trigger", "has_time", "has_quality",
+    *(f"in_{section.value}" for section in _SECTIONS), "place_in_script",
     # the question and the chart
-    "silent_symptoms", "silent_diseases", "silent_and_general", "symptoms_asked", "diseases_asked", "asked", "asked_told",
+    "silent_symptoms", "silent_diseases", "symptoms_asked", "diseases_asked", "asked", "left_open", "asked_told",
 )  # fmt: skip
 """What is known of a part of a question and a statement, in the order of the columns."""
+
+
+_SIGNS = [
+    FEATURES.index(name)
+    for name in (
+        "link_share", "words", "match_trigger", "match_quality", "match_time", "root_told", "well", "nothing_else",
+        "subject_match", "aspects_asked", "asks_demographics", "asks_drugs", "asks_social_history", "opening",
+        "anything_else", "pronoun",
+    )
+]  # fmt: skip
+"""Where none of these is there, no statement answers: most pairs need not be weighed."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +87,11 @@ def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
 def likeness(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """How probable it is that a statement (row) answers a part of the question (column of `parts_of`)."""
     table = features(clauses, facts)
-    rows, columns, width = table.shape
-    if not rows or not columns:
-        return np.zeros((rows, columns))
-    return _trees().probabilities(table.reshape(-1, width)).reshape(rows, columns)
+    found = np.zeros(table.shape[:2])
+    hopeful = (table[:, :, _SIGNS] > 0).any(axis=2)
+    if hopeful.any():
+        found[hopeful] = _trees().probabilities(table[hopeful])
+    return found
 
 
 def threshold() -> float:
@@ -90,36 +106,74 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     """The features of every statement with every part of the question."""
     asked = parts_of(clauses)
     chart = [statement(fact) for fact in facts]
-    weights = _word_weights(chart)
-    pairs = [[_pair(one, told, weights) for one in asked] for told in chart]
-    matches = np.array([[_match(pair) for pair in row] for row in pairs]).reshape(len(chart), len(asked))
-    begins = [next(at for at, one in enumerate(asked) if one.at == place) for place in range(len(clauses))]
-    firsts = [[matches[row, at] for at in begins] for row in range(len(chart))]
-    others = matches.max(axis=1, initial=0.0)
+    rows, columns = len(chart), len(asked)
+    made = np.zeros((rows, columns, len(FEATURES)))
+    if not rows or not columns:
+        return made
+    words = _Words.of(chart)
+    wanted = [(one.part, words.weight(one.part.stems) or 1.0) for one in asked]
+    pairs = np.array([[_pair(part, weight, told, words) for part, weight in wanted] for told in chart])
+    matches = _matches(pairs)
+    place = [one.at for one in asked]
+    begins = [place.index(at) for at in range(len(clauses))]
     main = 0
     for told in chart:
         main |= told.named.closed & ~lexicon.roots() if told.primary else 0
-    best = matches.max(axis=0, initial=0.0)
-    sums = matches.sum(axis=0)
-    whole = _whole(clauses, asked, best)
-    made = np.zeros((len(chart), len(asked), len(FEATURES)))
-    for row, told in enumerate(chart):
-        alone = _alone(told, row, len(chart))
-        general = [*whole[:2], whole[1] * told.well + whole[0] * (told.nothing_else or told.well), *whole[2:5]]
-        general += [*whole[5:], (_mains(clauses) & told.named.closed).bit_count()]
-        with_clause = [_clause_pair(clause, told) for clause in clauses]
-        for column, one in enumerate(asked):
-            rank = int((matches[:, column] > matches[row, column]).sum())
-            made[row, column] = [
-                *pairs[row][column],
-                matches[row, column], best[column], sums[column], rank, firsts[row][one.at], others[row],
-                bool(one.part.main & main), bool(told.main & main),
-                *with_clause[one.at],
-                *_clause_alone(one.clause), len(clauses), one.at,
-                *alone,
-                *general,
-            ]  # fmt: skip
+    of_chart = np.empty((rows, columns, 8))
+    of_chart[:, :, 0] = matches
+    of_chart[:, :, 1] = matches.max(axis=0)
+    of_chart[:, :, 2] = matches.sum(axis=0)
+    of_chart[:, :, 3] = (matches[:, None, :] > matches[None, :, :]).sum(axis=0)
+    of_chart[:, :, 4] = matches[:, begins][:, place]
+    of_chart[:, :, 5] = matches.max(axis=1, keepdims=True)
+    of_chart[:, :, 6] = [bool(one.part.main & main) for one in asked]
+    of_chart[:, :, 7] = np.array([[bool(told.main & main)] for told in chart])
+    with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
+    of_clause = np.array([[*_clause_alone(one.clause), len(clauses), one.at] for one in asked])
+    alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
+    whole = _whole(clauses, asked, matches.max(axis=0))
+    mains = _mains(clauses)
+    of_question = np.array(
+        [[*whole, *_left_open(whole, told), (mains & told.named.closed).bit_count()] for told in chart]
+    )
+    blocks = (pairs, of_chart, with_clause, of_clause[None], alone[:, None], of_question[:, None])
+    ends = np.cumsum([block.shape[2] for block in blocks])
+    for block, end in zip(blocks, ends, strict=True):
+        made[:, :, end - block.shape[2] : end] = block
     return made
+
+
+def _matches(pairs: Floats) -> Floats:
+    """How far a statement is about a part, roughly: enough to see which parts the chart answers."""
+    hit = (pairs[:, :, _EXACT] + pairs[:, :, _CHILD]) > 0
+    value = np.where(hit, 1.0, np.where(pairs[:, :, _PARENT] > 0, _PARTIAL, 0.0))
+    return np.asarray(np.where(pairs[:, :, _PLACE] == _OTHER_PLACE, value * _ELSEWHERE, value))
+
+
+_EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "child", "parent", "place"))
+_OTHER_PLACE = 2
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What the words of a chart weigh: rare ones say more than those that every statement has."""
+
+    weights: dict[str, float]
+    unknown: float
+
+    @classmethod
+    def of(cls, chart: Sequence[Statement]) -> _Words:
+        """Weigh the words of a chart."""
+        counts: dict[str, int] = {}
+        for told in chart:
+            for word in told.stems:
+                counts[word] = counts.get(word, 0) + 1
+        weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
+        return cls(weights, math.log(2 * (len(chart) + 1)))
+
+    def weight(self, words: Iterable[str]) -> float:
+        """What some words weigh together."""
+        return sum(self.weights.get(word, self.unknown) for word in words)
 
 
 @lru_cache(maxsize=1)
@@ -127,46 +181,38 @@ def _masks() -> tuple[int, ...]:
     return tuple(lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place"))
 
 
-def _word_weights(chart: Sequence[Statement]) -> dict[str, float]:
-    """Rare words of a chart say more than those that every statement has."""
-    counts: dict[str, int] = {}
-    for told in chart:
-        for word in told.stems:
-            counts[word] = counts.get(word, 0) + 1
-    return {word: float(np.log((len(chart) + 1) / (count + 0.5))) for word, count in counts.items()}
-
-
-def _pair(one: Asked, told: Statement, weights: dict[str, float]) -> list[float]:
-    part = one.part
+def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> list[float]:
     *mains, trigger, quality, time, place = _masks()
-    names, above = part.named.names, part.named.above
-    exact = names & told.named.names
+    names, above = part.named.names, part.named.closed & ~part.named.names
     match = names & told.named.closed
     # What the statement names that is more general than what was asked for.
     wider = above & told.named.names & ~match
-    here, linked = part.main & match, part.main
     own = part.main.bit_count()
-    exact_main = (part.main & exact).bit_count()
-    found = here.bit_count()
+    exact = (part.main & told.named.names).bit_count()
+    found = (part.main & match).bit_count()
     parents = (wider & told.main & ~lexicon.roots()).bit_count()
-    siblings = (above & told.named.above & ~wider & ~lexicon.roots()).bit_count()
-    rare = np.log(len(weights) + 1) if weights else 1.0
+    siblings = (above & (told.named.closed & ~told.named.names) & ~wider & ~lexicon.roots()).bit_count()
     shared = part.stems & told.stems
-    weight = sum(weights[word] for word in shared)
-    asked_weight = sum(weights.get(word, rare) for word in part.stems) or 1.0
-    told_weight = sum(weights[word] for word in told.stems) or 1.0
-    count = max(1, linked.bit_count())
+    weight = words.weight(shared) if shared else 0.0
+    count = max(1, own)
     return [
-        exact_main, found - exact_main, parents, siblings,
-        exact_main / count, found / count, min(1.0, (found + parents) / count), own,
-        *((match & kind).bit_count() for kind in mains), (wider & mains[0]).bit_count(), (wider & mains[1]).bit_count(),
+        exact, found - exact, parents, siblings,
+        exact / count, found / count, min(1.0, (found + parents) / count), own,
+        *([(match & kind).bit_count() for kind in mains] if match else _NO_TYPES),
+        (wider & mains[0]).bit_count(), (wider & mains[1]).bit_count(),
         bool(wider & lexicon.roots()), bool(match & lexicon.roots()),
         (match & trigger).bit_count(), (names & trigger).bit_count(),
         (match & quality).bit_count(), (names & quality).bit_count(), (match & time).bit_count(),
         _same_place(part.named.closed & place, names & place, told),
         (told.main & (names | _below(part, told))).bit_count() / max(1, told.main.bit_count()),
-        weight / asked_weight, len(shared), weight / told_weight, part.whole, part.place, part.conditional,
+        weight / asked_weight, len(shared),
+        weight / (words.weight(told.stems) or 1.0) if shared else 0.0,
+        part.whole, part.place, part.conditional,
+        bool(own and not found and not parents and match & (trigger | quality | time)),
     ]  # fmt: skip
+
+
+_NO_TYPES = [0] * len(MAIN_TYPES)
 
 
 def _below(part: Part, told: Statement) -> int:
@@ -181,17 +227,6 @@ def _same_place(closed: int, names: int, told: Statement) -> int:
     if not told.places:
         return 1
     return 3 if names & told.named.closed or closed & told.places else 2
-
-
-def _match(pair: list[float]) -> float:
-    """How far a statement is about a part, roughly: enough to see which parts the chart answers."""
-    exact, child, parent = pair[:3]
-    place = pair[_PLACE]
-    value = 1.0 if exact or child else _PARTIAL if parent else 0.0
-    return value * _ELSEWHERE if place == 2 else value
-
-
-_PLACE = FEATURES.index("place")
 
 
 def _clause_pair(clause: Clause, told: Statement) -> list[float]:
@@ -237,16 +272,17 @@ def _clause_alone(clause: Clause) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _alone(told: Statement, row: int, rows: int) -> list[float]:
+@lru_cache(maxsize=32768)
+def _alone(told: Statement) -> tuple[float, ...]:
     *_, trigger, quality, time, _ = _masks()
     names, fact = told.named.names, told.fact
-    return [
+    return (
         told.well, told.nothing_else, bool(cues.IN_GENERAL.search(fact.text)), told.negative, fact.denied, told.primary,
-        told.of_kin, told.drugs, told.main.bit_count(), told.length, row / rows,
+        told.of_kin, told.drugs, told.main.bit_count(), told.length,
         fact.path.endswith(("#0", "History")),
         bool(told.places), bool(names & trigger), bool(names & time), bool(names & quality),
         *(fact.section is section for section in _SECTIONS),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def _mains(clauses: Sequence[Clause]) -> int:
@@ -265,6 +301,12 @@ def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> l
     return [sum(symptoms), sum(diseases), len(symptoms), len(diseases), _mains(clauses).bit_count()]
 
 
+def _left_open(whole: list[float], told: Statement) -> tuple[float]:
+    """Things asked for of which nothing is told, where the statement says that there is nothing else."""
+    symptoms, diseases = whole[:2]
+    return (diseases * told.well + symptoms * (told.nothing_else or told.well),)
+
+
 # ---- trees
 
 
@@ -277,28 +319,38 @@ class _Trees:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     value: Floats
+    roots: NDArray[np.int64]
+    """Where each tree begins."""
     depth: int
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
         """The probability of each row."""
-        trees = np.arange(self.feature.shape[0])
-        rows = np.arange(len(table))[:, None]
-        node = np.zeros((len(table), len(trees)), dtype=np.int64)
+        width = table.shape[1]
+        flat = np.ascontiguousarray(table).ravel()
+        offset = (np.arange(len(table)) * width)[:, None]
+        node = np.broadcast_to(self.roots, (len(table), len(self.roots)))
         for _ in range(self.depth):
-            goes_left = table[rows, self.feature[trees, node]] <= self.bound[trees, node]
-            node = np.where(goes_left, self.left[trees, node], self.right[trees, node])
-        return np.asarray(1 / (1 + np.exp(-self.value[trees, node].sum(axis=1))))
+            low = flat.take(self.feature.take(node) + offset) <= self.bound.take(node)
+            node = np.where(low, self.left.take(node), self.right.take(node))
+        return np.asarray(1 / (1 + np.exp(-self.value.take(node).sum(axis=1))))
 
 
 @lru_cache(maxsize=1)
 def _trees() -> _Trees:
     data = json.loads(_TREES.read_text(encoding="utf-8"))
     if tuple(data["features"]) != FEATURES:
-        raise ValueError(f"{_TREES.name} was fitted to other features; run benchmarks/fit_patient.py")
+        raise ValueError(f"{_TREES.name} was fitted to other features; run benchmarks/fit_patient.py --write")
+    nodes = len(data["feature"][0])
+    roots = np.arange(len(data["feature"])) * nodes
+    left, right = (np.array(data[key], dtype=np.int64) + roots[:, None] for key in ("left", "right"))
     return _Trees(
-        *(np.array(data[key], dtype=kind) for key, kind in
-          (("feature", np.int64), ("bound", np.float64), ("left", np.int64), ("right", np.int64), ("value", np.float64))),
+        np.array(data["feature"], dtype=np.int64).ravel(),
+        np.array(data["bound"]).ravel(),
+        left.ravel(),
+        right.ravel(),
+        np.array(data["value"]).ravel(),
+        roots,
         data["depth"],
         data["threshold"],
-    )  # fmt: skip
+    )

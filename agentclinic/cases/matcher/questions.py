@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from agentclinic.cases.matcher import cues
+from agentclinic.cases.matcher import cues, lexicon
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
 from agentclinic.cases.matcher.likeness import likeness, parts_of, threshold
-from agentclinic.cases.matcher.statements import statement
+from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 from agentclinic.knowledge.base import knowledge
@@ -37,10 +37,42 @@ def _told(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int]
     asked = parts_of(read)
     told: dict[tuple[int, int], list[Fact]] = {}
     for fact, row in zip(facts, likeness(read, facts), strict=True):
-        best = int(np.argmax(row)) if len(row) else 0
-        if len(row) and row[best] >= threshold():
+        settled = [_settled(clause, statement(fact)) for clause in read]
+        weighed = [
+            p if settled[one.at] is None else float(settled[one.at] or 0) for one, p in zip(asked, row, strict=True)
+        ]
+        best = int(np.argmax(weighed)) if weighed else 0
+        if weighed and weighed[best] >= threshold():
             told.setdefault((asked[best].at, asked[best].part.place), []).append(fact)
     return told
+
+
+_WHOLE_SECTIONS = {
+    Section.DRUGS: "medication",
+    Section.ALLERGIES: "allergy",
+    Section.PAST: "medical condition",
+}
+"""Sections that a question for the thing itself asks for as a whole: "what medications do you take?"."""
+
+
+def _settled(clause: Clause, told: Statement) -> bool | None:
+    """Whether a clause surely asks for a statement, or surely does not; None: to be weighed."""
+    section = told.fact.section
+    asked = {part.section for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on}
+    if section is Section.FAMILY and clause.of_kin and not clause.main & _of_a_kind():
+        return True
+    name = _WHOLE_SECTIONS.get(section)
+    if name and section in asked and not clause.of_kin and clause.main & lexicon.bit(name):
+        return True
+    if section is Section.ALLERGIES and section not in asked:
+        return False
+    return False if cues.WHEN.match(clause.text) and not told.timed else None
+
+
+@lru_cache(maxsize=1)
+def _of_a_kind() -> int:
+    """Illnesses and complaints: a question that names one asks for that one."""
+    return lexicon.of_types("disease", "symptom") & ~lexicon.roots()
 
 
 def _add(topics: list[Topic], topic: Topic) -> None:
@@ -59,7 +91,7 @@ def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) 
         return [Topic("examination or result", Asked.RESULT, ())]
     background = [part for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on]
     if cues.OPENING.search(clause.text) and not background:
-        return [Topic("opening", Asked.OPENING, everything or _opening(facts))]
+        return [Topic("opening", Asked.OPENING, _opening(facts))]
     if background:
         return _background_topics(background, everything) + _symptoms_beside(clause, told)
     if cues.ANYTHING_ELSE.search(clause.text) and not any(_finding_names(part) for part in clause.parts):
@@ -83,9 +115,7 @@ def _background_topics(asked: Sequence[cues.Background], told: tuple[Fact, ...])
     for fact in told:
         section = Section.FAMILY if statement(fact).of_kin else fact.section
         by_section[section if section in by_section else asked[0].section].append(fact)
-    return [
-        Topic(part.section.value.replace("_", " "), part.kind, tuple(by_section[part.section])) for part in asked
-    ]
+    return [Topic(part.section.value.replace("_", " "), part.kind, tuple(by_section[part.section])) for part in asked]
 
 
 def _symptoms_beside(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:

@@ -1,4 +1,4 @@
-"""A statement of the patient's script, read: what it names, of whom, whether it denies, which sides of a thing it tells."""
+"""A statement of the patient's script, read: what it names, of whom, what it denies, which sides it tells."""
 
 from __future__ import annotations
 
@@ -30,9 +30,14 @@ class Statement:
     primary: bool
     drugs: bool
     aspects: tuple[bool, ...]
+    timed: bool
+    """Tells any time at all."""
     worse: bool
     better: bool
     length: int
+
+
+_TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 
 
 # A chart's statements are read again at every question.
@@ -54,6 +59,7 @@ def statement(fact: Fact) -> Statement:
         any(fold(head) == "primary symptom" for head in fact.heads),
         bool(cues.TELLS_DRUGS.search(text)),
         tuple(bool(aspect.told.search(text)) for aspect in cues.ASPECTS),
+        bool(named.names & lexicon.of_types("time") or _TIMING.told.search(text) or cues.CLOCK.search(text)),
         bool(cues.WORSE.search(text)),
         bool(cues.BETTER.search(text)),
         len(lexicon.tokens(text)),

@@ -83,7 +83,7 @@ def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
                 error(
                     "twin_charts_differ",
                     "twin_of",
-                    f"{len(differing)} findings differ from {name}, at most {MOST_CHANGED} may: {', '.join(differing[:4])}",
+                    f"{len(differing)} findings differ from {name}, {MOST_CHANGED} may: {', '.join(differing[:4])}",
                 ),
             )
 
