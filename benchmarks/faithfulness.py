@@ -1,9 +1,10 @@
 """How faithfully patient and laboratory answer, against two readers who marked what was asked for.
 
-`python benchmarks/faithfulness.py [--rows development|test]` prints how far the readers agree, precision and recall of
-the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient invents.
-Needs the public data at `../shared/data`. Aggregates only. The rows marked first were all used for development; the
-test is on rows marked later, which nobody looked at while the rules were written.
+`python benchmarks/faithfulness.py [--rows test|recorded|recorded2]` prints how far the readers agree, precision and
+recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient
+invents. Needs the public data at `../shared/data`. Aggregates only. The recorded rows were all used for development by
+now; the test is on questions and requests about other cases, written and marked by people who had not seen the program
+and not looked at while it was written. There is no language model's reply to those.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from agentclinic.models.payloads import MeasurementPayload, PatientPayload  # no
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
-PARTS = {"development": "", "test": "2"}
+PARTS = {"test": "3_test", "recorded": "", "recorded2": "2"}
 """Labelled rows, to what their files have in their names."""
+FRESH = "test"
 RESAMPLES = 4_000
 SEED = 20261115
 
@@ -68,7 +70,7 @@ class Item:
     row: int
     case: Case
     said: str
-    recorded: str
+    recorded: str | None
     candidates: tuple[Fact, ...]
     readers: tuple[Marked, Marked]
 
@@ -115,13 +117,12 @@ def items(task: Task, part: str, cases: Sequence[Case]) -> list[Item]:
     first, second = (_marked(LABELS / f"{task.labels}{PARTS[part]}_reader_{reader}.jsonl") for reader in "ab")
     if first.keys() != second.keys():
         raise ValueError(f"{LABELS}: the readers of the {task.labels} did not mark the same rows")
-    chosen = sorted(first)
-    said = _lines(DATA / "judge" / task.file)
+    said = _lines(LABELS / f"{task.labels}{PARTS[part]}.jsonl" if part == FRESH else DATA / "judge" / task.file)
     made = []
-    for row in chosen:
-        case = cases[said[row]["scenario_id"]]
+    for row in sorted(first):
+        case = cases[said[row]["case" if part == FRESH else "scenario_id"]]
         text = said[row][task.said].split("REQUEST TEST:")[-1].strip()
-        made.append(Item(row, case, text, said[row]["reply"], task.facts(case), (first[row], second[row])))
+        made.append(Item(row, case, text, said[row].get("reply"), task.facts(case), (first[row], second[row])))
     return made
 
 
@@ -147,7 +148,7 @@ _FRAME = frozenset(word[:5] for word in "deny denies denied recent significant h
 _NEGATION = re.compile(r"\b(?:no|not|never|none|without|denie[sd]|deny|neither|nor|normal|negative|\w+n['’]t)\b", re.I)
 
 
-def told_by_recorded(item: Item) -> Told:
+def told_by_recorded(item: Item, reply: str) -> Told:
     """Which facts a language model's reply discloses, by the overlap of words and numbers.
 
     A fact is disclosed where one sentence, or the whole reply, holds at least half of its content words (by their
@@ -155,7 +156,7 @@ def told_by_recorded(item: Item) -> Told:
     examination or test result of one word needs a word of its heading as well. A denial needs a negation in the
     sentence that holds its words. What a reply invents matches no fact and is not counted.
     """
-    parts = [*sentences(item.recorded), item.recorded]
+    parts = [*sentences(reply), reply]
     said = [(_stems(part), _numbers(part), bool(_NEGATION.search(part))) for part in parts]
     return Told(frozenset(fact.path for fact in item.candidates if _disclosed(fact, said)))
 
@@ -319,7 +320,9 @@ def figures(task: Task, part: str, cases: Sequence[Case]) -> Iterable[str]:
     yield f"  {'reader b':<10} {'reader a':<9} {told:<26} {found:<26}"
     replies = [task.ours(item) for item in rows]
     yield from compare("builtin", rows, [told_by_ours(reply) for reply in replies], provenance=True)
-    yield from compare("recorded", rows, [told_by_recorded(item) for item in rows], provenance=False)
+    recorded = [told_by_recorded(item, item.recorded) for item in rows if item.recorded is not None]
+    if recorded:
+        yield from compare("recorded", rows, recorded, provenance=False)
     if task.name == "patient":
         count = sum(invented(item, reply) for item, reply in zip(rows, replies, strict=True))
         yield f"  invented facts of the builtin patient: {count}"

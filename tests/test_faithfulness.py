@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -85,14 +86,13 @@ def test_an_interval_holds_its_value_and_is_the_same_every_time() -> None:
     ],
 )
 def test_a_recorded_reply_discloses_what_its_words_say(reply: str, told: set[str]) -> None:
-    assert F.told_by_recorded(item("?", reply)).paths == told
+    assert F.told_by_recorded(item("?", reply), reply).paths == told
 
 
 def test_a_recorded_report_needs_the_name_of_a_bare_value() -> None:
-    assert F.told_by_recorded(item("?", "RESULTS: everything normal", exam=True)).paths == frozenset()
-    assert F.told_by_recorded(item("?", "RESULTS: Sodium 139 mEq/L", exam=True)).paths == {
-        "Test_Results/Blood_Tests/Sodium"
-    }
+    nothing, sodium = "RESULTS: everything normal", "RESULTS: Sodium 139 mEq/L"
+    assert F.told_by_recorded(item("?", nothing, exam=True), nothing).paths == frozenset()
+    assert F.told_by_recorded(item("?", sodium, exam=True), sodium).paths == {"Test_Results/Blood_Tests/Sodium"}
 
 
 def test_the_builtin_patient_invents_nothing_and_an_invention_would_be_counted() -> None:
@@ -106,18 +106,24 @@ def test_without_the_data_it_says_so_and_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(F, "DATA", tmp_path)
-    F.main(["--rows", "development"])
+    F.main(["--rows", "recorded"])
     assert capsys.readouterr().out.startswith("Skipped: the public data is not there")
 
 
 @needs_public_data
-def test_the_halves_share_no_row_and_make_up_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parts_share_no_row_and_the_test_no_case_with_what_was_fitted(capsys: pytest.CaptureFixture[str]) -> None:
     cases = F.load_cases("MedQA_Ext", {"MedQA_Ext": str(F.DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")})
     for task in F.TASKS:
-        development, test = ([row.row for row in F.items(task, part, cases)] for part in F.PARTS)
-        assert not set(development) & set(test)
-        assert len(development) == len(test) == 100
-    F.main(["--rows", "development"])
+        first, second = ([row.row for row in F.items(task, part, cases)] for part in ("recorded", "recorded2"))
+        assert not set(first) & set(second)
+        assert len(first) == len(second) == 100
+        lines = (F.LABELS / f"{task.labels}3_development.jsonl").read_text(encoding="utf-8").splitlines()
+        fitted = {row["case"] for row in map(json.loads, lines) if row["dataset"] == "MedQA_Ext"}
+        tested = {item.case.scenario_id for item in F.items(task, "test", cases)}
+        recorded = {item.case.scenario_id for part in ("recorded", "recorded2") for item in F.items(task, part, cases)}
+        assert len(tested) > 40
+        assert not tested & (fitted | recorded)
+    F.main(["--rows", "recorded"])
     out = capsys.readouterr().out
     assert "invented facts of the builtin patient: 0" in out
     assert "kappa" in out

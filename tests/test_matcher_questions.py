@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from helpers import ask, case_of, osce
 
-from agentclinic.cases.matcher import lexicon
+from agentclinic.cases.matcher import lexicon, likeness
 from agentclinic.cases.matcher.asking import clause_texts, clauses
 
 CASE = case_of(
@@ -109,3 +112,36 @@ def test_a_list_after_a_dash_belongs_to_what_stands_before_it() -> None:
         "Any stomach symptoms: diarrhea, constipation",
         "do you have fever",
     )
+
+
+def test_the_trees_were_fitted_to_the_features_there_are() -> None:
+    parts = clauses("When did the headache start, and any fever or chills?")
+    table = likeness.features(parts, CASE.patient_facts)
+    assert table.shape == (len(CASE.patient_facts), len(likeness.parts_of(parts)), len(likeness.FEATURES))
+    assert np.isfinite(table).all()
+    found = likeness.likeness(parts, CASE.patient_facts)
+    assert ((found >= 0) & (found < 1)).all()
+    assert found.max() >= likeness.threshold()
+
+
+def test_trees_fitted_to_other_features_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "answers.json"
+    other.write_text('{"features": ["exact"]}', encoding="utf-8")
+    monkeypatch.setattr(likeness, "_TREES", other)
+    likeness._trees.cache_clear()
+    try:
+        with pytest.raises(ValueError, match="fit_patient"):
+            likeness.threshold()
+    finally:
+        likeness._trees.cache_clear()
+
+
+def test_a_question_for_a_whole_section_is_answered_by_it_and_by_no_other() -> None:
+    case = case_of(osce(patient={"Medications": ["Apixaban 5 mg"], "Allergies": "Latex.", "Family_History": "Gout."}))
+
+    def paths(question: str) -> set[str]:
+        return {path.removeprefix(A) for d in ask(case, question).disclosures for path in d.paths}
+
+    assert paths("What medications are you on?") == {"Medications[0]"}
+    assert paths("Do you have any allergies?") == {"Allergies"}
+    assert paths("What runs in your family?") == {"Family_History"}
