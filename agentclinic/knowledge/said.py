@@ -53,7 +53,9 @@ _FROM = (
 _TAIL = re.compile(
     rf"\s*(?:{_FROM}|\bwith\b|\bwithout\b|\bcomplicated by\b|\bcomplicating\b|\bsuperimposed on\b|\bassociated with\b"
     r"|\bin the (?:setting|context) of\b|\bon a background of\b|\b(?:triggered|precipitated|provoked|induced) by\b"
-    r"|\bin an? (?:\w+ )?(?:patient|man|woman|child|infant|host)\b|\bstatus post\b|\bafter\b|\bfollowing\b).*$",
+    r"|\bin an? (?:\w+ )?(?:patient|man|woman|child|infant|host)\b|\bstatus post\b|\bafter\b|\bfollowing\b"
+    r"|\bat the (?:site|level|place) of\b"
+    r"|\b(?:at|through|along) (?:a|an|the|his|her) (?:prior|previous|old|former)\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
 _BY_CAUSE = re.compile(
@@ -108,7 +110,11 @@ _GUESS = re.compile(
 )
 _BRACKETS = re.compile(r"\s*[(\[]([^)\]]*)[)\]]?")
 _BUT = re.compile(r"^not\s+.+?\s+but\s+(?:rather\s+)?", re.IGNORECASE)
-_OR = re.compile(r"(?:,\s*|\s+)(?:and/or|or|versus|vs\.?|alternatively)\s*,?\s+", re.IGNORECASE)
+_OR = re.compile(
+    r"(?:,\s*|\s+)(?:and/or|or(?! (?:higher|greater|more|later|above|worse|less|lower))|versus|vs\.?|alternatively)"
+    r"\s*,?\s+",
+    re.IGNORECASE,
+)
 _LEFT_OPEN = re.compile(r"\b(?:or|versus|vs)$", re.IGNORECASE)
 _AND = re.compile(r"\s[+&]\s")
 _AGAINST = re.compile(r"(?:versus|vs)\b", re.IGNORECASE)
@@ -210,8 +216,10 @@ def _favored(text: str) -> str:
             if it.lower() in ("latter", "second") and len(named) > 1:
                 return named[1]
             # It must be about one of them: "favor surgery" settles nothing.
-            if any(set(name(it).specific) & name(part).key for part in named):
-                return it
+            about = [part for part in named if set(name(it).specific) & name(part).key]
+            if about:
+                # "Schizotypal favored" is short for the alternative that is called so.
+                return next((part for part in about if name(it).key < name(part).key), it)
     return ""
 
 

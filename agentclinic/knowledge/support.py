@@ -16,7 +16,7 @@ _CUES = {
     "aspirin": "aspirin asa salicylate",
     "smoking": "smoke smoker smoking cigarette tobacco pack",
     "diabetes": "diabetes diabetic hba1c insulin metformin glucose",
-    "autoimmune": "autoimmune antibody antibodies ana",
+    "autoimmune": "autoimmune antibody antibodies ana coombs antiglobulin warm",
     "occupational": "work worker job occupation factory exposure",
     "streptococcus": "streptococcus streptococcal strep aso pneumoniae pyogenes",
     "staphylococcus": "staphylococcus staphylococcal aureus mrsa",
@@ -68,6 +68,8 @@ _TYPE_CUES = {
     frozenset({"hemophilia", "a"}): "viii fviii",
     frozenset({"hemophilia", "b"}): "ix fix",
 }
+_SAID_BY_DEFAULT = frozenset({"virus"})
+"""Said of what mostly is so, and shown by no chart: viral pericarditis."""
 _SIDES = frozenset({"left", "right"})
 _LETTERS = frozenset("a b c d e 1 2 3 4".split())
 _WAYS = frozenset(
@@ -84,7 +86,7 @@ def unsupported(details: frozenset[str], truth: frozenset[str], chart: str) -> f
     Only a side, an organism, a cause or a type with a laboratory name of its own can be missed in a chart: it would
     be there by that name. Other details (a histology, a course, a site in other words) get the benefit of the doubt.
     """
-    details = details - FUNCTION - GENERIC - GRADE - _WAYS
+    details = details - FUNCTION - GENERIC - GRADE - _WAYS - _SAID_BY_DEFAULT
     if not details:
         return frozenset()
     affirmed = _affirmed(chart)
@@ -99,9 +101,11 @@ def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> froz
     for guess in guesses:
         key = name(guess).key
         said = key - truth - FUNCTION - GENERIC - GRADE - _WAYS
+        # Of other guesses (a subtype, a course, a stage) a chart need not show anything.
+        checked = said & (_SIDES | ORGANISMS | _CUES.keys() | _GUESS_CUES.keys())
         shown = any(_shown(word, truth, affirmed) for word in said) or any(_hinted(word, affirmed) for word in key)
-        if said and not shown:
-            bad |= said
+        if checked and not shown:
+            bad |= checked
     return frozenset(bad)
 
 
