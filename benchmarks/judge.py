@@ -30,7 +30,9 @@ from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p  #
 
 # Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
 FRESH = "verdicts3_"
-DEFAULT = ("recorded", "development", "pairs")
+FILES = {"MedQA_Ext": "agentclinic_medqa_extended.jsonl", "NEJM_Ext": "agentclinic_nejm_extended.jsonl"}
+"""Where the cases of a part's rows are (`dataset`)."""
+DEFAULT = ("recorded", "development", "second", "pairs")
 PAIRS = ROOT / "benchmarks" / "judge_pairs.jsonl"
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] = ()) -> None:
         nargs="+",
         choices=["recorded", *fresh, "pairs"],
         default=[part for part in DEFAULT if part in ("recorded", "pairs", *fresh)],
-        help="parts to print (default: recorded, development and pairs; test is the held-out part)",
+        help="parts to print (default: all but test, the held-out part)",
     )
     for part in parser.parse_args(argv).rows:
         if part == "pairs":
@@ -122,15 +124,18 @@ class Row:
 
 def read_rows(part: str = "recorded") -> list[Row] | None:
     """All rows of a part, judged now; None where the public data is absent."""
-    source, cases = DATA / "judge" / "verdicts.jsonl", DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl"
-    if not cases.exists() or (part == "recorded" and not source.exists()):
+    source = DATA / "judge" / "verdicts.jsonl"
+    entries = _lines(LABELS / f"{FRESH}{part}.jsonl") if part != "recorded" else _lines(source) if source.exists() else []
+    dataset = entries[0].get("dataset", "MedQA_Ext") if entries else "MedQA_Ext"
+    cases = DATA / "agentclinic" / FILES[dataset]
+    if not entries or not cases.exists():
         return None
-    loaded = load_cases("MedQA_Ext", {"MedQA_Ext": str(cases)})
+    loaded = load_cases(dataset, {dataset: str(cases)})
     if part == "recorded":
-        entries, labels = _lines(source), "verdicts"
+        labels = "verdicts"
         stated = [(entry["scenario_id"], entry["doctor_says"], entry["correct_diagnosis"]) for entry in entries]
     else:
-        entries, labels = _lines(LABELS / f"{FRESH}{part}.jsonl"), f"{FRESH}{part}"
+        labels = f"{FRESH}{part}"
         stated = [(entry["case"], entry["says"], loaded[entry["case"]].diagnosis) for entry in entries]
     a, b = (
         {label["row"]: label["relation"] for label in _lines(LABELS / f"{labels}_reader_{reader}.jsonl")}
