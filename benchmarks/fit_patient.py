@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,22 +85,32 @@ def development() -> list[Labelled]:
     public = {"MedQA_Ext": str(DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")}
     cases = {name: load_cases(name, public) for name in ("MedQA_Ext", "OpenOSCE")}
     said = _lines(DATA / "judge" / "patient_questions.jsonl")
-    found = []
-    for part in ("questions", "questions2"):
-        first, second = (
-            {r["row"]: frozenset(r["paths"]) for r in _lines(LABELS / f"{part}_reader_{x}.jsonl")} for x in "ab"
-        )
-        for row, paths in first.items():
-            case = cases["MedQA_Ext"][said[row]["scenario_id"]]
-            both, either = paths & second[row], paths | second[row]
-            found.append(Labelled("recorded", case, said[row]["question"], both, either - both))
+    recorded = {row: (cases["MedQA_Ext"][line["scenario_id"]], line["question"]) for row, line in enumerate(said)}
+    second = {
+        line["row"]: (cases[line["dataset"]][line["case"]], line["question"])
+        for line in _lines(LABELS / "questions3_second.jsonl")
+    }
+    found = [
+        *_read_twice("recorded", recorded, "questions"),
+        *_read_twice("recorded", recorded, "questions2"),
+        *_read_twice("MedQA_Ext", second, "questions3_second"),
+    ]
     for line in _lines(LABELS / "questions_developer.jsonl"):
-        case = cases["MedQA_Ext"][said[line["row"]]["scenario_id"]]
-        found.append(Labelled("recorded", case, said[line["row"]]["question"], frozenset(line["paths"])))
+        found.append(Labelled("recorded", *recorded[line["row"]], frozenset(line["paths"])))
     for line in _lines(LABELS / "questions3_development.jsonl"):
         case = cases[line["dataset"]][line["case"]]
         found.append(Labelled(line["dataset"], case, line["question"], frozenset(line["paths"])))
     return found
+
+
+def _read_twice(source: str, asked: Mapping[int, tuple[Case, str]], labels: str) -> Iterator[Labelled]:
+    """Questions marked by two readers: what both mark answers, what one marks is left out."""
+    first, second = (
+        {line["row"]: frozenset(line["paths"]) for line in _lines(LABELS / f"{labels}_reader_{reader}.jsonl")}
+        for reader in "ab"
+    )
+    for row, paths in first.items():
+        yield Labelled(source, *asked[row], paths & second[row], paths ^ second[row])
 
 
 def pairs_of(questions: Sequence[Labelled]) -> list[Pair]:

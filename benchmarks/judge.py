@@ -125,7 +125,9 @@ class Row:
 def read_rows(part: str = "recorded") -> list[Row] | None:
     """All rows of a part, judged now; None where the public data is absent."""
     source = DATA / "judge" / "verdicts.jsonl"
-    entries = _lines(LABELS / f"{FRESH}{part}.jsonl") if part != "recorded" else _lines(source) if source.exists() else []
+    entries = (
+        _lines(LABELS / f"{FRESH}{part}.jsonl") if part != "recorded" else _lines(source) if source.exists() else []
+    )
     dataset = entries[0].get("dataset", "MedQA_Ext") if entries else "MedQA_Ext"
     cases = DATA / "agentclinic" / FILES[dataset]
     if not entries or not cases.exists():
