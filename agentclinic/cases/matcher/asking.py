@@ -9,6 +9,7 @@ from functools import lru_cache
 from agentclinic.cases.matcher import cues, lexicon
 from agentclinic.cases.matcher.lexicon import Named
 from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
+from agentclinic.cases.model import Section
 from agentclinic.knowledge.text import STOP_WORDS
 
 MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
@@ -90,7 +91,14 @@ class Clause:
     """The symptom it takes as known: "is the rash itchy" asks for the itch."""
     aspects: tuple[bool, ...]
     background: tuple[bool, ...]
+    sections: frozenset[Section]
+    """The parts of the background it asks for."""
     of_kin: bool
+    where: bool
+    when: bool
+    """Asks for a time and nothing else."""
+    worse: bool
+    better: bool
 
 
 @lru_cache(maxsize=8192)
@@ -121,6 +129,7 @@ def _clause(text: str, before: int) -> Clause:
     plain = without_asides(text)
     whole = _part(plain)
     parts = _parts(plain)
+    background = tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND)
     if len(parts) != 1 or parts[0].named != whole.named:
         parts.append(replace(whole, whole=True, place=len(parts)))
     return Clause(
@@ -133,8 +142,13 @@ def _clause(text: str, before: int) -> Clause:
         before,
         _known(text),
         tuple(bool(aspect.asked.search(text)) for aspect in cues.ASPECTS),
-        tuple(bool(part.asked.search(plain)) for part in cues.BACKGROUND),
+        background,
+        frozenset(part.section for part, on in zip(cues.BACKGROUND, background, strict=True) if on),
         bool(cues.ASKS_OF_KIN.search(plain)),
+        bool(cues.WHERE.search(text)),
+        bool(cues.WHEN.match(text)),
+        bool(cues.WORSE.search(text)),
+        bool(cues.BETTER.search(text)),
     )
 
 

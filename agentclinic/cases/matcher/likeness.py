@@ -187,12 +187,17 @@ def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> li
     match = names & told.named.closed
     # What the statement names that is more general than what was asked for.
     wider = above & told.named.names & ~match
+    shared = part.stems & told.stems
+    kin = above & (told.named.closed & ~told.named.names) & ~wider & ~lexicon.roots()
+    if not (match or wider or shared or kin):
+        nothing = list(_nothing_shared(part))
+        nothing[_PLACE] = _same_place(part.named.closed & place, names & place, told)
+        return nothing
     own = part.main.bit_count()
     exact = (part.main & told.named.names).bit_count()
     found = (part.main & match).bit_count()
     parents = (wider & told.main & ~lexicon.roots()).bit_count()
-    siblings = (above & (told.named.closed & ~told.named.names) & ~wider & ~lexicon.roots()).bit_count()
-    shared = part.stems & told.stems
+    siblings = kin.bit_count()
     weight = words.weight(shared) if shared else 0.0
     count = max(1, own)
     return [
@@ -215,6 +220,19 @@ def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> li
 _NO_TYPES = [0] * len(MAIN_TYPES)
 
 
+@lru_cache(maxsize=16384)
+def _nothing_shared(part: Part) -> tuple[float, ...]:
+    """The features of a part with a statement that shares nothing with it: most pairs."""
+    *_, trigger, quality, _, _ = _masks()
+    names = part.named.names
+    values = {
+        "part_concepts": part.main.bit_count(), "part_triggers": (names & trigger).bit_count(),
+        "part_qualities": (names & quality).bit_count(), "whole": part.whole, "part_at": part.place,
+        "conditional": part.conditional,
+    }  # fmt: skip
+    return tuple(values.get(name, 0) for name in FEATURES[: FEATURES.index("own_match")])
+
+
 def _below(part: Part, told: Statement) -> int:
     """The statement's concepts that are kinds of one that was asked for, where all hang on one."""
     return told.main if part.main & told.named.above else 0
@@ -231,35 +249,30 @@ def _same_place(closed: int, names: int, told: Statement) -> int:
 
 def _clause_pair(clause: Clause, told: Statement) -> list[float]:
     closed = told.named.closed
-    subject = (clause.subject & closed).bit_count()
-    count = clause.subject.bit_count()
-    asked = [told.aspects[at] for at, on in enumerate(clause.aspects) if on]
-    where = bool(cues.WHERE.search(clause.text))
-    worse, better = _directions(clause.text)
-    only_known = bool(clause.known & closed) and not clause.main & ~clause.known & closed
+    subject, count = (clause.subject & closed).bit_count(), clause.subject.bit_count()
+    trigger, quality, time = _masks()[len(MAIN_TYPES) : -1]
+    asked = [tells for on, tells in zip(clause.aspects, told.aspects, strict=True) if on]
+    aspects = (
+        [1 + tells if on else 0 for on, tells in zip(clause.aspects, told.aspects, strict=True)] if asked else _NONE
+    )
+    names = clause.names
     return [
         count, subject, subject / max(1, count), (clause.before & closed).bit_count(), clause.main.bit_count(),
-        clause.known.bit_count(), only_known,
-        *((1 + tells if on else 0) for on, tells in zip(clause.aspects, told.aspects, strict=True)),
-        len(asked) + where, (sum(asked) / len(asked) if asked else 0.5), where * (1 + bool(told.places)),
-        where and bool(told.places & ~clause.places),
+        clause.known.bit_count(), bool(clause.known & closed) and not clause.main & ~clause.known & closed,
+        *aspects, len(asked) + clause.where, (sum(asked) / len(asked) if asked else 0.5),
+        clause.where * (1 + bool(told.places)), clause.where and bool(told.places & ~clause.places),
         clause.of_kin * 2 + told.of_kin,
-        (worse and told.worse) or (better and told.better), (worse or better) * (1 + (told.worse or told.better)),
+        (clause.worse and told.worse) or (clause.better and told.better),
+        (clause.worse or clause.better) * (1 + (told.worse or told.better)),
         clause.background[_DRUGS] * (1 + told.drugs),
-        *(
-            count
-            for kind in _masks()[len(MAIN_TYPES) : -1]
-            for count in ((clause.names & kind).bit_count(), (clause.names & kind & closed).bit_count())
-        ),
+        (names & trigger).bit_count(), (names & trigger & closed).bit_count(),
+        (names & quality).bit_count(), (names & quality & closed).bit_count(),
+        (names & time).bit_count(), (names & time & closed).bit_count(),
     ]  # fmt: skip
 
 
+_NONE = [0] * len(cues.ASPECTS)
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
-
-
-@lru_cache(maxsize=8192)
-def _directions(clause: str) -> tuple[bool, bool]:
-    return bool(cues.WORSE.search(clause)), bool(cues.BETTER.search(clause))
 
 
 @lru_cache(maxsize=8192)

@@ -57,8 +57,7 @@ _WHOLE_SECTIONS = {
 
 def _settled(clause: Clause, told: Statement) -> bool | None:
     """Whether a clause surely asks for a statement, or surely does not; None: to be weighed."""
-    section = told.fact.section
-    asked = {part.section for part, on in zip(cues.BACKGROUND, clause.background, strict=True) if on}
+    section, asked = told.fact.section, clause.sections
     if section is Section.FAMILY and clause.of_kin and not clause.main & _of_a_kind():
         return True
     name = _WHOLE_SECTIONS.get(section)
@@ -66,7 +65,7 @@ def _settled(clause: Clause, told: Statement) -> bool | None:
         return True
     if section is Section.ALLERGIES and section not in asked:
         return False
-    return False if cues.WHEN.match(clause.text) and not told.timed else None
+    return False if clause.when and not told.timed else None
 
 
 @lru_cache(maxsize=1)
