@@ -1,3 +1,3 @@
 """The one place that holds the package's version."""
 
-__version__ = "0.2.0"
+__version__ = "0.2.1.dev0"

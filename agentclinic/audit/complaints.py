@@ -149,9 +149,3 @@ def special(name: str) -> frozenset[str]:
 def told(text: str) -> frozenset[str]:
     """Everything a statement tells of: the complaints it names and what they are kinds of."""
     return frozenset().union(*(kinds(span.name) for span in spans(text)))
-
-
-@lru_cache(maxsize=32768)
-def covered(name: frozenset[str]) -> frozenset[str]:
-    """The complaints whose absence would answer a question for these: themselves and their kinds."""
-    return frozenset().union(*(kinds(one) for one in name))
