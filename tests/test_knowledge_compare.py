@@ -361,3 +361,27 @@ def test_a_generic_word_alone_is_no_name_of_a_diagnosis() -> None:
 
 def test_an_answer_keys_names_are_names_of_the_diagnosis() -> None:
     assert "Frobisher fever" in diagnosis_names("Marsh fever", ("Frobisher fever",))
+
+
+@pytest.mark.parametrize(
+    ("said", "truth"),
+    [
+        ("Chronic granulomatous disease, probably X-linked", "Chronic granulomatous disease"),
+        ("Severe aortic stenosis, likely degenerative", "Aortic valve stenosis"),
+        ("Acute viral hepatitis B", "Acute hepatitis B"),
+        ("Uterine rupture at the site of a previous cesarean scar", "Uterine rupture"),
+        ("Chronic lymphocytic leukemia, Rai stage II or higher", "Chronic lymphocytic leukemia"),
+        (
+            "Schizotypal personality disorder vs delusional disorder; schizotypal favored",
+            "Schizotypal personality disorder",
+        ),
+    ],
+)
+def test_what_no_chart_would_show_does_not_make_a_right_diagnosis_wrong(said: str, truth: str) -> None:
+    assert compare(said, truth, chart="Fatigue for two months. Blood pressure 120/80 mmHg.").relation in STRICT
+
+
+def test_a_guessed_organism_of_which_the_chart_shows_nothing_is_unsupported() -> None:
+    chart = "Cough and fever for three days. Crackles at the right base."
+    found = compare("Pneumonia, likely Legionella", "Pneumonia", chart=chart)
+    assert found.relation is Relation.NARROWER_UNSUPPORTED
