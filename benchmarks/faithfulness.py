@@ -1,10 +1,10 @@
 """How faithfully patient and laboratory answer, against two readers who marked what was asked for.
 
 `python benchmarks/faithfulness.py [--rows test|recorded|recorded2]` prints how far the readers agree, precision and
-recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin patient
-invents. Needs the public data at `../shared/data`. Aggregates only. The recorded rows were all used for development by
-now; the test is on other questions and requests, written and marked by people who had not seen the program and not
-looked at while it was written. There is no language model's reply to those.
+recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin
+patient invents. Needs the public data at `../shared/data`. Aggregates only. The recorded rows were all used for
+development by now; the test is on other questions and requests, written and marked by people who had not seen the
+program and not looked at while it was written. There is no language model's reply to those.
 """
 
 from __future__ import annotations

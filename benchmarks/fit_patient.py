@@ -95,8 +95,10 @@ def development() -> list[Labelled]:
         *_read_twice("recorded", recorded, "questions2"),
         *_read_twice("MedQA_Ext", second, "questions3_second"),
     ]
-    for line in _lines(LABELS / "questions_developer.jsonl"):
-        found.append(Labelled("recorded", *recorded[line["row"]], frozenset(line["paths"])))
+    found += [
+        Labelled("recorded", *recorded[line["row"]], frozenset(line["paths"]))
+        for line in _lines(LABELS / "questions_developer.jsonl")
+    ]
     for line in _lines(LABELS / "questions3_development.jsonl"):
         case = cases[line["dataset"]][line["case"]]
         found.append(Labelled(line["dataset"], case, line["question"], frozenset(line["paths"])))
