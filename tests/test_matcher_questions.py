@@ -145,3 +145,9 @@ def test_a_question_for_a_whole_section_is_answered_by_it_and_by_no_other() -> N
     assert paths("What medications are you on?") == {"Medications[0]"}
     assert paths("Do you have any allergies?") == {"Allergies"}
     assert paths("What runs in your family?") == {"Family_History"}
+
+
+def test_a_doctor_who_repeats_himself_without_end_is_read_all_the_same() -> None:
+    named = [hit.concept.name for hit in lexicon.found("fever " * 3000)]
+    assert named.count("fever") == 3000
+    assert told("Do you have " + "fever or headache, " * 300 + "?") >= {"Symptoms/Primary_Symptom"}

@@ -137,15 +137,22 @@ def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
     words = tokens(text)
     concepts = _lexicon().concepts
-    hits: list[Found] = []
+    hits: list[list[Found]] = []
     for start in range(len(words)):
-        reached = [_lexicon().wordings]
+        reached, here = [_lexicon().wordings], []
         for end in range(start, len(words)):
             reached = [node for before in reached for node in before.after(words[end])]
             if not reached:
                 break
-            hits += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
-    return tuple(hit for hit in dict.fromkeys(hits) if not any(_inside(hit, other) for other in hits))
+            here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
+        hits.append(list(dict.fromkeys(here)))
+    longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
+    return tuple(
+        hit
+        for start, here in enumerate(hits)
+        for hit in here
+        if not any(_inside(hit, other) for near in hits[max(0, start - longest) : start + 1] for other in near)
+    )
 
 
 def _inside(one: Found, other: Found) -> bool:
