@@ -181,9 +181,6 @@ class Named:
         return self.closed & ~self.names
 
 
-NOTHING = Named(0, 0)
-
-
 @lru_cache(maxsize=1)
 def _bits() -> dict[str, int]:
     return {name: 1 << place for place, name in enumerate(_lexicon().concepts)}

@@ -183,12 +183,12 @@ def _masks() -> tuple[int, ...]:
 
 def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> list[float]:
     *mains, trigger, quality, time, place = _masks()
-    names, above = part.named.names, part.named.closed & ~part.named.names
+    names, above = part.named.names, part.named.above
     match = names & told.named.closed
     # What the statement names that is more general than what was asked for.
     wider = above & told.named.names & ~match
     shared = part.stems & told.stems
-    kin = above & (told.named.closed & ~told.named.names) & ~wider & ~lexicon.roots()
+    kin = above & told.named.above & ~wider & ~lexicon.roots()
     if not (match or wider or shared or kin):
         nothing = list(_nothing_shared(part))
         nothing[_PLACE] = _same_place(part.named.closed & place, names & place, told)
