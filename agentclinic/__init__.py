@@ -12,10 +12,10 @@ from agentclinic.version import __version__
 _SCENARIOS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
 _DOORS = {
     "main": "agentclinic.cli:seed_main",
-    **{f"Scenario{name}": f"agentclinic.cases.scenarios:Scenario{name}" for name in _SCENARIOS},
-    **{f"ScenarioLoader{name}": f"agentclinic.cases.scenarios:ScenarioLoader{name}" for name in _SCENARIOS},
+    **{f"Scenario{name}": f"agentclinic.compat.scenarios:Scenario{name}" for name in _SCENARIOS},
+    **{f"ScenarioLoader{name}": f"agentclinic.compat.scenarios:ScenarioLoader{name}" for name in _SCENARIOS},
     **{
-        name: f"agentclinic.doors:{name}"
+        name: f"agentclinic.compat.agents:{name}"
         for name in (
             "DoctorAgent",
             "UncertaintyAwareDoctorAgent",

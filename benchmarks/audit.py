@@ -44,12 +44,12 @@ from agentclinic.cases.model import Case  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
 from agentclinic.config import Settings, parse_settings  # noqa: E402
 from agentclinic.files import write_whole  # noqa: E402
-from agentclinic.runs.engine import execute  # noqa: E402
+from agentclinic.results.run_data import Estimate  # noqa: E402
 from agentclinic.runs.plan import make_plan  # noqa: E402
+from agentclinic.runs.pool import execute  # noqa: E402
 from agentclinic.runs.progress import observer_for  # noqa: E402
 from agentclinic.scoring.judges import kappa_estimate  # noqa: E402
 from agentclinic.scoring.outcome import Proportion  # noqa: E402
-from agentclinic.scoring.run_data import Estimate  # noqa: E402
 from agentclinic.version import __version__  # noqa: E402
 
 LABELS = ROOT / "benchmarks" / "labels"

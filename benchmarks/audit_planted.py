@@ -19,12 +19,12 @@ sys.path[:0] = [str(ROOT)]
 
 from agentclinic.audit.complaints import told as told_symptoms  # noqa: E402
 from agentclinic.audit.model import Exchange, Kind, Role  # noqa: E402
+from agentclinic.builtin.voice import own_voice  # noqa: E402
 from agentclinic.cases.model import Case, Fact, Section  # noqa: E402
-from agentclinic.cases.quality.values import measured_in  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.knowledge.base import knowledge  # noqa: E402
-from agentclinic.knowledge.text import content_words  # noqa: E402
-from agentclinic.models.builtin.voice import own_voice  # noqa: E402
+from agentclinic.cases.values import measured_in  # noqa: E402
+from agentclinic.vocabulary.base import knowledge  # noqa: E402
+from agentclinic.vocabulary.text import content_words  # noqa: E402
 
 Part = Literal["dev", "held_out"]
 PARTS: tuple[Part, ...] = ("dev", "held_out")

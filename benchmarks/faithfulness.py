@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
+from agentclinic.builtin.laboratory import report  # noqa: E402
+from agentclinic.builtin.patient import SET_PHRASES, answer  # noqa: E402
 from agentclinic.cases.demographics import speaks_for_self  # noqa: E402
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.knowledge.text import STOP_WORDS, content_words, fold, sentences, words  # noqa: E402
+from agentclinic.clinic.payloads import MeasurementPayload, PatientPayload  # noqa: E402
 from agentclinic.models.base import Provenance, Reply  # noqa: E402
-from agentclinic.models.builtin.measurement import report  # noqa: E402
-from agentclinic.models.builtin.patient import SET_PHRASES, answer  # noqa: E402
-from agentclinic.models.payloads import MeasurementPayload, PatientPayload  # noqa: E402
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentences, words  # noqa: E402
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.cases.matcher.asking import clauses  # noqa: E402
-from agentclinic.cases.matcher.likeness import FEATURES, features  # noqa: E402
+from agentclinic.cases.matcher.relevance import FEATURES, features  # noqa: E402
 from agentclinic.cases.model import Case  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
 

@@ -192,7 +192,7 @@ async def ours(job: Job) -> Result | None:
     from agentclinic.jsonl import JsonLines
     from agentclinic.models.base import Purpose
     from agentclinic.models.endpoint import Endpoint
-    from agentclinic.models.select import Models
+    from agentclinic.runs.build import Models
     from agentclinic.runs.play import play
 
     plan = make_plan(job)

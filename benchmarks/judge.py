@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from agentclinic.cases.facts import chart_text  # noqa: E402
 from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.knowledge.compare import STRICT, Relation, compare  # noqa: E402
 from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case  # noqa: E402
 from agentclinic.scoring.outcome import proportion  # noqa: E402
 from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p  # noqa: E402
+from agentclinic.vocabulary.compare import STRICT, Relation, compare  # noqa: E402
 
 # Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
 FRESH = "verdicts3_"

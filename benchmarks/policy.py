@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.config import Settings
+from agentclinic.doctors.uncertainty.store import SessionStore
 from agentclinic.models.base import MalformedError, Model, Purpose, Reply, Request, Usage
-from agentclinic.models.select import Models
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
-from agentclinic.sessions.store import SessionStore
 
 CHARACTERS_PER_TOKEN = 4
 DOCTORS = (Purpose.DOCTOR, Purpose.PLANNER, Purpose.DISCRIMINATOR, Purpose.SYNTHESIS)

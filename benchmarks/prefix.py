@@ -62,7 +62,7 @@ def shares(prompts: list[str]) -> Iterator[float]:
 async def play_all(server: ScriptedServer) -> list[list[float]]:
     """Play the cases one by one; the shares by case."""
     from agentclinic.config import EndpointSettings, RunSettings, Settings
-    from agentclinic.models.select import Models
+    from agentclinic.runs.build import Models
     from agentclinic.runs.plan import make_plan
     from agentclinic.runs.play import play
 

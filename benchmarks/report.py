@@ -25,10 +25,10 @@ from playwright.sync_api import Browser, sync_playwright
 from agentclinic.config import RunSettings, Settings
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
-from agentclinic.runs.engine import execute
+from agentclinic.results.run_data import load_run
 from agentclinic.runs.plan import make_plan
+from agentclinic.runs.pool import execute
 from agentclinic.runs.progress import Quiet
-from agentclinic.scoring.run_data import load_run
 
 OPENED = 3
 """Times each page is opened; medians are printed."""

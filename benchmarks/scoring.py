@@ -16,8 +16,8 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.compare import compare_arms, load_arm
-from agentclinic.scoring.run_data import load_run
 from agentclinic.scoring.score import score
 
 TURNS = 6

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 
 from agentclinic.config import Settings
-from agentclinic.models.select import Models
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.record import Record, TurnRecord
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 

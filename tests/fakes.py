@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentclinic.agents.doctor import PlainDoctor
-from agentclinic.agents.prompts import Prompts, load_prompts
-from agentclinic.agents.roles import Measurement, Patient
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
+from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.prompts import Prompts, load_prompts
+from agentclinic.clinic.roles import Measurement, Patient
 from agentclinic.config import RunSettings, Settings
-from agentclinic.encounter import Clinic, Transcript, encounter
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Model, Reply, Request
 from agentclinic.runs.plan import Plan, make_plan
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from runs_support import ROOT, lines
 
-from agentclinic.agents.prompts import load_prompt
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.payloads import WrittenStory
+from agentclinic.clinic.prompts import load_prompt
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.make import Made, Work, make
 from agentclinic.generate.progress import Progress
 from agentclinic.generate.source import Culture, Measured, SourceCase, Truth
 from agentclinic.models.base import Model
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.payloads import WrittenStory
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from agentclinic.builtin.laboratory import report
+from agentclinic.builtin.patient import answer
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.payloads import MeasurementPayload, MissingTest, PatientPayload, SilentSymptom
 from agentclinic.models.base import Reply
-from agentclinic.models.builtin.measurement import report
-from agentclinic.models.builtin.patient import answer
-from agentclinic.models.payloads import MeasurementPayload, MissingTest, PatientPayload, SilentSymptom
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data"
 PUBLIC_FILES = {

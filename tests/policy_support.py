@@ -7,13 +7,13 @@ from typing import Any
 
 from fakes import Scripted
 
-from agentclinic.agents.doctor import Heard
 from agentclinic.cases.model import Door
+from agentclinic.clinic.payloads import Exchange, PlannerReply
+from agentclinic.doctors.plain import Heard
+from agentclinic.doctors.planner.engine import Baseline, Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.models.base import Reply, Usage
-from agentclinic.models.payloads import Exchange, PlannerReply
 from agentclinic.models.structured import parse
-from agentclinic.policy.engine import Baseline, Decision, DifferentialDiagnosisEngine
-from agentclinic.policy.settings import PolicyFile, load_policy
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_play
 
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
-from agentclinic.scoring.run_data import load_run
+from agentclinic.results.run_data import load_run
 
 Json = dict[str, Any]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

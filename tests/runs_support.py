@@ -20,8 +20,8 @@ from typing import Any
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
-from agentclinic.runs.engine import Finished, execute
 from agentclinic.runs.plan import make_plan
+from agentclinic.runs.pool import Finished, execute
 from agentclinic.runs.progress import Quiet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,9 +138,9 @@ def nursery() -> Nursery:
 def _mother() -> list[str] | None:
     """Fork a process for each command that comes in; in that process, return the command's arguments."""
     import agentclinic.cli.app
-    import agentclinic.cli.generating
-    import agentclinic.cli.probing
-    import agentclinic.cli.running  # noqa: F401
+    import agentclinic.cli.generate
+    import agentclinic.cli.probe
+    import agentclinic.cli.run  # noqa: F401
 
     for name in ("aiohttp", "httpx2", "openai", "openai.types.responses"):
         importlib.import_module(name)

@@ -11,9 +11,9 @@ import pytest
 from fakes import plan_of
 from runs_support import clinic, only_run, records
 
-from agentclinic.agents.configured import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.runs.reopen import plan_again
+from agentclinic.runs.resume import plan_again
 
 WHOLE = SHIPPED.read_text(encoding="utf-8")
 

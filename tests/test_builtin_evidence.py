@@ -6,14 +6,14 @@ import random
 
 import pytest
 
+from agentclinic.builtin.beliefs import beliefs
+from agentclinic.builtin.doctor import act
+from agentclinic.builtin.judge import judge
 from agentclinic.cases.model import AnswerKey, Door
-from agentclinic.knowledge.base import in_place, knowledge, redrawn
+from agentclinic.clinic.findings import Evidence, gather
+from agentclinic.clinic.payloads import DoctorPayload, Exchange, ModeratorPayload
 from agentclinic.models.base import Disclosure, Provenance
-from agentclinic.models.builtin.beliefs import beliefs
-from agentclinic.models.builtin.doctor import act
-from agentclinic.models.builtin.evidence import Evidence, gather
-from agentclinic.models.builtin.moderator import judge
-from agentclinic.models.payloads import DoctorPayload, Exchange, ModeratorPayload
+from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 
 DOOR = Door("Find out what is wrong.", "40-year-old woman")
 

@@ -11,11 +11,11 @@ from helpers import ask, case_of, needs_public_data, nejm, osce, public_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.knowledge.text import STOP_WORDS, words
 from agentclinic.models.base import Provenance
-from agentclinic.models.builtin.voice import own_voice
+from agentclinic.vocabulary.text import STOP_WORDS, words
 
 QUESTIONS = [
     "What brings you in today?",

@@ -7,12 +7,9 @@ import json
 import anyio
 import pytest
 
-from agentclinic.agents.confidence import as_differential
+from agentclinic.builtin import Builtin
 from agentclinic.cases.model import Door
-from agentclinic.config import RunSettings, Settings
-from agentclinic.models.base import Purpose, Reply, Request, Tool
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.payloads import (
+from agentclinic.clinic.payloads import (
     ConfidencePayload,
     DiscriminatorPayload,
     Discriminators,
@@ -24,8 +21,11 @@ from agentclinic.models.payloads import (
     StatedHypothesis,
     SynthesisPayload,
 )
-from agentclinic.models.select import Models
-from agentclinic.record import Record
+from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.confidence import as_differential
+from agentclinic.models.base import Purpose, Reply, Request, Tool
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 from agentclinic.scoring.information import requests

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.differential import Differential, Hypothesis, Source
 from agentclinic.errors import InputError
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import Record, TurnRecord
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration import (
     Calibration,

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from fakes import Listening, Meeting, Scripted, case_of
 
-from agentclinic.agents.configured import SHIPPED, load_agent
-from agentclinic.agents.prompts import load_prompts
-from agentclinic.agents.uncertainty import UncertaintyDoctor
-from agentclinic.encounter import Clinic, encounter
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.encounter import Clinic, encounter
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import SessionStore
 from agentclinic.models.base import Model, Request
-from agentclinic.models.builtin import Builtin
-from agentclinic.sessions.store import SessionStore
 
 pytestmark = pytest.mark.anyio
 

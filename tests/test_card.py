@@ -12,12 +12,12 @@ import pytest
 from helpers import write_rows
 from runs_support import clinic, only_run, own_cases
 
-from agentclinic.agents.configured import SHIPPED
-from agentclinic.card import AUTHORS, UNKNOWN, card
 from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.errors import InputError
-from agentclinic.runs.engine import execute
+from agentclinic.report.card import AUTHORS, UNKNOWN, card
 from agentclinic.runs.plan import make_plan
+from agentclinic.runs.pool import execute
 from agentclinic.runs.progress import Quiet
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentclinic.cases.demographics import age_in_years, sex, speaks_for_self
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.knowledge.text import words
+from agentclinic.vocabulary.text import words
 
 DENIAL_WORDS = frozenset({"no", "deny", "history", "of"})
 

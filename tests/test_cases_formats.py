@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from helpers import PUBLIC_FILES, case_of, needs_public_data, nejm, osce, public_cases, public_path, write_rows
 
-from agentclinic.cases.check import check_file, overlaps
 from agentclinic.cases.formats import NEJM, OSCE, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, Dataset, load_cases, resolve
-from agentclinic.cases.scenarios import ScenarioLoader, ScenarioLoaderMedQA, ScenarioLoaderNEJM, ScenarioMedQA
+from agentclinic.compat.scenarios import ScenarioLoader, ScenarioLoaderMedQA, ScenarioLoaderNEJM, ScenarioMedQA
 from agentclinic.errors import CaseError
+from agentclinic.lint.check import check_file, overlaps
 
 GOOD = json.dumps(osce()).encode()
 

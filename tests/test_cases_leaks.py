@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers import case_of, needs_public_data, osce, public_cases, public_path, write_rows
 
-from agentclinic.cases.check import Leak, check_file, leaks, overlaps
+from agentclinic.lint.check import Leak, check_file, leaks, overlaps
 
 TRUTH = "Acute pulmonary embolism (APE)"
 

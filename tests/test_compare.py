@@ -11,8 +11,8 @@ import pytest
 
 from agentclinic.cli import main
 from agentclinic.errors import InputError
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.compare import Comparison, compare_arms, compare_two, load_arm
-from agentclinic.scoring.run_data import load_run
 
 SEED_FIELDS = {"dataset": "MedQA", "max_infs": 20, "patient_llm": "p", "measurement_llm": "m", "moderator_llm": "j"}
 

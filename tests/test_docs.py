@@ -12,7 +12,7 @@ import pytest
 from agentclinic.cli.app import app
 from agentclinic.cli.reference import page
 from agentclinic.config import RunSettings, Settings
-from agentclinic.models.select import Models
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 
@@ -54,7 +54,7 @@ def test_the_example_doctor_plays_a_case() -> None:
 
 def test_the_data_card_counts_what_is_there() -> None:
     from agentclinic.cases.registry import load_cases
-    from agentclinic.knowledge.base import knowledge
+    from agentclinic.vocabulary.base import knowledge
 
     cases = load_cases("OpenOSCE")
     told = [case.annotations for case in cases]

@@ -17,13 +17,14 @@ from fakes import NEJM, OSCE, Scripted, case_of
 from scripted_server import ScriptedServer
 
 import agentclinic
-from agentclinic import doors, portal
-from agentclinic.agents.prompts import load_prompt
-from agentclinic.cases.scenarios import Scenario, ScenarioLoader
+from agentclinic import sync_bridge
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.compat import agents as doors
+from agentclinic.compat.scenarios import Scenario, ScenarioLoader
 from agentclinic.config import LLMFile
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models.base import MalformedError, Model, ServerError
-from agentclinic.models.select import Models
+from agentclinic.runs.build import Models
 
 
 @pytest.fixture(autouse=True)
@@ -266,10 +267,10 @@ def test_a_door_opened_on_its_own_loop_explains_itself_instead_of_hanging() -> N
         return 1
 
     async def outer() -> int:
-        return portal.call(inner)
+        return sync_bridge.call(inner)
 
     with pytest.raises(AgentClinicError, match="inner was called from inside a coroutine"):
-        portal.call(outer)
+        sync_bridge.call(outer)
 
 
 def test_a_door_works_in_a_notebook_where_a_loop_always_runs() -> None:
@@ -285,7 +286,7 @@ def test_a_door_called_from_plain_threads_uses_one_background_loop() -> None:
     async def note() -> None:
         loops.append(asyncio.get_running_loop())
 
-    threads = [threading.Thread(target=portal.call, args=(note,)) for _ in range(8)]
+    threads = [threading.Thread(target=sync_bridge.call, args=(note,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -11,10 +11,12 @@ import pytest
 from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of
 from helpers import osce
 
-from agentclinic.agents.prompts import load_prompts
-from agentclinic.agents.roles import Moderator
+from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
-from agentclinic.encounter import Status, Transcript
+from agentclinic.clinic.encounter import Status, Transcript
+from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.clinic.roles import Moderator
 from agentclinic.models import base
 from agentclinic.models.base import (
     Disclosure,
@@ -27,8 +29,6 @@ from agentclinic.models.base import (
     Rewind,
     Usage,
 )
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.payloads import DoctorPayload
 from agentclinic.runs.plan import Unit
 from agentclinic.runs.play import judged
 

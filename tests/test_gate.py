@@ -28,8 +28,8 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.base import Image, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.endpoint import Clients
 from agentclinic.models.gate import Gate, gate_for, is_loopback_address, lacking
-from agentclinic.models.select import Models
 from agentclinic.privacy import DataClass
+from agentclinic.runs.build import Models
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from helpers import osce
 
 from agentclinic import privacy
 from agentclinic.cases.registry import DATASETS, load_cases
-from agentclinic.cases.scenarios import ScenarioLoaderMIMICIV, ScenarioMedQA, ScenarioMIMICIV
+from agentclinic.compat.scenarios import ScenarioLoaderMIMICIV, ScenarioMedQA, ScenarioMIMICIV
 from agentclinic.config import Settings
 from agentclinic.errors import CaseError
 from agentclinic.privacy import DataClass

@@ -17,12 +17,13 @@ from helpers import osce
 from runs_support import AT_ENDPOINT, Process, asked, clinic, environment, lines, only_run, point_at, records
 from scripted_server import ScriptedServer
 
-from agentclinic import doors, privacy
-from agentclinic.cases.scenarios import ScenarioMIMICIV
+from agentclinic import privacy
+from agentclinic.compat import agents as doors
+from agentclinic.compat.scenarios import ScenarioMIMICIV
 from agentclinic.config import Settings, load_settings
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.models.select import Models
 from agentclinic.privacy import DataClass
+from agentclinic.runs.build import Models
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ import pytest
 from generate_support import STORY, good, source
 from helpers import needs_public_data, public_cases
 
-from agentclinic.cases.check import leaks
-from agentclinic.cases.naming import Names
 from agentclinic.generate.case import case_row, prepare
 from agentclinic.generate.checks import Problem, check
 from agentclinic.generate.source import SourceCase, Truth
+from agentclinic.lint.check import leaks
+from agentclinic.vocabulary.disease_names import Names
 
 Row = dict[str, Any]
 

@@ -14,10 +14,10 @@ import pytest
 from generate_support import DEMO, keys
 from runs_support import clinic, lines
 
-from agentclinic.cases.check import check_file
 from agentclinic.cases.registry import load_cases
 from agentclinic.generate.checks import numbers
 from agentclinic.generate.files import Files
+from agentclinic.lint.check import check_file
 
 pytestmark = pytest.mark.skipif(not DEMO.is_dir(), reason="the MIMIC-IV demo is not at ../shared/data/mimic-iv-demo")
 

@@ -11,7 +11,7 @@ from generate_support import keys, question, write_questions
 from runs_support import asked, clinic, lines, point_at, start, until
 from scripted_server import ScriptedServer
 
-from agentclinic.models.payloads import WrittenStory
+from agentclinic.clinic.payloads import WrittenStory
 
 QUESTIONS = 60
 STORY = WrittenStory(

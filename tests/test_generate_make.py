@@ -14,18 +14,18 @@ from generate_support import STORY, keys, made, source, sources, work
 from runs_support import lines
 from scripted_server import ScriptedServer
 
-from agentclinic.agents.prompts import load_prompt
-from agentclinic.cases.check import check_file
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.payloads import WriterPayload, WrittenStory
+from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import RETRIES, Work
 from agentclinic.generate.source import SourceCase, Truth
+from agentclinic.lint.check import check_file
 from agentclinic.models.base import ModelError, Purpose, Reply, Request
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.payloads import WriterPayload, WrittenStory
 from agentclinic.models.retry import Clock
-from agentclinic.models.select import Models
+from agentclinic.runs.build import Models
 
 pytestmark = pytest.mark.anyio
 

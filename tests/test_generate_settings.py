@@ -14,7 +14,7 @@ import pytest
 from generate_support import question, write_questions
 from runs_support import clinic, lines
 
-from agentclinic.cli.init import gen_config, write_folder
+from agentclinic.compat.init import gen_config, write_folder
 from agentclinic.errors import ConfigError
 from agentclinic.generate.settings import GenFile, MimicSettings, load
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agentclinic.differential import Differential, Hypothesis, Source
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import Record, TurnRecord
 from agentclinic.scoring import harm
 
 

@@ -12,14 +12,14 @@ import anyio.lowlevel
 import pytest
 from fakes import NEJM, Meeting, Scripted, case_of, plan_of
 
-from agentclinic.agents.configured import SHIPPED, load_agent
-from agentclinic.agents.own import DoctorView, OwnDoctor
-from agentclinic.agents.prompts import load_prompts
-from agentclinic.agents.uncertainty import UncertaintyDoctor
-from agentclinic.encounter import Clinic, Status, Transcript, encounter
+from agentclinic.clinic.encounter import Clinic, Status, Transcript, encounter
+from agentclinic.clinic.human import Human
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.custom import DoctorView, OwnDoctor
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.models.base import BadRequestError, Leave, Message, Purpose, Request
-from agentclinic.models.human import Human
-from agentclinic.sessions.store import Session, SessionStore
 
 pytestmark = pytest.mark.anyio
 

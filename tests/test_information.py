@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
 
-from agentclinic.differential import Differential, Hypothesis, Source
-from agentclinic.record import DisclosureRecord, DoorRecord, Record, TurnRecord
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import DisclosureRecord, DoorRecord, Record, TurnRecord
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring import information
 from agentclinic.scoring.information import (
     NO_DOOR,
@@ -28,7 +29,6 @@ from agentclinic.scoring.information import (
     repeated,
     says,
 )
-from agentclinic.scoring.run_data import load_run
 
 Told = dict[str, list[str]]
 """What a reply discloses: topic to chart paths."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import agentclinic
-from agentclinic.agents.prompts import SHIPPED, load_prompts
-from agentclinic.cli.init import LAUNCHER, clinic_config, llm_config, write_folder
+from agentclinic.clinic.prompts import SHIPPED, load_prompts
+from agentclinic.compat.init import LAUNCHER, clinic_config, llm_config, write_folder
 from agentclinic.config import RunSettings, load_settings
 from agentclinic.errors import InputError
 
@@ -145,7 +145,7 @@ def test_the_seeds_module_of_agents_can_be_imported_from_its_place(folder: Path)
     script = folder / "benchmarks" / "AgentClinic" / "script.py"
     script.write_text("from agentclinic_api_only import DoctorAgent, compare_results\nprint(DoctorAgent.__module__)\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.doors"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.compat.agents"), done.stderr
 
 
 SEED_COMMANDS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentclinic.knowledge.compare import STRICT, Relation, compare
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 PAIRS: list[dict[str, Any]] = [
     json.loads(line)

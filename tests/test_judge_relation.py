@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentclinic.agents.prompts import load_prompt
-from agentclinic.agents.roles import Moderator, RelationVerdict
+from agentclinic.builtin.judge import judge
 from agentclinic.cases.model import AnswerKey
-from agentclinic.knowledge.compare import Relation
+from agentclinic.clinic.payloads import ModeratorPayload
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.clinic.roles import Moderator, RelationVerdict
 from agentclinic.models.base import MalformedError, Reply, Request
-from agentclinic.models.builtin.moderator import judge
-from agentclinic.models.payloads import ModeratorPayload
+from agentclinic.vocabulary.compare import Relation
 
 pytestmark = pytest.mark.anyio
 

@@ -18,11 +18,12 @@ from scipy.stats import beta, bootstrap
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
-from agentclinic.cli.judging import compare_and_show, majority_and_show
+from agentclinic.cli.judge import compare_and_show, majority_and_show
 from agentclinic.config import load_settings
 from agentclinic.errors import InputError
-from agentclinic.record import Record
-from agentclinic.runs.reopen import regrade
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, diagnosis_of, load_run, strict
+from agentclinic.runs.resume import regrade
 from agentclinic.scoring.judges import (
     JudgedUnit,
     case_draws,
@@ -39,7 +40,6 @@ from agentclinic.scoring.judges import (
     write_majority,
 )
 from agentclinic.scoring.outcome import summarise
-from agentclinic.scoring.run_data import Estimate, diagnosis_of, load_run, strict
 
 Verdicts = Sequence[bool]
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.cases.naming import diagnosis_names
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.compare import STRICT, Relation, compare, principal_diagnosis
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.compare import STRICT, Relation, compare, principal_diagnosis
+from agentclinic.vocabulary.disease_names import diagnosis_names
 
 SAME = [
     ("Acute appendicitis", "Acute appendicitis"),

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from agentclinic.knowledge.base import Disease, Finding, Test, knowledge
-from agentclinic.knowledge.text import words
+from agentclinic.vocabulary.base import Disease, Finding, Test, knowledge
+from agentclinic.vocabulary.text import words
 
 KNOWN = knowledge()
 DISEASES, FINDINGS, TESTS = list(KNOWN.diseases.values()), list(KNOWN.findings.values()), list(KNOWN.tests.values())

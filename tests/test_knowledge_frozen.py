@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.freeze import FROZEN, digest
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.freeze import FROZEN, digest
 
 
 def test_diseases_priors_and_likelihoods_are_what_was_frozen() -> None:

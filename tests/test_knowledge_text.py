@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.knowledge.text import Phrasebook, clauses, content_words, fold, sentences, singular, words
+from agentclinic.vocabulary.text import Phrasebook, clauses, content_words, fold, sentences, singular, words
 
 BOOK = Phrasebook(
     {

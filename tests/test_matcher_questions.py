@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from helpers import ask, case_of, osce
 
-from agentclinic.cases.matcher import lexicon, likeness
+from agentclinic.cases.matcher import relevance
 from agentclinic.cases.matcher.asking import clause_texts, clauses
+from agentclinic.vocabulary import lexicon
 
 CASE = case_of(
     osce(
@@ -116,24 +117,24 @@ def test_a_list_after_a_dash_belongs_to_what_stands_before_it() -> None:
 
 def test_the_trees_were_fitted_to_the_features_there_are() -> None:
     parts = clauses("When did the headache start, and any fever or chills?")
-    table = likeness.features(parts, CASE.patient_facts)
-    assert table.shape == (len(CASE.patient_facts), len(likeness.parts_of(parts)), len(likeness.FEATURES))
+    table = relevance.features(parts, CASE.patient_facts)
+    assert table.shape == (len(CASE.patient_facts), len(relevance.parts_of(parts)), len(relevance.FEATURES))
     assert np.isfinite(table).all()
-    found = likeness.likeness(parts, CASE.patient_facts)
+    found = relevance.likeness(parts, CASE.patient_facts)
     assert ((found >= 0) & (found < 1)).all()
-    assert found.max() >= likeness.threshold()
+    assert found.max() >= relevance.threshold()
 
 
 def test_trees_fitted_to_other_features_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = tmp_path / "answers.json"
     other.write_text('{"features": ["exact"]}', encoding="utf-8")
-    monkeypatch.setattr(likeness, "_TREES", other)
-    likeness._trees.cache_clear()
+    monkeypatch.setattr(relevance, "_TREES", other)
+    relevance._trees.cache_clear()
     try:
         with pytest.raises(ValueError, match="fit_patient"):
-            likeness.threshold()
+            relevance.threshold()
     finally:
-        likeness._trees.cache_clear()
+        relevance._trees.cache_clear()
 
 
 def test_a_question_for_a_whole_section_is_answered_by_it_and_by_no_other() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agentclinic.record import DisclosureRecord, Record, TurnRecord
+from agentclinic.results.record import DisclosureRecord, Record, TurnRecord
 from agentclinic.scoring import orders
 from agentclinic.scoring.information import NOT_RECORDED
 from agentclinic.scoring.orders import Item, Price, bill, stratum, unanswerable_rate

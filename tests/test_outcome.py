@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentclinic.record import Record
+from agentclinic.results.record import Record
 from agentclinic.scoring.outcome import Tally, outcome, proportion, summarise
 
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
 
-from agentclinic import portal
-from agentclinic.agents.own import DoctorFile, DoctorView
+from agentclinic import sync_bridge
+from agentclinic.doctors.custom import DoctorFile, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
 from agentclinic.models.base import Message, Purpose, Request
-from agentclinic.models.select import Models
-from agentclinic.record import Record
-from agentclinic.runs.engine import execute
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
+from agentclinic.runs.pool import execute
 from agentclinic.scoring.outcome import Tally
 
 pytestmark = pytest.mark.anyio
@@ -387,11 +387,11 @@ async def test_a_doctor_that_hangs_loses_by_time_and_may_not_ask_models_afterwar
 def test_a_doctor_that_hangs_does_not_keep_the_process_alive(tmp_path: Path) -> None:
     script = """
         import anyio, threading
-        from agentclinic import portal
+        from agentclinic import sync_bridge
 
         async def main():
             with anyio.move_on_after(0.01):
-                await portal.in_thread(threading.Event().wait)
+                await sync_bridge.in_thread(threading.Event().wait)
 
         anyio.run(main)
         print("over")
@@ -405,10 +405,10 @@ def test_a_doctor_that_hangs_does_not_keep_the_process_alive(tmp_path: Path) -> 
 async def test_in_thread_keeps_context_and_passes_exceptions_on() -> None:
     mood: ContextVar[str] = ContextVar("mood", default="unknown")
     mood.set("good")
-    assert await portal.in_thread(mood.get) == "good"
-    assert await portal.in_thread(threading.get_ident) != threading.get_ident()
+    assert await sync_bridge.in_thread(mood.get) == "good"
+    assert await sync_bridge.in_thread(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
-        await portal.in_thread(lambda: 1 // 0)
+        await sync_bridge.in_thread(lambda: 1 // 0)
 
 
 def test_the_doctors_file_is_known_by_its_content(write: Any) -> None:

@@ -14,20 +14,20 @@ from policy_support import Json, plan, policy
 from runs_support import asked, own_cases, run_here, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.agents.doctor import Heard, PlainDoctor
-from agentclinic.agents.policy import PolicyDoctor
-from agentclinic.agents.prompts import load_prompts
-from agentclinic.agents.roles import Measurement, Patient
-from agentclinic.differential import Source
-from agentclinic.encounter import Clinic, Transcript, encounter
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.clinic.roles import Measurement, Patient
+from agentclinic.doctors.plain import Heard, PlainDoctor
+from agentclinic.doctors.planner.doctor import PolicyDoctor
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.select import Models
-from agentclinic.policy.engine import DifferentialDiagnosisEngine
-from agentclinic.record import Record
+from agentclinic.results.differential import Source
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
-from agentclinic.runs.reopen import plan_again
+from agentclinic.runs.resume import plan_again
 from agentclinic.scoring.calibration import calibration
 from agentclinic.scoring.information import requests
 

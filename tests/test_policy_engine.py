@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 
-from agentclinic.agents.doctor import Heard
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.payloads import (
+    Discriminators,
+    Exchange,
+    PlannerPayload,
+    PlannerReply,
+    WeightedDifferential,
+)
+from agentclinic.doctors.plain import Heard
+from agentclinic.doctors.planner.engine import Baseline, Decision, DifferentialDiagnosisEngine
 from agentclinic.models.base import (
     ContextTooLongError,
     Image,
@@ -22,16 +31,7 @@ from agentclinic.models.base import (
     ServerError,
     Usage,
 )
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.payloads import (
-    Discriminators,
-    Exchange,
-    PlannerPayload,
-    PlannerReply,
-    WeightedDifferential,
-)
 from agentclinic.models.structured import format_of, parse
-from agentclinic.policy.engine import Baseline, Decision, DifferentialDiagnosisEngine
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ import pytest
 from policy_support import policy
 
 from agentclinic.cases.model import Door
-from agentclinic.models.payloads import Exchange
-from agentclinic.policy.rules import Ruling, check_order, named_tests, red_flag
-from agentclinic.policy.settings import PolicyFile, load_policy
+from agentclinic.clinic.payloads import Exchange
+from agentclinic.doctors.planner.rules import Ruling, check_order, named_tests, red_flag
+from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 
 DOOR = Door("Assess a patient with belly pain.", "50-year-old man")
 SHIPPED = load_policy().file

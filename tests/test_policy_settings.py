@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from runs_support import clinic
 
-from agentclinic.agents.prompts import SHIPPED
+from agentclinic.clinic.prompts import SHIPPED
+from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
-from agentclinic.policy.settings import load_policy
 
 OURS = json.loads((SHIPPED / "test_policy.json").read_text(encoding="utf-8"))
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_support import findings
 
-from agentclinic.models.payloads import PlannedFinding, PlannedHypothesis, read_state
-from agentclinic.policy.weighing import Weighed, as_differential, ranked, sift, weigh
+from agentclinic.clinic.payloads import PlannedFinding, PlannedHypothesis, read_state
+from agentclinic.doctors.planner.weighing import Weighed, as_differential, ranked, sift, weigh
 
 
 def weighed(shorthand: str) -> Weighed:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fakes import OSCE, Scripted, case_of, plan_of
 
-from agentclinic.agents.prompts import SHIPPED, fill, joined, load_prompt, load_prompts
-from agentclinic.agents.roles import Patient
+from agentclinic.clinic.prompts import SHIPPED, fill, joined, load_prompt, load_prompts
+from agentclinic.clinic.roles import Patient
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import ConfigError
 

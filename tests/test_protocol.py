@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.agents.protocol import Action, as_results, parse_action
-from agentclinic.agents.roles import read_verdict
+from agentclinic.clinic.payloads import ActionKind
+from agentclinic.clinic.roles import read_verdict
 from agentclinic.models.base import MalformedError
-from agentclinic.models.payloads import ActionKind
+from agentclinic.results.actions import Action, as_results, parse_action
 
 
 @pytest.mark.parametrize(

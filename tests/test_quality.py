@@ -12,10 +12,10 @@ import pytest
 from helpers import case_of, needs_public_data, public_cases, write_rows
 from typer.testing import CliRunner
 
-from agentclinic.cases.quality import CHECKS, Problem, Severity, check_file_quality, check_quality, differences
-from agentclinic.cases.quality.timeline import spans
 from agentclinic.cases.registry import load_cases
 from agentclinic.cli.app import app
+from agentclinic.lint import CHECKS, Problem, Severity, check_file_quality, check_quality, differences
+from agentclinic.lint.timeline import spans
 
 SOUND: dict[str, Any] = {
     "Objective_for_Doctor": "Assess and diagnose a 44-year-old man with a sore big toe for two days.",
@@ -523,7 +523,7 @@ def test_what_only_looks_like_a_defect_is_left_alone(changes: dict[str, Any]) ->
 def test_every_check_reports_something_in_this_file() -> None:
     marks = next(mark for mark in test_a_planted_defect_is_found_where_it_was_planted.pytestmark)
     planted = [case_of(row(**changes)) for changes, _, _ in marks.args[1]]
-    from agentclinic.cases.quality.chart import Chart
+    from agentclinic.lint.chart import Chart
 
     silent = [check.__name__ for check in CHECKS if not any(list(check(Chart(case))) for case in planted)]
     assert silent == []

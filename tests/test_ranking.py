@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from agentclinic.differential import Differential, Hypothesis, Source
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import Record, TurnRecord
 from agentclinic.scoring import ranking
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
 

@@ -13,6 +13,7 @@ import pytest
 from fakes import Meeting, Scripted, plan_of
 from pydantic import BaseModel
 
+from agentclinic.clinic.human import Human
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models import base
@@ -29,10 +30,9 @@ from agentclinic.models.base import (
     ToolCall,
     Usage,
 )
-from agentclinic.models.human import Human
 from agentclinic.models.recording import Recorder, Replay, enter_unit
-from agentclinic.models.select import Models
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.play import play
 
 pytestmark = pytest.mark.anyio

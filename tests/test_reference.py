@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from agentclinic.agents.prompts import load_prompts
-from agentclinic.agents.reference import NAMES, every_step, without_tests
+from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.prompts import load_prompts
 from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.reference import NAMES, every_step, without_tests
 from agentclinic.models.base import Model, Reply, Request
-from agentclinic.models.builtin import Builtin
-from agentclinic.models.select import Models
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.record import Record, TurnRecord
 from agentclinic.scoring import repeats
 from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pairs, majority, pass_k
 from agentclinic.scoring.sample import Sample

@@ -15,19 +15,19 @@ from report_support import Json, differential, gathered, in_the_seeds_format, re
 from runs_support import clinic, only_run
 from scipy.stats import binom
 
-from agentclinic.record import Record
 from agentclinic.report.encounters import reasons
 from agentclinic.report.markdown import quoted
 from agentclinic.report.pack import BLOCK, Packer
 from agentclinic.report.spreadsheet import safe
 from agentclinic.report.statements import left_out, statements
 from agentclinic.report.text import inert, line
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.bands import binomial_band
 from agentclinic.scoring.breakdown import Tally, section_of
 from agentclinic.scoring.information import KeyFinding
 from agentclinic.scoring.orders import Price
 from agentclinic.scoring.prices import knowledge_prices
-from agentclinic.scoring.run_data import load_run
 from agentclinic.scoring.score import score
 
 

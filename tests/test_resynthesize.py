@@ -13,10 +13,10 @@ from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.errors import InputError
-from agentclinic.runs.engine import Finished
-from agentclinic.runs.reopen import regrade
-from agentclinic.scoring.beside import brier
-from agentclinic.scoring.run_data import load_run
+from agentclinic.results.run_data import load_run
+from agentclinic.runs.pool import Finished
+from agentclinic.runs.resume import regrade
+from agentclinic.scoring.secondary_metrics import brier
 from agentclinic.scoring.sessions import load_sessions
 
 pytestmark = pytest.mark.anyio

@@ -27,7 +27,7 @@ from scripted_server import ScriptedServer
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.runs.folder import create
+from agentclinic.results.run_folder import create
 from agentclinic.runs.plan import make_plan
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import pytest
 
 from agentclinic.config import Settings
 from agentclinic.models.prices import cost_usd
-from agentclinic.models.select import Models
+from agentclinic.runs.build import Models
 
 OPENAI = "https://api.openai.com/v1"
 MILLION = {"input_tokens": 1_000_000, "output_tokens": 1_000_000, "cached_tokens": 0}

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from agentclinic.record import Record
+from agentclinic.results.record import Record
 from agentclinic.runs.progress import Lines, status_line
 from agentclinic.scoring.outcome import Tally
 

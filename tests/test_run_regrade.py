@@ -10,8 +10,8 @@ from runs_support import asked, clinic, lines, only_run, point_at, records, run_
 from scripted_server import ScriptedServer
 
 from agentclinic.errors import InputError
-from agentclinic.runs.engine import Finished
-from agentclinic.runs.reopen import regrade
+from agentclinic.runs.pool import Finished
+from agentclinic.runs.resume import regrade
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.errors import InputError
-from agentclinic.runs.reopen import regrade
+from agentclinic.runs.resume import regrade
 
 pytestmark = pytest.mark.anyio
 

@@ -28,10 +28,10 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.errors import InputError
-from agentclinic.runs.engine import execute, resume
 from agentclinic.runs.plan import make_plan
+from agentclinic.runs.pool import execute, resume
 from agentclinic.runs.progress import Quiet
-from agentclinic.runs.reopen import plan_again
+from agentclinic.runs.resume import plan_again
 
 pytestmark = pytest.mark.anyio
 PATIENT_PROMPT = '{"system_base": "You are ill. {patient}", "user_prompt_template": "{history} {reply}"}'

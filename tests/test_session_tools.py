@@ -14,15 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import ScriptedServer
 
-from agentclinic import doors
-from agentclinic.agents.configured import SHIPPED
-from agentclinic.agents.prompts import load_prompt
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.compat import agents as doors
+from agentclinic.compat import by_hand
+from agentclinic.doctors.uncertainty import store, tools
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED
+from agentclinic.doctors.uncertainty.steps import (
+    READY_MESSAGE,
+    as_differential,
+    loosely,
+    read_action,
+    read_uncertainties,
+)
+from agentclinic.doctors.uncertainty.store import SessionError
+from agentclinic.doctors.uncertainty.synthesis import name_in, synthesise
+from agentclinic.doctors.uncertainty.tools import ToolError, execute_tool
 from agentclinic.models.base import FATAL, ModelError, Reply, Request
-from agentclinic.sessions import by_hand, store, tools
-from agentclinic.sessions.steps import READY_MESSAGE, as_differential, loosely, read_action, read_uncertainties
-from agentclinic.sessions.store import SessionError
-from agentclinic.sessions.synthesis import name_in, synthesise
-from agentclinic.sessions.tools import ToolError, execute_tool
 
 CHEST_PAIN: list[tuple[dict[str, str], str]] = [
     (

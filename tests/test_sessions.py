@@ -17,8 +17,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from agentclinic.sessions import store as sessions
-from agentclinic.sessions.store import Session, SessionError, SessionStore, read_session
+from agentclinic.doctors.uncertainty import store as sessions
+from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, read_session
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +235,7 @@ def test_what_cannot_be_read_is_no_damage_and_stays(folder: Path) -> None:
 WRITER = """
     import sys
     from pathlib import Path
-    from agentclinic.sessions.store import SessionStore
+    from agentclinic.doctors.uncertainty.store import SessionStore
 
     store = SessionStore(Path(sys.argv[1]))
     print("ready", flush=True)
@@ -284,7 +284,7 @@ def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
     script = f"""
         import resource, signal
         from pathlib import Path
-        from agentclinic.sessions.store import SessionError, SessionStore
+        from agentclinic.doctors.uncertainty.store import SessionError, SessionStore
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))

@@ -33,10 +33,10 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 import agentclinic
-from agentclinic import doors
-from agentclinic.cases.scenarios import Scenario
+from agentclinic.compat import agents as doors
+from agentclinic.compat.scenarios import Scenario
+from agentclinic.doctors.uncertainty.store import read_session
 from agentclinic.models.base import AuthError
-from agentclinic.sessions.store import read_session
 
 pytestmark = pytest.mark.anyio
 

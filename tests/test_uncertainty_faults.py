@@ -15,8 +15,8 @@ from helpers import osce, write_rows
 from runs_support import environment, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.runs.engine import Finished
-from agentclinic.sessions.tools import OPEN_QUESTION
+from agentclinic.doctors.uncertainty.tools import OPEN_QUESTION
+from agentclinic.runs.pool import Finished
 
 pytestmark = pytest.mark.anyio
 
@@ -335,9 +335,9 @@ async def test_a_session_damaged_under_way_stops_the_run_and_is_kept(server: Scr
     name = session.name
     session.write_text("{")
     (done.folder / "scenarios.jsonl").write_text("")
-    from agentclinic.runs.engine import resume
+    from agentclinic.runs.pool import resume
     from agentclinic.runs.progress import Quiet
-    from agentclinic.runs.reopen import plan_again
+    from agentclinic.runs.resume import plan_again
 
     with pytest.warns(UserWarning, match=r"moved to .*\.damaged"):
         again = await resume(plan_again(done.folder), done.folder, Quiet())

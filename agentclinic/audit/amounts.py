@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from agentclinic.cases.matcher.readings import PLACE_OF
-from agentclinic.knowledge.text import fold, singular, words
+from agentclinic.vocabulary.text import fold, singular, words
 
 _WORDS = {
     word: number

@@ -11,9 +11,9 @@ from agentclinic.audit.amounts import Count, Duration, counts, drugs, durations,
 from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
 from agentclinic.cases.matcher.readings import reading, same_place
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
-from agentclinic.cases.naming import diagnosis_names
-from agentclinic.knowledge.compare import STRICT, compare
-from agentclinic.knowledge.text import Phrasebook
+from agentclinic.vocabulary.compare import STRICT, compare
+from agentclinic.vocabulary.disease_names import diagnosis_names
+from agentclinic.vocabulary.text import Phrasebook
 
 DOOR = "door"
 """The path of what everybody is told at the door."""

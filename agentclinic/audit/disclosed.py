@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agentclinic.audit.statements import plain, statements, stems
 from agentclinic.cases.model import PATIENT_SECTIONS, Fact
-from agentclinic.knowledge.text import fold, sentences
+from agentclinic.vocabulary.text import fold, sentences
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NUMBER_WORDS = {

@@ -15,9 +15,9 @@ from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.readings import reading
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.cases.quality.values import analyte_of, measured_in
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import fold, words
+from agentclinic.cases.values import analyte_of, measured_in
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import fold, words
 
 _DEFAULT = re.compile(r"^\W*(?:all )?(?:readings? (?:are |is )?)?normal(?: readings?| results?)?\W*$", re.IGNORECASE)
 _ABNORMAL = re.compile(

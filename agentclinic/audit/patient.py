@@ -14,7 +14,7 @@ from agentclinic.audit.statements import COMPLAINTS, Concept, Statement, concept
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.matcher.readings import TRIGGERS, reading, same_place
 from agentclinic.cases.model import Fact, Section
-from agentclinic.knowledge.base import knowledge
+from agentclinic.vocabulary.base import knowledge
 
 _HABITS = {
     "smoking": re.compile(r"\bsmok\w*|\btobacco|\bcigarette\w*|\bvap(?:e|ing)\b", re.IGNORECASE),

@@ -9,8 +9,8 @@ from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
 from agentclinic.audit.statements import SILENT, statements
 from agentclinic.cases.model import Case, Section
-from agentclinic.knowledge.base import knowledge, vocabulary
-from agentclinic.knowledge.text import Phrasebook, content_words
+from agentclinic.vocabulary.base import knowledge, vocabulary
+from agentclinic.vocabulary.text import Phrasebook, content_words
 
 _HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 

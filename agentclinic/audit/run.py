@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentclinic.agents.protocol import parse_action
 from agentclinic.audit.accuracy import Accuracy, accuracy, apparent_rate, corrected, usable
 from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import ROLES, Exchange, Finding, Kind, Role
@@ -18,8 +17,9 @@ from agentclinic.audit.reply import audit_reply
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.errors import CaseError, InputError
-from agentclinic.record import Record
-from agentclinic.scoring.run_data import Estimate, RunData, case_key, load_run
+from agentclinic.results.actions import parse_action
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, RunData, case_key, load_run
 
 
 class Listed(Finding):

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from agentclinic.audit.complaints import named, special
 from agentclinic.cases.matcher.readings import reading, stem
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import STOP_WORDS, sentences, words
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import STOP_WORDS, sentences, words
 
 _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
 _MARKUP = re.compile(r"[*`#]{1,3}|(?<!\w)_+|_+(?!\w)")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentclinic.cases.model import JSON, Fact, Section
-from agentclinic.knowledge.text import fold, sentences
+from agentclinic.vocabulary.text import fold, sentences
 
 # What charts write where they have nothing to say: silence, not a fact.
 _SILENCE = frozenset(

@@ -16,8 +16,8 @@ from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
-from agentclinic.knowledge.text import fold
 from agentclinic.privacy import DataClass
+from agentclinic.vocabulary.text import fold
 
 NEJM_OBJECTIVE = "What is the most likely diagnosis?"
 """The objective of every NEJM case: the printed question gives findings away and never reaches a doctor."""

@@ -68,7 +68,7 @@ def run(
 
     Flags win over the files, the files over the defaults; `_` and `-` in flags are the same.
     """
-    from agentclinic.cli.running import run_and_show
+    from agentclinic.cli.run import run_and_show
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -106,8 +106,8 @@ def resume(
     The settings are the run's own; only keys and passwords, which are never written down, are taken from the
     environment and the config files. Refused, naming the keys, when something that decides results has changed.
     """
-    from agentclinic.cli.running import resume_and_show
-    from agentclinic.runs.reopen import plan_again
+    from agentclinic.cli.run import resume_and_show
+    from agentclinic.runs.resume import plan_again
 
     given = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -158,7 +158,7 @@ def regrade(
     Nothing is simulated: the recorded diagnoses, or with --resynthesize new ones from the recorded facts, are judged.
     Writes RUN/judgements/NAME.jsonl and leaves scenarios.jsonl as it is. Also for runs in the seed's format.
     """
-    from agentclinic.cli.running import regrade_and_show
+    from agentclinic.cli.run import regrade_and_show
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -188,7 +188,7 @@ def judge_compare(
     With labels, a person's verdicts on a random sample of the diagnoses, also each judge's sensitivity and
     specificity, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
     """
-    from agentclinic.cli.judging import compare_and_show
+    from agentclinic.cli.judge import compare_and_show
 
     compare_and_show(folder, judges, labels, seed, as_json=json)
 
@@ -206,7 +206,7 @@ def judge_majority(
 
     More than half of all must agree; a tie, or too many without a verdict, leaves a diagnosis unjudged.
     """
-    from agentclinic.cli.judging import majority_and_show
+    from agentclinic.cli.judge import majority_and_show
 
     majority_and_show(folder, judges, name, as_json=json)
 
@@ -225,7 +225,7 @@ def probe(
     Says in plain words whether it answers, by which API, with tools, structured output and images.
     Sends four to six short requests. Exit code 1 when it does not even answer with text.
     """
-    from agentclinic.cli.probing import probe_and_show
+    from agentclinic.cli.probe import probe_and_show
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json")
@@ -253,7 +253,7 @@ def score(
 
     Every number has an interval; what the records cannot tell is left out or said to be unknown.
     """
-    from agentclinic.cli.scoring import score_and_show
+    from agentclinic.cli.score import score_and_show
 
     score_and_show(run, judge, full_information, recalibrate_on, seed, as_json=json)
 
@@ -280,7 +280,7 @@ def audit(
     Finds replies that contradict the chart, invent, leave out what was asked, tell what was not, or name the diagnosis;
     with rates corrected for the auditor's own measured errors. For any patient model; nothing is simulated or asked.
     """
-    from agentclinic.cli.auditing import audit_and_show, chosen
+    from agentclinic.cli.audit import audit_and_show, chosen
 
     audit_and_show(
         run, cases, chosen(role, kind, "json" if json else format_, list_findings=list_findings), output, seed
@@ -301,8 +301,8 @@ def card(
     All that is needed to repeat the run, its results with intervals, its limits, and the items of reporting checklists
     that can be filled in from the run; the rest is listed as the authors' to fill.
     """
-    from agentclinic.card import card as make_card
-    from agentclinic.cli.auditing import deliver
+    from agentclinic.cli.audit import deliver
+    from agentclinic.report.card import card as make_card
 
     deliver(make_card(run, judge), output)
 
@@ -321,7 +321,7 @@ def compare(
     Cases are paired by content; intervals and p-values are clustered by case and adjusted for several comparisons.
     Says what flipped, what could have been found, and what makes the runs incomparable.
     """
-    from agentclinic.cli.comparing import compare_and_show
+    from agentclinic.cli.compare import compare_and_show
 
     compare_and_show(runs, judge, seed, as_json=json)
 
@@ -377,7 +377,7 @@ def report(
     html: one page that needs no network, with charts and every transcript. md: a summary. json: all numbers.
     csv: one line per encounter.
     """
-    from agentclinic.cli.reporting import report_and_show
+    from agentclinic.cli.report import report_and_show
 
     report_and_show(runs, output, format, judge, seed)
 
@@ -398,7 +398,7 @@ def sweep(
     Every combination of the matrix is an arm; each value is compared with the first of its list, all else equal.
     The same command goes on where an earlier one stopped.
     """
-    from agentclinic.cli.sweeping import sweep_and_show
+    from agentclinic.cli.sweep import sweep_and_show
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -413,7 +413,7 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder to make; files already there are kept.")],
 ) -> None:
     """Make a folder with settings, prompts, entry points."""
-    from agentclinic.cli.init import write_folder
+    from agentclinic.compat.init import write_folder
 
     write_folder(folder)
 
@@ -421,14 +421,14 @@ def init(
 @data.command("list")
 def data_list(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Show the known data sets and whether their files are there."""
-    from agentclinic.cli.datasets import list_datasets
+    from agentclinic.cli.data import list_datasets
 
     settings = load_settings(default_file(config, "agentclinic.config.json"))
     rows = list_datasets(settings.datasets)
     if json:
         print(jsonlib.dumps([row._asdict() for row in rows], indent=2))
         return
-    from agentclinic.cli.datasets import show_datasets
+    from agentclinic.cli.data import show_datasets
 
     show_datasets(rows)
 
@@ -447,7 +447,7 @@ def data_check(
 
     Exit code 2 when a row cannot be read as a case, 1 when --quality finds an error.
     """
-    from agentclinic.cli.datasets import check_datasets
+    from agentclinic.cli.data import check_datasets
 
     settings = load_settings(default_file(config, "agentclinic.config.json"))
     code = check_datasets(files, settings.datasets, show_leaks=leaks, quality=quality, as_json=json)
@@ -485,7 +485,7 @@ def generate_mimic(
     A model writes the patient's story without being told the diagnosis; results and label are set by code, and every
     case is checked. The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
     """
-    from agentclinic.cli.generating import generate_and_show
+    from agentclinic.cli.generate import generate_and_show
 
     generate_and_show(
         "mimic",
@@ -515,7 +515,7 @@ def generate_medqa(
 
     The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
     """
-    from agentclinic.cli.generating import generate_and_show
+    from agentclinic.cli.generate import generate_and_show
 
     generate_and_show(
         "medqa",
@@ -559,7 +559,7 @@ def generate_solvability(
     Plays every case twice, with --doctor full_information and --doctor door_only. Cases that are solved at the door
     give something away; cases that nobody solves with the whole chart lack what the diagnosis needs.
     """
-    from agentclinic.cli.generating import solvability_and_show
+    from agentclinic.cli.generate import solvability_and_show
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cli.scoring import as_share, as_text, as_value
+from agentclinic.cli.score import as_share, as_text, as_value
+from agentclinic.doctors.uncertainty.steps import as_differential, read_uncertainties
+from agentclinic.doctors.uncertainty.store import Session
 from agentclinic.errors import InputError
 from agentclinic.scoring.score import score
 from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summarise_sessions
-from agentclinic.sessions.steps import as_differential, read_uncertainties
-from agentclinic.sessions.store import Session
 
 
 def sessions_and_show(

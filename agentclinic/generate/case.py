@@ -8,11 +8,11 @@ from typing import Any
 
 from agentclinic.cases.formats import OSCE, Row
 from agentclinic.cases.model import Case
-from agentclinic.cases.naming import Names
+from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.generate.chart import EXAMINATION, TESTS, Chart, build_chart
 from agentclinic.generate.source import SourceCase
 from agentclinic.generate.story import Told, objective, script, told
-from agentclinic.models.payloads import WrittenStory
+from agentclinic.vocabulary.disease_names import Names
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentclinic.cases.facts import readable
-from agentclinic.cases.naming import Names
 from agentclinic.generate.privacy import unfit
 from agentclinic.generate.source import Culture, Measured, SourceCase
+from agentclinic.vocabulary.disease_names import Names
 
 EXAMINATION = "Physical_Examination_Findings"
 TESTS = "Test_Results"

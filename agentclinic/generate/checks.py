@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from agentclinic.cases.check import Leak, leaks
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
+from agentclinic.clinic.payloads import WriterPayload
 from agentclinic.errors import CaseError
 from agentclinic.generate import privacy
 from agentclinic.generate.case import Prepared, read_back
 from agentclinic.generate.chart import Entry, entries
 from agentclinic.generate.story import demographics
-from agentclinic.knowledge.base import knowledge
-from agentclinic.models.payloads import WriterPayload
+from agentclinic.lint.check import Leak, leaks
+from agentclinic.vocabulary.base import knowledge
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _NUMBER_WORDS = {

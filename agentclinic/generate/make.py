@@ -20,7 +20,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from agentclinic.agents.prompts import Prompt
+from agentclinic.clinic.payloads import WrittenStory
+from agentclinic.clinic.prompts import Prompt
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
 from agentclinic.generate.files import Files, counted, drop_lines
@@ -29,10 +30,9 @@ from agentclinic.generate.source import SourceCase
 from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError, Usage
-from agentclinic.models.payloads import WrittenStory
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
-from agentclinic.runs.folder import Lock, write_json
+from agentclinic.results.run_folder import Lock, write_json
 from agentclinic.version import __version__
 
 RETRIES = 2

@@ -16,8 +16,8 @@ from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.formats import demographics_in
 from agentclinic.errors import InputError
 from agentclinic.generate.source import SourceCase, Truth
-from agentclinic.knowledge.text import sentences
 from agentclinic.privacy import DataClass
+from agentclinic.vocabulary.text import sentences
 
 _ASKS = re.compile(
     r"\b(?:most likely|likely|probable|correct|best|suspected|presumptive|working|patient['’]s|underlying)"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentclinic.agents.prompts import Prompt, fill, joined
-from agentclinic.cases.naming import Names
+from agentclinic.clinic.payloads import WriterPayload, WrittenStory
+from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.generate.privacy import REMOVED
 from agentclinic.generate.source import SourceCase
-from agentclinic.knowledge.text import sentences
 from agentclinic.models.base import Message, Purpose, Request
-from agentclinic.models.payloads import WriterPayload, WrittenStory
+from agentclinic.vocabulary.disease_names import Names
+from agentclinic.vocabulary.text import sentences
 
 NOT_ON_RECORD = "What the patient noticed before coming to hospital is not on record; symptoms are unknown."
 """The history of a case whose source has none: unknown, neither there nor denied."""

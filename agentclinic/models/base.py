@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from agentclinic.differential import Differential
 from agentclinic.errors import AgentClinicError
+from agentclinic.results.differential import Differential
 
 
 class Purpose(StrEnum):

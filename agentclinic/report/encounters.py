@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentclinic.differential import Source
-from agentclinic.record import Record
+from agentclinic.results.differential import Source
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import case_key, diagnosis_of, strict
 from agentclinic.scoring.breakdown import annotation, harm_step
 from agentclinic.scoring.calibration import committed, number_of, scale_of
 from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
@@ -15,7 +16,6 @@ from agentclinic.scoring.information import course, differentials, premature_clo
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import MISSING, outcome
 from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.run_data import case_key, diagnosis_of, strict
 
 PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
 """Whose probability is shown where a record has several: the doctor's own before one asked for afterwards."""

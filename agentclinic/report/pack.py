@@ -7,8 +7,8 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
-from agentclinic.record import Record, TurnRecord
 from agentclinic.report.text import inert
+from agentclinic.results.record import Record, TurnRecord
 
 BLOCK = 64 * 1024
 """Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentclinic.agents.configured import USUAL, Agent, load_agent
-from agentclinic.agents.own import DoctorFile
-from agentclinic.agents.prompts import Prompts, load_prompts
-from agentclinic.agents.reference import NAMES as REFERENCES
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
+from agentclinic.clinic.prompts import Prompts, load_prompts
 from agentclinic.config import RunSettings, Settings, without_credentials
+from agentclinic.doctors.custom import DoctorFile
+from agentclinic.doctors.planner.settings import Policy, load_policy
+from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.doctors.uncertainty.agent_config import USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
-from agentclinic.models.select import variable
-from agentclinic.policy.settings import Policy, load_policy
 from agentclinic.privacy import DataClass, strictest
+from agentclinic.runs.build import variable
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.

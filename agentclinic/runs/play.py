@@ -8,24 +8,24 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agentclinic.agents.confidence import elicit
-from agentclinic.agents.doctor import Doctor, PlainDoctor
-from agentclinic.agents.policy import PolicyDoctor
-from agentclinic.agents.reference import chart_exchanges, reference_doctor, without_tests
-from agentclinic.agents.roles import Judgement, Measurement, Moderator, Patient, as_text
-from agentclinic.agents.uncertainty import UncertaintyDoctor
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
+from agentclinic.clinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
+from agentclinic.clinic.payloads import SilentSymptom
+from agentclinic.clinic.roles import Judgement, Measurement, Moderator, Patient, as_text
 from agentclinic.config import ROLES
-from agentclinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
+from agentclinic.doctors.confidence import elicit
+from agentclinic.doctors.plain import Doctor, PlainDoctor
+from agentclinic.doctors.planner.doctor import PolicyDoctor
+from agentclinic.doctors.planner.engine import Baseline, DifferentialDiagnosisEngine
+from agentclinic.doctors.reference import chart_exchanges, reference_doctor, without_tests
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
-from agentclinic.models.payloads import SilentSymptom
 from agentclinic.models.recording import enter_unit
-from agentclinic.models.select import Models, current
-from agentclinic.policy.engine import Baseline, DifferentialDiagnosisEngine
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models, current
 from agentclinic.runs.plan import Plan, Unit
-from agentclinic.sessions.store import SessionStore, current_store, use_store
 
 UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
 """Prices of tests are not known to this version: null, never 0."""

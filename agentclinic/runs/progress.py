@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from agentclinic.runs.engine import Observer
+from agentclinic.runs.pool import Observer
 from agentclinic.scoring.outcome import Tally
 
 

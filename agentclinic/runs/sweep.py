@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.cases.registry import load_cases
 from agentclinic.config import RunSettings, Settings, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.models.select import Models
 from agentclinic.privacy import DataClass, strictest
-from agentclinic.runs import folder as folders
-from agentclinic.runs.engine import Finished, Observer, note_attestations, play_missing, used_config
+from agentclinic.results import run_folder as folders
+from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, make_plan
+from agentclinic.runs.pool import Finished, Observer, note_attestations, play_missing, used_config
 
 
 class SweepFile(BaseModel):

@@ -30,15 +30,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from agentclinic.agents.protocol import parse_action
-from agentclinic.differential import Differential, Hypothesis, Source
 from agentclinic.errors import InputError
-from agentclinic.knowledge.compare import Relation, compare
-from agentclinic.record import Record
+from agentclinic.results.actions import parse_action
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, case_key, names_truth
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, Measure, estimates
 from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.run_data import Estimate, case_key, names_truth
+from agentclinic.vocabulary.compare import Relation, compare
 
 LANDMARKS = (1, 3, 5, 10, 15, 20)
 """Turns at which the differential is looked at: dense where it changes most, up to the usual limit of 20."""

@@ -13,11 +13,10 @@ from pydantic import BaseModel
 
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.errors import InputError
-from agentclinic.knowledge.text import fold
-from agentclinic.record import Record
-from agentclinic.scoring.beside import MEASURES
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, RunData, case_key, lenient, strict
 from agentclinic.scoring.outcome import proportion
-from agentclinic.scoring.run_data import Estimate, RunData, case_key, lenient, strict
+from agentclinic.scoring.secondary_metrics import MEASURES
 from agentclinic.scoring.stats import (
     Clusters,
     bootstrap_interval,
@@ -27,6 +26,7 @@ from agentclinic.scoring.stats import (
     mcnemar_p,
     permutation_p,
 )
+from agentclinic.vocabulary.text import fold
 
 RULES: Mapping[str, Callable[[Record], bool | None]] = {"strict": strict, "lenient": lenient}
 LEVEL = 0.05

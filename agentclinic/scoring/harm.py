@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from agentclinic.knowledge.compare import Relation, compare
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, strict
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, strict
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.vocabulary.compare import Relation, compare
 
 SERIOUS = 3
 """The two highest steps of the cases' scale, which runs from 0 to 4."""

@@ -14,16 +14,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel
 
-from agentclinic.agents.protocol import parse_action
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
-from agentclinic.differential import Differential, Source
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import STOP_WORDS, clauses, content_words, fold
-from agentclinic.record import Record, TurnRecord
+from agentclinic.results.actions import parse_action
+from agentclinic.results.differential import Differential, Source
+from agentclinic.results.record import Record, TurnRecord
+from agentclinic.results.run_data import Estimate, case_key, names_truth, strict
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, case_key, names_truth, strict
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import STOP_WORDS, clauses, content_words, fold
 
 NOT_RECORDED = "not recorded"
 NO_KEY_FACTS = "no key findings of which the records could tell whether they were found"

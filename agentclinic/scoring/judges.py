@@ -26,11 +26,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 
 from agentclinic.errors import InputError
 from agentclinic.files import make_folder, write_whole
-from agentclinic.journal import read_records
-from agentclinic.record import Record
-from agentclinic.runs.folder import Lock
+from agentclinic.results.journal import read_records
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
+from agentclinic.results.run_folder import Lock
 from agentclinic.scoring.outcome import MISSING, Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
 
 Floats = NDArray[np.float64]
 

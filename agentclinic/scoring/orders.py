@@ -10,10 +10,10 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from agentclinic.cases.matcher import asked_of_measurement
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, strict
 from agentclinic.scoring.information import NOT_RECORDED, Request, repeated, requests
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, strict
 from agentclinic.scoring.sample import Cases, Sample
 
 UNKNOWN = "unknown"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentclinic.record import Record
+from agentclinic.results.record import Record
 
 MISSING = frozenset({"model_failed", "judge_failed"})
 """Nobody's diagnosis was judged through no fault of the doctor: missing data, never a wrong answer."""

@@ -1,12 +1,12 @@
-"""What tests cost, from the knowledge base: one perspective and year, stated in `knowledge/data/tests.json`."""
+"""What tests cost, from the knowledge base: one perspective and year, stated in `vocabulary/data/tests.json`."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from agentclinic.knowledge.base import Test, knowledge
-from agentclinic.knowledge.text import fold
 from agentclinic.scoring.orders import Price
+from agentclinic.vocabulary.base import Test, knowledge
+from agentclinic.vocabulary.text import fold
 
 
 @lru_cache(maxsize=4096)

@@ -6,11 +6,11 @@ from collections import Counter
 
 from pydantic import BaseModel
 
-from agentclinic.differential import Differential
-from agentclinic.record import Record
+from agentclinic.results.differential import Differential
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, names_truth
 from agentclinic.scoring.outcome import Proportion, proportion
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
-from agentclinic.scoring.run_data import Estimate, names_truth
 from agentclinic.scoring.sample import Cases, Sample
 
 DEPTHS = (1, 3, 5)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from agentclinic.record import Record
-from agentclinic.scoring.run_data import Estimate, case_key, strict
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, case_key, strict
 from agentclinic.scoring.sample import Sample
 
 DETERMINISTIC = "deterministic: no variance between repeats"

@@ -8,8 +8,8 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.record import Record
-from agentclinic.scoring.run_data import Estimate, case_key
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, case_key
 from agentclinic.scoring.stats import Z95, Clusters, Floats, Interval, bootstrap_interval
 
 RESAMPLES = 2_000

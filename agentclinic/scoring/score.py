@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from agentclinic.differential import Source
+from agentclinic.results.differential import Source
+from agentclinic.results.run_data import Estimate, RunData, case_key, strict
 from agentclinic.scoring import harm, information, orders, ranking, repeats
 from agentclinic.scoring.calibration import (
     Calibration,
@@ -19,7 +20,6 @@ from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.outcome import Tally as OutcomeTally
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.run_data import Estimate, RunData, case_key, strict
 
 
 class Score(BaseModel):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, read_session
+from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
-from agentclinic.knowledge.compare import Relation, compare
-from agentclinic.record import Record
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import Estimate, RunData, diagnosis_of, load_run, names_truth, strict
 from agentclinic.scoring.outcome import Proportion, proportion
-from agentclinic.scoring.run_data import Estimate, RunData, diagnosis_of, load_run, names_truth, strict
 from agentclinic.scoring.sample import Cases, Sample
-from agentclinic.sessions.store import FOLDER, Session, SessionError, read_session
-from agentclinic.sessions.tools import top_of
+from agentclinic.vocabulary.compare import Relation, compare
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agentclinic.cases.matcher import cues, lexicon
-from agentclinic.cases.matcher.lexicon import Named
+from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
 from agentclinic.cases.model import Section
-from agentclinic.knowledge.text import STOP_WORDS
+from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.lexicon import Named
+from agentclinic.vocabulary.text import STOP_WORDS
 
 MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
 """Types of concepts that can be asked for by themselves; the others restrict what is asked for."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from agentclinic.cases.matcher.order_items import Item, items
 from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
-from agentclinic.knowledge.text import fold, words
+from agentclinic.vocabulary.text import fold, words
 
 Chart = tuple[tuple[Fact, Reading], ...]
 """A chart's facts, each with what its headings name."""

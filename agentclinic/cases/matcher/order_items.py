@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
-from agentclinic.knowledge.text import fold
+from agentclinic.vocabulary.text import fold
 
 _TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",

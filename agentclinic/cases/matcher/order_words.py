@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentclinic.knowledge.text import fold, words
+from agentclinic.vocabulary.text import fold, words
 
 _DATA = Path(__file__).parent.parent / "data" / "orders.json"
 _LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "qualifiers", "timings")

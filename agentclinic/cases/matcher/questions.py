@@ -7,14 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from agentclinic.cases.matcher import cues, lexicon
+from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
-from agentclinic.cases.matcher.likeness import likeness, parts_of, threshold
+from agentclinic.cases.matcher.relevance import likeness, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import content_words
+from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import content_words
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:

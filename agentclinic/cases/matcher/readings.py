@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.knowledge.base import knowledge
-from agentclinic.knowledge.text import STOP_WORDS, singular, words
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import STOP_WORDS, singular, words
 
 
 @lru_cache(maxsize=16384)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.matcher import cues, lexicon
+from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import MAIN_TYPES, stems
-from agentclinic.cases.matcher.lexicon import Named
 from agentclinic.cases.model import Fact, Section
-from agentclinic.knowledge.text import fold
+from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.lexicon import Named
+from agentclinic.vocabulary.text import fold
 
 
 @dataclass(frozen=True)

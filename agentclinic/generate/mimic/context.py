@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentclinic.cases.naming import Names
 from agentclinic.generate.mimic import icd, results, story
 from agentclinic.generate.mimic.choose import Admission, Chosen
 from agentclinic.generate.mimic.classify import data_class
@@ -34,6 +33,7 @@ from agentclinic.generate.mimic.tables import (
 )
 from agentclinic.generate.source import HistorySource, SourceCase, Truth
 from agentclinic.privacy import DataClass
+from agentclinic.vocabulary.disease_names import Names
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from agentclinic.generate.mimic.results import REMOVED
-from agentclinic.knowledge.text import sentences
+from agentclinic.vocabulary.text import sentences
 
 Gives = Callable[[str], bool]
 """Whether a text gives the diagnosis away."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.differential import Source
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
@@ -12,6 +11,7 @@ from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import View, interval, number, points, table
 from agentclinic.report.statements import left_out
 from agentclinic.report.text import dollars, line, percent, plural
+from agentclinic.results.differential import Source
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.compare import LEVEL, Comparison
 

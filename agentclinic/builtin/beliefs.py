@@ -1,0 +1,144 @@
+"""What the builtin doctor believes: a posterior over the knowledge base's diseases and "other".
+
+log posterior = log(prior x age x sex) + log likelihood / T. The likelihood takes a finding that a disease does not list
+at its leak probability, and k findings of one correlated group as the square root of k independent ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.cases.model import Door
+from agentclinic.clinic.findings import Evidence
+from agentclinic.vocabulary.base import Knowledge, knowledge
+
+Floats = NDArray[np.float64]
+
+OTHER = "other"
+OTHER_PRIOR = 0.15
+"""Share of patients with something the knowledge base does not know; of the diagnoses in a general practice about as
+many lie outside any list of a hundred."""
+OTHER_BOOST = 3.0
+"""Under "other" a finding is this much more common than its leak: these patients have some disease, too."""
+TEMPERATURE = 1.0
+"""Divides the log likelihood. Fitted on OpenOSCE's development part by `benchmarks/clinic.py --fit` as the lowest log
+score of the truth at the end of encounters: 2.23 at 1.0, 2.28 at 0.9, 2.24 at 1.1, 2.51 at 0.7, 2.35 at 1.5."""
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """The knowledge base as tables: hypotheses down (diseases in order, then "other"), findings across."""
+
+    known: Knowledge
+    hypotheses: tuple[str, ...]
+    column: Mapping[str, int]
+    likelihood: Floats
+    entropy: Floats
+    ratio_present: Floats
+    """log P(finding | disease) - log leak, 0 where the disease does not list it."""
+    ratio_absent: Floats
+    leak_present: Floats
+    leak_absent: Floats
+    other_present: Floats
+    other_absent: Floats
+    linked: NDArray[np.bool_]
+    group: tuple[str | None, ...]
+    """By finding."""
+    by_name: NDArray[np.int64]
+    """Each disease's place in the alphabet of ids, to break ties."""
+
+    def posterior(self, door: Door, evidence: Evidence) -> Floats:
+        """The probability of each hypothesis, given what is known."""
+        total = self._log_likelihood(evidence) / TEMPERATURE + self._log_prior(door)
+        weights = np.exp(total - total.max())
+        result: Floats = weights / weights.sum()
+        return result
+
+    def _log_likelihood(self, evidence: Evidence) -> Floats:
+        columns = np.array([self.column[name] for name in evidence], dtype=np.int64)
+        present = np.array(list(evidence.values()), dtype=bool)
+        total = np.zeros(len(self.hypotheses))
+        if not len(columns):
+            return total
+        leaks = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
+        total[:-1] = leaks
+        total[-1] = np.where(present, self.other_present[columns], self.other_absent[columns]).sum()
+        ratios = np.where(present, self.ratio_present[:, columns], self.ratio_absent[:, columns])
+        groups: dict[str, list[int]] = {}
+        for place, column in enumerate(columns):
+            groups.setdefault(self.group[column] or f"#{column}", []).append(place)
+        for places in groups.values():
+            if len(places) == 1:
+                total[:-1] += ratios[:, places[0]]
+            else:
+                listed = self.linked[:, columns[places]].sum(axis=1)
+                total[:-1] += ratios[:, places].sum(axis=1) / np.sqrt(np.maximum(listed, 1))
+        return total
+
+    def _log_prior(self, door: Door) -> Floats:
+        return _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
+
+    def expected_information(self, posterior: Floats) -> Floats:
+        """Mutual information between hypothesis and each finding, in bits: how much asking is expected to tell."""
+        gains: Floats = np.maximum(0.0, _entropy(posterior @ self.likelihood) - posterior @ self.entropy)
+        return gains
+
+
+@lru_cache(maxsize=4)
+def beliefs(known: Knowledge | None = None) -> Beliefs:
+    """The tables of a knowledge base (the shipped one when none is given), made once."""
+    known = known or knowledge()
+    findings = list(known.findings.values())
+    column = {finding.id: place for place, finding in enumerate(findings)}
+    leak = np.array([finding.leak for finding in findings])
+    other = np.minimum(0.5, leak * OTHER_BOOST)
+    rows = np.tile(leak, (len(known.diseases), 1))
+    linked = np.zeros_like(rows, dtype=bool)
+    group: list[str | None] = [None] * len(findings)
+    for row, disease in enumerate(known.diseases.values()):
+        for link in disease.links:
+            place = column[link.finding]
+            rows[row, place], linked[row, place] = link.p, True
+            group[place] = group[place] or link.group
+    likelihood = np.vstack([rows, other])
+    return Beliefs(
+        known=known,
+        hypotheses=(*known.diseases, OTHER),
+        column=column,
+        likelihood=likelihood,
+        entropy=_entropy(likelihood),
+        ratio_present=np.log(rows) - np.log(leak),
+        ratio_absent=np.log1p(-rows) - np.log1p(-leak),
+        leak_present=np.log(leak),
+        leak_absent=np.log1p(-leak),
+        other_present=np.log(other),
+        other_absent=np.log1p(-other),
+        linked=linked,
+        group=tuple(group),
+        by_name=np.argsort(np.argsort(np.array(list(known.diseases)))),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _log_prior(known: Knowledge, age: float | None, gender: str | None) -> Floats:
+    total = sum(disease.prior for disease in known.diseases.values())
+    weights = []
+    for disease in known.diseases.values():
+        weight = disease.prior / total * (1 - OTHER_PRIOR) * disease.sex.get(gender or "", 1.0)
+        for band in disease.age:
+            if age is not None and band.min <= age < band.max:
+                weight *= band.factor
+        weights.append(max(weight, 1e-12))
+    logs: Floats = np.log(np.array([*weights, OTHER_PRIOR]))
+    return logs
+
+
+def _entropy(p: Floats) -> Floats:
+    safe = np.clip(p, 1e-12, 1 - 1e-12)
+    return np.asarray(-(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe)))

@@ -1,0 +1,50 @@
+"""The builtin laboratory: reads what was ordered out of the chart, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentclinic.builtin import NO_TOKENS
+from agentclinic.cases.matcher import Ordered, asked_of_measurement
+from agentclinic.cases.model import Fact
+from agentclinic.clinic.payloads import MeasurementPayload
+from agentclinic.models.base import Disclosure, Provenance, Reply
+
+
+def report(payload: MeasurementPayload) -> Reply:
+    """Report each thing ordered: as charted, by a reviewed equivalent, or as missing."""
+    parts, disclosures = [], []
+    for ordered in asked_of_measurement(payload.request, payload.facts):
+        text, provenance = _part(ordered, payload)
+        parts.append(text)
+        disclosures.append(Disclosure(ordered.name, provenance, tuple(fact.path for fact in ordered.facts)))
+    return Reply("RESULTS: " + " ".join(parts), usage=NO_TOKENS, disclosures=tuple(disclosures))
+
+
+def _part(ordered: Ordered, payload: MeasurementPayload) -> tuple[str, Provenance]:
+    if not ordered.facts:
+        if payload.missing_test == "normal":
+            return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
+        return f"{_capital(ordered.name)} not available.", Provenance.UNAVAILABLE
+    lines = charted(ordered.facts)
+    if ordered.equivalent:
+        return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
+    return f"{lines}.", Provenance.CHART
+
+
+def charted(facts: Sequence[Fact]) -> str:
+    """Facts as a report: one heading, then its values."""
+    groups: dict[str, list[str]] = {}
+    for fact in facts:
+        head = fact.heads[0] if fact.heads else ""
+        label = ", ".join(fact.heads[1:])
+        groups.setdefault(head, []).append(f"{label}: {_body(fact)}" if label else _body(fact))
+    return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())
+
+
+def _body(fact: Fact) -> str:
+    return fact.text.strip().rstrip(".")
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]

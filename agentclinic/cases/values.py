@@ -1,0 +1,198 @@
+"""Numbers with units, read off the chart."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary.text import fold, words
+
+DATA = Path(__file__).parent / "data"
+
+
+@lru_cache(maxsize=8)
+def table(name: str) -> Any:
+    """A reference table of `cases/data`."""
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Analyte:
+    """Something a laboratory or a nurse measures."""
+
+    name: str
+    fluid: str
+    units: Mapping[str, float]
+    """Unit to the factor that makes it the first one; "" where the number needs no unit."""
+    possible: tuple[float, float] | None
+    """In the first unit; None where the units are not comparable (% and cells)."""
+    usual: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By sex: what may be called normal in an adult, in the first unit; laboratories differ, so it is wide."""
+
+    def unit_at(self, rest: str) -> str | None:
+        """The unit with which the text after a number begins."""
+        found = [unit for unit in self.units if unit and _unit_pattern(unit).match(_plain(rest))]
+        return max(found, key=len) if found else "" if "" in self.units else None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number in the chart that belongs to a known analyte."""
+
+    analyte: Analyte
+    path: str
+    text: str
+    raw: float
+    unit: str | None
+    """None when it is missing or not one of the analyte's."""
+    limit: str
+    """`<` or `>` where only a limit is given."""
+    rest: str
+
+    @property
+    def panel(self) -> str:
+        """The place whose values were taken together."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def number(self) -> float | None:
+        """The value in the analyte's first unit."""
+        return None if self.unit is None else self.raw * self.analyte.units[self.unit]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a value to calculate with."""
+        return self.unit is not None and not self.limit
+
+    @property
+    def value(self) -> float:
+        """The number of a value known to be exact."""
+        assert self.number is not None
+        return self.number
+
+
+_NUMBER = re.compile(
+    r"^\s*(?:(?P<limit>[<>≤≥]|less than|below|more than|above|over)\s*|(?:about|approximately|~)\s*)?"
+    r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<rest>.*)$",
+    re.DOTALL | re.IGNORECASE,
+)
+_FLUIDS = (
+    ("csf", re.compile(r"\b(?:csf|cerebrospinal|spinal fluid|lumbar puncture)\b")),
+    ("joint", re.compile(r"\b(?:joint|synovial|arthrocentesis)\b")),
+    ("urine", re.compile(r"\b(?:urine|urinary|urinalysis)\b")),
+    (
+        "other",
+        re.compile(
+            r"\b(?:pleural|ascit\w+|peritoneal|paracentesis|stool|fecal|faecal|sputum|semen|sweat|saliva|salivary|gastric"
+            r"|esophageal|vaginal|wet mount|vitreous|fluid|drain|discharge|aspirate|marrow|electrophoresis)\b"
+        ),
+    ),
+)
+# Words that name the specimen or the manner and not the analyte.
+_DECORATION = frozenset({"serum", "plasma", "level", "count", "result", "value", "finding", "measured"})
+_EMPTY_HEADS = frozenset({("serum",), ("plasma",), ("finding",), ("result",), ("value",), ("level",), ("measurement",)})
+
+
+def measured_in(facts: Iterable[Fact]) -> tuple[Measured, ...]:
+    """Every number of a known analyte among the findings and results."""
+    return tuple(value for fact in facts if (value := _measured(fact)))
+
+
+def analyte_of(heads: tuple[str, ...], section: Section) -> Analyte | None:
+    """Which analyte a place in the chart is about."""
+    names = [head for head in heads if words(head) not in _EMPTY_HEADS]
+    if not names:
+        return None
+    key = _key(names[-1])
+    where = fold(" ".join(heads))
+    fluid = next((name for name, pattern in _FLUIDS if pattern.search(where)), "blood")
+    found = _analytes().get((fluid, key))
+    if found is None and section is not Section.TESTS:
+        found = _analytes().get(("vital", key))
+    return found
+
+
+def _measured(fact: Fact) -> Measured | None:
+    if fact.section not in (Section.VITALS, Section.EXAMINATION, Section.TESTS) or not fact.heads:
+        return None
+    analyte = analyte_of(fact.heads, fact.section)
+    found = _NUMBER.match(fact.text) if analyte else None
+    if not analyte or not found:
+        return None
+    rest = found["rest"]
+    if re.match(r"\s*(?:\+|:\d)", rest):  # "2+" and "1:80" are grades and titers
+        return None
+    rest = re.sub(r"^\s*(?:-|–|to)\s*\d[\d,.]*", "", rest)  # "12-16/hpf": the first number stands for the range
+    sign = {"less than": "<", "below": "<", "≤": "<", "more than": ">", "above": ">", "over": ">", "≥": ">"}
+    limit = (found["limit"] or "").lower()
+    number = float(found["number"].replace(",", ""))
+    return Measured(analyte, fact.path, fact.text, number, analyte.unit_at(rest), sign.get(limit, limit), rest)
+
+
+def _key(name: str) -> tuple[str, ...]:
+    found = tuple(sorted(word for word in words(name.replace("+", "")) if word not in _DECORATION))
+    return found or words(name)
+
+
+@lru_cache(maxsize=1)
+def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
+    found = {}
+    for entry in table("analytes")["analytes"]:
+        limits = entry["possible"]
+        possible = (limits[0], limits[1]) if limits else None
+        usual = {sex: (low, high) for sex, (low, high) in entry.get("usual", {}).items()}
+        analyte = Analyte(entry["name"], entry["fluid"], entry["units"], possible, usual)
+        for name in entry["names"]:
+            found[analyte.fluid, _key(name)] = analyte
+    return found
+
+
+def names_a_unit(rest: str) -> bool:
+    """Whether the text after a number begins with a unit of any analyte, or something that looks like one."""
+    if re.match(r"\s*[^\s(,;]*[/%]", rest):
+        return True
+    every = {unit for analyte in _analytes().values() for unit in analyte.units if unit}
+    return any(_unit_pattern(unit).match(_plain(rest)) for unit in every)
+
+
+def _plain(text: str) -> str:
+    """Units are written in many hands: µ and μ, ³ and 3, × and x, with ^ and without."""
+    plain = unicodedata.normalize("NFKC", text).replace("μ", "u").replace("×", "x").replace("mcg", "ug")
+    return plain.replace("^", "").replace("*", "x").replace("-", " ").lower()
+
+
+@lru_cache(maxsize=512)
+def _unit_pattern(unit: str) -> re.Pattern[str]:
+    letters = [re.escape(letter) for letter in _plain(unit) if letter != " "]
+    return re.compile(r"\s*" + r"\s*".join(letters) + r"(?![a-z/0-9])")
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """A blood pressure as charted."""
+
+    path: str
+    text: str
+    systolic: float
+    diastolic: float
+
+
+_PRESSURE = re.compile(r"\b(\d{2,3})\s*/\s*(\d{2,3})\b(?!\s*(?:years|days))")
+
+
+def pressures_in(facts: Iterable[Fact]) -> tuple[Pressure, ...]:
+    """Every blood pressure among the vital signs and findings."""
+    return tuple(
+        Pressure(fact.path, fact.text, float(match[1]), float(match[2]))
+        for fact in facts
+        if fact.section in (Section.VITALS, Section.EXAMINATION)
+        and re.search(r"\b(?:pressure|bp)\b", fold(" ".join(fact.heads)))
+        for match in _PRESSURE.finditer(fact.text)
+    )

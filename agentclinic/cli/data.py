@@ -1,0 +1,152 @@
+"""`agentclinic data list` and `agentclinic data check`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from agentclinic.cases.registry import DATASETS, resolve
+from agentclinic.lint import Located, Severity, check_file_quality
+from agentclinic.lint.check import FileReport, Leak, Overlap, check_file, overlaps
+
+
+class DatasetRow(NamedTuple):
+    """One line of `data list`."""
+
+    name: str
+    path: str
+    rows: int | None
+    """None when the file is not there."""
+    images: bool
+    about: str
+
+
+def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
+    """Known data sets and those the config names, with how many rows their files have."""
+    rows = []
+    for name in [*DATASETS, *(name for name in paths if name not in DATASETS)]:
+        known = DATASETS.get(name)
+        _, path, _ = resolve(name, paths)
+        shown = "(in the package)" if known and known.bundled and name not in paths else str(path)
+        about = known.about if known else "named in the config"
+        rows.append(DatasetRow(name, shown, _count(path), known.images if known else False, about))
+    return rows
+
+
+def _count(path: Path) -> int | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def show_datasets(rows: Sequence[DatasetRow]) -> None:
+    """Print the table of `data list`."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("data set", "rows", "images", "file", "about"):
+        table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
+    for row in rows:
+        count = "not there" if row.rows is None else str(row.rows)
+        table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
+    console = Console()
+    console.print(table)
+    if any(row.rows is None for row in rows):
+        console.print("Put a missing file at its place, or name its place under `datasets` in agentclinic.config.json.")
+
+
+def check_datasets(
+    files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
+) -> int:
+    """Check the files and print what was found.
+
+    The exit code: 2 when a row cannot be read as a case, 1 when the check of quality finds an error.
+    """
+    reports = []
+    for name in files:
+        dataset, path, expected = resolve(name, paths)
+        reports.append(check_file(path, dataset, expected))
+    shared = list(overlaps(reports))
+    problems = [check_file_quality(report.cases) for report in reports] if quality else None
+    if as_json:
+        print(json.dumps(_as_json(reports, shared, problems), indent=2, ensure_ascii=False))
+    else:
+        _show(reports, shared, show_leaks=show_leaks)
+        for report, found in zip(reports, problems or (), strict=problems is not None):
+            _show_quality(report, found)
+    if any(report.errors for report in reports):
+        return 2
+    return int(any(p.problem.severity is Severity.ERROR for found in problems or () for p in found))
+
+
+def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
+    kinds = Counter(located.problem.severity for located in found)
+    print(f"{report.path}: quality: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Severity))
+    for at in found:
+        row = f"row {at.scenario_id}" + (f" ({at.case_id})" if at.case_id else "")
+        print(f"  {row}: {at.problem.severity} {at.problem.code} at {at.problem.path}: {at.problem.message}")
+
+
+def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
+    for report in reports:
+        kinds = _cases_by_leak(report)
+        print(f"{report.path}: {report.rows} rows, {len(report.errors)} unreadable, {len(report.duplicates)} copies")
+        print("  cases that name their own diagnosis: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Leak))
+        for error in report.errors:
+            print(f"  error: {error}")
+        for first, copy in report.duplicates:
+            print(f"  row {copy} is a copy of row {first}")
+        for leak in report.leaks if show_leaks else ():
+            print(f"  row {leak.scenario_id}: {leak.kind} at {leak.path}: {leak.phrase!r}")
+    sizes = {report.path: len(report.cases) for report in reports}
+    for overlap in shared:
+        print(
+            f"{len(overlap.pairs)} cases stand in both {overlap.first} (of {sizes[overlap.first]}) "
+            f"and {overlap.second} (of {sizes[overlap.second]})"
+        )
+    if not show_leaks and any(report.leaks for report in reports):
+        print("--leaks lists each place.")
+
+
+def _cases_by_leak(report: FileReport) -> Counter[Leak]:
+    return Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
+
+
+def _as_json(
+    reports: Sequence[FileReport], shared: Sequence[Overlap], problems: Sequence[Sequence[Located]] | None
+) -> dict[str, object]:
+    return {
+        "files": [
+            {
+                "path": str(report.path),
+                "rows": report.rows,
+                "errors": [str(error) for error in report.errors],
+                "duplicates": [list(pair) for pair in report.duplicates],
+                "leaks": [
+                    {
+                        "kind": leak.kind,
+                        "scenario_id": leak.scenario_id,
+                        "path": leak.path,
+                        "phrase": leak.phrase,
+                    }
+                    for leak in report.leaks
+                ],
+                **({"problems": [_problem(located) for located in problems[place]]} if problems is not None else {}),
+            }
+            for place, report in enumerate(reports)
+        ],
+        "overlaps": [
+            {"first": str(o.first), "second": str(o.second), "pairs": [list(pair) for pair in o.pairs]} for o in shared
+        ],
+    }
+
+
+def _problem(located: Located) -> dict[str, object]:
+    return {"scenario_id": located.scenario_id, "case_id": located.case_id, **asdict(located.problem)}

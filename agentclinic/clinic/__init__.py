@@ -1,0 +1,1 @@
+"""One encounter: doctor, patient, laboratory and judge, and the prompts they work with."""

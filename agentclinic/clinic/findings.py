@@ -1,0 +1,209 @@
+"""Reading findings out of a dialogue: what is present, what is absent, what nobody has said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from agentclinic.cases.demographics import age_in_years
+from agentclinic.cases.model import Door
+from agentclinic.clinic.payloads import Exchange
+from agentclinic.models.base import Provenance
+from agentclinic.vocabulary.base import Finding, Measure, Rule, knowledge
+from agentclinic.vocabulary.text import fold
+
+Evidence = dict[str, bool]
+"""Finding id to present (True) or absent (False); what is not in it is unknown."""
+
+_DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
+_BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
+# "I have a cough" is no yes to another question; "I have." is.
+_BARE_YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
+_NOTHING_FOUND = re.compile(
+    r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
+)
+_DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
+_SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
+
+
+def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
+    """What is known so far. Presence, once stated, outweighs a later denial in other words."""
+    evidence: Evidence = {}
+    _merge(evidence, _stated(door.objective))
+    age = age_in_years(door.demographics)
+    for exchange in exchanges:
+        _merge(evidence, told_by(exchange, age))
+    return evidence
+
+
+def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
+    """What facts say that somebody wrote down: findings by name, separated by semicolons, or in any other words."""
+    evidence: Evidence = {}
+    for fact in facts:
+        for part in fact.split(";"):
+            name = fold(part)
+            if name in _by_name():
+                _merge(evidence, {_by_name()[name]: True})
+            elif name.startswith("no ") and name.removeprefix("no ") in _by_name():
+                _merge(evidence, {_by_name()[name.removeprefix("no ")]: False})
+            else:
+                _merge(evidence, told_by(Exchange("test", "", part.strip()), age))
+    return evidence
+
+
+@lru_cache(maxsize=4096)  # every turn reads the whole dialogue anew
+def told_by(exchange: Exchange, age: float | None) -> Evidence:
+    """What one exchange tells."""
+    if exchange.kind == "question":
+        return _from_patient(exchange)
+    return _from_result(exchange, age) if exchange.kind == "test" else {}
+
+
+def _merge(evidence: Evidence, new: Evidence) -> None:
+    for finding, present in new.items():
+        evidence[finding] = evidence.get(finding, False) or present
+
+
+def _stated(text: str) -> Evidence:
+    """Findings that a text mentions, by term and by number."""
+    known = knowledge()
+    found: Evidence = {}
+    for mention in known.finding_terms.find(text):
+        found[mention.key] = found.get(mention.key, False) or not mention.negated
+    for mention in known.absent_terms.find(text):
+        found.setdefault(mention.key, False)
+    return found
+
+
+def asked_findings(text: str) -> set[str]:
+    """Findings that a question or order names."""
+    return {mention.key for mention in knowledge().finding_terms.find(text)}
+
+
+def _defaulted(exchange: Exchange) -> set[str]:
+    """Findings the reply only speaks of by default: they are no evidence at all (likelihood ratio 1)."""
+    names = {fold(d.topic) for d in exchange.disclosures if d.provenance in _DEFAULTS}
+    named = {_by_name()[name] for name in names if name in _by_name()}
+    return named | {finding for name in names for finding in asked_findings(name)}
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, str]:
+    return {fold(finding.name): finding.id for finding in knowledge().findings.values()}
+
+
+def _from_patient(exchange: Exchange) -> Evidence:
+    found = _stated(exchange.reply)
+    asked = {f for f in asked_findings(exchange.content) if knowledge().findings[f].ask}
+    charted = not exchange.disclosures or any(d.provenance not in _DEFAULTS for d in exchange.disclosures)
+    if charted and len(asked) == 1:
+        # "Yes." and "No." say something only about the one thing that was asked.
+        (finding,) = asked
+        if finding not in found and _BARE_NO.match(exchange.reply):
+            found[finding] = False
+        elif finding not in found and _BARE_YES.match(exchange.reply):
+            found[finding] = True
+    for finding in _defaulted(exchange):
+        if not found.get(finding, False):
+            found.pop(finding, None)
+    return found
+
+
+def _from_result(exchange: Exchange, age: float | None) -> Evidence:
+    if exchange.disclosures:
+        if all(d.provenance in _DEFAULTS for d in exchange.disclosures):
+            return {}
+    elif _SAID_UNAVAILABLE.search(exchange.reply):
+        return {}
+    reply = _DEFAULT_WORDS.sub("", exchange.reply)
+    found = _stated(reply)
+    found.update(_measured(exchange.content, reply, age))
+    # A report that finds nothing says so of all it could have shown. One that finds something may word the
+    # rest in ways we do not read: what it does not mention stays unknown.
+    if _NOTHING_FOUND.search(reply) and not any(found.values()):
+        shown = _reported(exchange)
+        for finding in knowledge().findings.values():
+            if finding.order in shown and finding.measure is None:
+                found.setdefault(finding.id, False)
+    return found
+
+
+def _reported(exchange: Exchange) -> set[str]:
+    """The tests an order names, but for those whose answer is only a default."""
+    known = knowledge()
+    ordered = {mention.key for mention in known.test_names.find(exchange.content)}
+    defaulted = {d.topic for d in exchange.disclosures if d.provenance in _DEFAULTS}
+    return {test for test in ordered if known.tests[test].name not in defaulted}
+
+
+def _measured(order: str, reply: str, age: float | None) -> Evidence:
+    """Findings read off the numbers of a result."""
+    found: Evidence = {}
+    for finding in knowledge().findings.values():
+        if finding.measure:
+            state = _read_number(finding, finding.measure, order, reply, age)
+            if state is not None:
+                found[finding.id] = state
+    return found
+
+
+# The specimen a value was taken from: the one named last before it, in the report or else in the order.
+_SPECIMEN = re.compile(
+    r"(?P<fluid>\bcsf\b|cerebrospinal|lumbar puncture|spinal tap|synovial|\bjoint|arthrocentesis|pleural|thoracentesis"
+    r"|ascit|peritoneal|paracentesis|\burin|\bstool)"
+    r"|(?<!white )(?<!red )\bblood\b(?! cells?)|\bserum\b|\bplasma\b|\bcbc\b|hematolog|metabolic panel|chemistry"
+    r"|electrolytes|function tests|laborator",
+    re.IGNORECASE,
+)
+
+
+def _from_another_fluid(order: str, before: str) -> bool:
+    named = list(_SPECIMEN.finditer(before)) or list(_SPECIMEN.finditer(order.replace("_", " ")))
+    return bool(named and named[-1]["fluid"])
+
+
+@lru_cache(maxsize=512)
+def _pattern(finding_id: str) -> re.Pattern[str]:
+    measure = knowledge().findings[finding_id].measure
+    assert measure is not None
+    names = "|".join(
+        re.escape(name).replace(r"\ ", r"[\s_-]+") for name in sorted(measure.names, key=len, reverse=True)
+    )
+    return re.compile(
+        rf"\b(?:{names})\b(?:\s*\([^)\d]*\))?[\s:=,]*(?:is|was|of|level)?[\s<>≥≤~]*"
+        r"(?P<number>\d[\d,]*(?:\.\d+)?)(?:\s*/\s*(?P<second>\d{2,3}))?(?P<after>[^;\n]{0,14})",
+        re.IGNORECASE,
+    )
+
+
+def _read_number(finding: Finding, measure: Measure, order: str, reply: str, age: float | None) -> bool | None:
+    of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
+    for match in _pattern(finding.id).finditer(reply):
+        if of_blood and _from_another_fluid(order, reply[: match.start()]):
+            continue
+        number = match["second"] if measure.part == "diastolic" else match["number"]
+        if number is None:
+            continue
+        value = float(number.replace(",", ""))
+        for rule in measure.rules:
+            if _applies(rule, value, match["after"], age):
+                return (rule.above is not None and value > rule.above) or (
+                    rule.below is not None and value < rule.below
+                )
+    return None
+
+
+# Of a patient whose age nobody said, most are adults.
+_ADULT = 40.0
+
+
+def _applies(rule: Rule, value: float, after: str, age: float | None) -> bool:
+    years = _ADULT if age is None else age
+    if (rule.age_min is not None and years < rule.age_min) or (rule.age_max is not None and years >= rule.age_max):
+        return False
+    if rule.min is not None and value < rule.min:
+        return False
+    if rule.max is not None and value > rule.max:
+        return False
+    return rule.unit.lower() in after.lower()

@@ -1,0 +1,1 @@
+"""The original's synchronous interface, scenario classes and file layout."""

@@ -1,0 +1,348 @@
+"""The seed's synchronous interface: thin doors onto the async core.
+
+`DoctorAgent`, `PatientAgent` and `MeasurementAgent` keep `agent_hist` and answer through
+`inference_<role>`; `query_model`, `compare_results`, `set_llm_config` and `load_llm_config` are functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentclinic import sync_bridge
+from agentclinic.cases.model import Case, Door
+from agentclinic.clinic.payloads import Exchange
+from agentclinic.clinic.prompts import Prompts, load_prompt
+from agentclinic.clinic.roles import Measurement, Moderator, Patient
+from agentclinic.compat.scenarios import Scenario
+from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
+from agentclinic.doctors.custom import DoctorView
+from agentclinic.doctors.plain import Doctor, Heard, PlainDoctor
+from agentclinic.doctors.uncertainty.agent_config import load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import current_store
+from agentclinic.models.base import Image, Message, Purpose, Request, Usage
+from agentclinic.results.actions import Action, parse_action
+from agentclinic.runs.lazy_model import Named, ambient_settings, set_ambient_settings
+
+
+class ForeignScenario(Protocol):
+    """A scenario class that is not ours, as in a checkout of the original."""
+
+    def examiner_information(self) -> Any:
+        """The doctor's objective."""
+        ...
+
+
+AnyScenario = Scenario | DoctorView | ForeignScenario
+"""A scenario as a loader gives it, the view of it that a user's doctor gets, or somebody else's."""
+
+
+def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
+    """Read `llm.config.json`; hand the result to `set_llm_config`."""
+    data = read_json(Path(path))
+    parse_settings(LLMFile, data, str(path))
+    return dict(data)
+
+
+def set_llm_config(config: Mapping[str, Any]) -> None:
+    """Use these endpoint and request settings from now on; reserved keys among them reach no request."""
+    parsed = parse_settings(LLMFile, dict(config), "set_llm_config")
+    set_ambient_settings(Settings(openai=parsed.openai, llm=parsed.llm))
+
+
+def query_model(
+    model_str: str,
+    prompt: str,
+    system_prompt: str,
+    tries: int | None = None,
+    timeout: float | None = None,
+    image_requested: bool = False,
+    scene: AnyScenario | None = None,
+    max_prompt_len: int | None = None,
+    clip_prompt: bool | None = None,
+) -> str:
+    """Ask a model once and return its text. Inside a run it goes through that run's models."""
+    given = {"tries": tries, "timeout": timeout, "max_prompt_len": max_prompt_len, "clip_prompt": clip_prompt}
+    known = ambient_settings()
+    runtime = known.llm.runtime.model_copy(update={k: v for k, v in given.items() if v is not None})
+    settings = known.model_copy(update={"llm": known.llm.model_copy(update={"runtime": runtime})})
+    image = getattr(scene, "image_url", None) if image_requested else None
+    images = (Image(image),) if image else ()
+    messages = (Message("system", system_prompt), Message("user", prompt, images=images))
+    return sync_bridge.call(Named(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
+
+
+def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
+    """Have a moderator compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
+    del mod_pipe
+
+    moderator = Moderator(Named(moderator_llm), load_prompt("moderator", _own_prompts()))
+    verdict = sync_bridge.call(moderator.judge, parse_action(diagnosis).content, correct_diagnosis)
+    return "Yes" if verdict.yes else "No"
+
+
+def _own_prompts() -> Path | None:
+    own = Path("prompts")
+    return own if own.is_dir() else None
+
+
+class PatientAgent:
+    """The patient, one answer per call."""
+
+    def __init__(self, scenario: Scenario, backend_str: str = "builtin", bias_present: str | None = None) -> None:
+        self._arguments = (scenario, backend_str, bias_present)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the dialogue."""
+        scenario, backend, bias = self._arguments
+        prompt = load_prompt("patient", _own_prompts())
+        self._core = Patient(scenario.case, Named(backend), prompt, bias=_bias(bias))
+
+    @property
+    def agent_hist(self) -> str:
+        """The dialogue so far; each entry is followed by a blank line."""
+        return self._core.history.text
+
+    def system_prompt(self) -> str:
+        """The patient's instructions."""
+        return self._core.system_prompt
+
+    def inference_patient(self, question: str) -> str:
+        """Answer the doctor's words."""
+        return sync_bridge.call(self._core.answer, question).text
+
+    def add_hist(self, hist_str: str) -> None:
+        """Hear something said to somebody else."""
+        self._core.overhear(hist_str)
+
+
+class MeasurementAgent:
+    """The measurement desk, one report per call."""
+
+    def __init__(self, scenario: Scenario, backend_str: str = "builtin") -> None:
+        self._arguments = (scenario, backend_str)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the dialogue."""
+        scenario, backend = self._arguments
+        self._core = Measurement(scenario.case, Named(backend), load_prompt("measurement", _own_prompts()))
+
+    @property
+    def agent_hist(self) -> str:
+        """The dialogue so far; each entry is followed by a blank line."""
+        return self._core.history.text
+
+    def system_prompt(self) -> str:
+        """The desk's instructions."""
+        return self._core.system_prompt
+
+    def inference_measurement(self, question: str) -> str:
+        """Report what the doctor's words request; the reply starts with `RESULTS:`."""
+        request = parse_action(question).content
+        return sync_bridge.call(self._core.report, request, question).text
+
+    def add_hist(self, hist_str: str) -> None:
+        """Hear something said to somebody else."""
+        self._core.overhear(hist_str)
+
+
+class _Consultation:
+    """A doctor led by synchronous calls: counts its turns and remembers what it asked."""
+
+    def __init__(self, core: Doctor, scenario: AnyScenario, limit: int, opening: str) -> None:
+        self.turn = 0
+        self.usage: Usage | None = None
+        self._core = core
+        self._scenario = scenario
+        self._limit = limit
+        self._opening = opening
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._said: Action | None = None
+
+    def say(self, question: str, image_requested: bool) -> str:
+        """The doctor's next words; when the turns are used up, that."""
+        if self.turn >= self._limit:
+            return "Maximum inferences reached"
+        image = getattr(self._scenario, "image_url", None) if image_requested else None
+        images = (Image(image),) if image else ()
+        exchanges = self._exchanges
+        if self._said is None:
+            heard = Heard("", question or self._opening, images)
+        else:
+            heard = Heard(_SPEAKERS[self._said.kind], question, images)
+            exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
+        turn = self.turn + 1
+        reply = sync_bridge.call(partial(self._core.act, turn=turn, last=turn == self._limit), heard, exchanges)
+        # Only now: a call that failed can be made again.
+        self.turn, self._exchanges, self._said = turn, exchanges, parse_action(reply.text)
+        self.usage = self.usage + reply.usage if self.usage else reply.usage
+        return reply.text
+
+
+class DoctorAgent:
+    """The plain doctor, one utterance per call; also a base for doctors of one's own."""
+
+    def __init__(
+        self,
+        scenario: AnyScenario,
+        backend_str: str = "builtin",
+        max_infs: int = 20,
+        bias_present: str | None = None,
+        img_request: bool = False,
+    ) -> None:
+        self.MAX_INFS = max_infs
+        self._arguments = (scenario, backend_str, bias_present, img_request)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the dialogue and start at the first turn."""
+        scenario, backend, bias, images = self._arguments
+        prompt = load_prompt("doctor", _own_prompts())
+        self._core = PlainDoctor(
+            _door_of(scenario), Named(backend), prompt, limit=self.MAX_INFS, bias=_bias(bias), images=images
+        )
+        self._consultation = _Consultation(self._core, scenario, self.MAX_INFS, prompt.text("opening"))
+
+    @property
+    def infs(self) -> int:
+        """Turns taken so far."""
+        return self._consultation.turn
+
+    @property
+    def agent_hist(self) -> str:
+        """The dialogue so far; each entry is followed by a blank line."""
+        return self._core.history
+
+    def system_prompt(self) -> str:
+        """The doctor's instructions."""
+        return self._core.system_prompt
+
+    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
+        """Say the next thing after hearing `question`; when the turns are used up, say that."""
+        return self._consultation.say(question, image_requested)
+
+    def add_hist(self, hist_str: str) -> None:
+        """Take something into the history."""
+        self._core.hear(hist_str)
+
+
+class UncertaintyAwareDoctorAgent:
+    """The uncertainty-aware doctor in `DoctorAgent`'s place: a session of its own, one tool call per utterance."""
+
+    def __init__(
+        self,
+        scenario: AnyScenario,
+        backend_str: str | None = None,
+        max_infs: int = 20,
+        bias_present: str | None = None,
+        img_request: bool = False,
+    ) -> None:
+        self.MAX_INFS = max_infs
+        self._arguments = (scenario, backend_str, bias_present, img_request)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start anew, with a new session; the old one stays on disk."""
+        scenario, backend, bias, images = self._arguments
+        own = _own_prompts()
+        agent = load_agent().settings
+        model = Named(backend or agent.model)
+        prompts = Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")})
+        self.session_id = f"scenario_{_number_of(scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
+        self._core = UncertaintyDoctor(
+            _door_of(scenario),
+            model,
+            model,
+            agent,
+            prompts,
+            limit=self.MAX_INFS,
+            store=current_store(),
+            session_id=self.session_id,
+            bias=_bias(bias),
+            images=images,
+        )
+        self._consultation = _Consultation(self._core, scenario, self.MAX_INFS, prompts["doctor"].text("opening"))
+
+    @property
+    def infs(self) -> int:
+        """Turns taken so far."""
+        return self._consultation.turn
+
+    @property
+    def agent_hist(self) -> str:
+        """The dialogue so far; each entry is followed by a blank line."""
+        return self._core.history
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens sent so far, synthesis included; None where the endpoint does not tell."""
+        return self._consultation.usage.input_tokens if self._consultation.usage else 0
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens received so far; None where the endpoint does not tell."""
+        return self._consultation.usage.output_tokens if self._consultation.usage else 0
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Both together."""
+        sent, received = self.input_tokens, self.output_tokens
+        return None if sent is None or received is None else sent + received
+
+    def system_prompt(self) -> str:
+        """The doctor's instructions."""
+        return self._core.system_prompt
+
+    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
+        """Say the next thing after hearing `question`; on the last turn that is a diagnosis."""
+        return self._consultation.say(question, image_requested)
+
+    def add_hist(self, hist_str: str) -> None:
+        """Take something into the history."""
+        self._core.hear(hist_str)
+
+
+def _door_of(scenario: AnyScenario) -> Door:
+    """What a doctor may know at the door; of a scenario class that is not ours, its objective."""
+    if isinstance(scenario, DoctorView):
+        return scenario.door
+    case = getattr(scenario, "case", None)
+    if isinstance(case, Case):
+        return case.door
+    objective: Any = scenario.examiner_information()
+    return Door(objective if isinstance(objective, str) else json.dumps(objective, ensure_ascii=False), "")
+
+
+def _number_of(scenario: AnyScenario) -> str:
+    case = getattr(scenario, "case", None)
+    if isinstance(case, Case):
+        return str(case.scenario_id)
+    return hashlib.sha256(_door_of(scenario).objective.encode()).hexdigest()[:8]
+
+
+_SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "diagnosis": "Patient"}
+
+
+def _bias(name: str | None) -> str | None:
+    return RunSettings(doctor_bias=name).doctor_bias
+
+
+__all__ = [
+    "DoctorAgent",
+    "MeasurementAgent",
+    "PatientAgent",
+    "UncertaintyAwareDoctorAgent",
+    "compare_results",
+    "load_llm_config",
+    "query_model",
+    "set_llm_config",
+]

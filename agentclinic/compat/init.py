@@ -1,0 +1,127 @@
+"""`agentclinic init DIR`: a folder to work in, with everything editable and the seed's entry points."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.resources import files
+from pathlib import Path
+
+from agentclinic.cases.registry import DATASETS
+from agentclinic.clinic.prompts import SHIPPED
+from agentclinic.config import LLMFile, RunSettings
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED as AGENTS
+from agentclinic.errors import InputError
+from agentclinic.generate.settings import GenFile
+
+TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
+LAUNCHER = TEMPLATES / "agentclinic.py"
+_KEYS = (
+    "inf_type",
+    "dataset",
+    "num_scenarios",
+    "total_inferences",
+    "workers",
+    "doctor_llm",
+    "patient_llm",
+    "measurement_llm",
+    "moderator_llm",
+    "doctor_bias",
+    "patient_bias",
+    "doctor_image_request",
+    "doctor_test_policy_enabled",
+    "doctor_test_policy",
+    "output_dir",
+)
+"""The settings a newcomer sees first; all others have defaults and are in the reference."""
+
+
+def write_folder(folder: Path) -> None:
+    """Write what is missing; a file that is already there is the user's and stays."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder")
+    written, kept = [], []
+    for name, text in _contents().items():
+        path = folder / name
+        if path.exists():
+            kept.append(name)
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        written.append(name)
+    for name in written:
+        print(f"wrote {folder / name}")
+    for name in kept:
+        print(f"kept  {folder / name}")
+    print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
+
+
+def _contents() -> dict[str, str]:
+    return {
+        "agentclinic.config.json": _json(clinic_config()),
+        "llm.config.json": _json(llm_config()),
+        "agentclinic.py": LAUNCHER.read_text(encoding="utf-8"),
+        **{
+            f"benchmarks/AgentClinic/{name}": (TEMPLATES / name).read_text("utf-8")
+            for name in ("agentclinic_api_only.py", "uncertainty_aware_doctor.py")
+        },
+        "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
+        **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
+        "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
+        **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
+        "generate_cases/gen.config.json": _json(gen_config()),
+        **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
+        "processed_data/README.md": _DATA_NOTE,
+        ".gitignore": _NOT_KEPT,
+    }
+
+
+def clinic_config() -> dict[str, object]:
+    """The `agentclinic.config.json` of a new folder, which is also the one at the repository's root."""
+    defaults = RunSettings().model_dump(mode="json")
+    return {
+        "run": {key: defaults[key] for key in _KEYS} | {"dataset": "OpenOSCE"},
+        "datasets": {d.name: d.path.as_posix() for d in DATASETS.values() if not d.bundled},
+    }
+
+
+def llm_config() -> dict[str, object]:
+    """The `llm.config.json` of a new folder. It holds no key on purpose."""
+    data: dict[str, object] = LLMFile().model_dump(mode="json")
+    return data
+
+
+_GEN_SCRIPTS = {"gen_mimic_tutorial.py": "mimic", "gen_medqa_tutorial.py": "medqa"}
+
+
+def gen_config() -> dict[str, object]:
+    """The `gen.config.json` of a new folder: the seed's keys; paths are relative to the folder above it."""
+    defaults = GenFile()
+    return {
+        "common": {"model": defaults.common.model, "llm_config": "llm.config.json", "sleep_seconds": 0.0},
+        "mimic": {"limit": defaults.mimic.limit, "output": defaults.mimic.output, "base_dataset_dir": "mimic-iv"},
+        "medqa": {"limit": defaults.medqa.limit, "output": defaults.medqa.output, "base_dataset_dir": "medqa"},
+    }
+
+
+def _gen_script(script: str, source: str) -> str:
+    text = (TEMPLATES / "gen_source.py").read_text(encoding="utf-8")
+    return text.replace("{script}", script).replace("{source}", source)
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2) + "\n"
+
+
+_NOT_KEPT = "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\nagent/diagnosis_sessions/*.json\n"
+_SESSIONS_NOTE = """\
+One file for each consultation of an uncertainty-aware doctor that is not part of a run; those of a run are in
+the run's own folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
+"""
+_DATA_NOTE = """\
+Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
+(or change the paths there). `agentclinic data check FILE` says what is wrong with a file.
+"""

@@ -1,0 +1,37 @@
+"""The doctor's tools and its sessions, at the seed's address; everything lives in the installed package.
+
+Sessions are kept beside this folder, in `agent/diagnosis_sessions/`.
+"""
+
+from pathlib import Path
+
+from agentclinic.doctors.uncertainty.store import (
+    append_step,
+    clear_session,
+    get_accumulated_notes,
+    get_all_new_information,
+    get_current_session,
+    load_session,
+    save_session,
+    set_current_session,
+    use_folder,
+)
+from agentclinic.doctors.uncertainty.tools import diagnosis_step, execute_tool, final_diagnosis, registry, tools
+
+use_folder(Path(__file__).resolve().parent.parent / "diagnosis_sessions")
+
+__all__ = [
+    "append_step",
+    "clear_session",
+    "diagnosis_step",
+    "execute_tool",
+    "final_diagnosis",
+    "get_accumulated_notes",
+    "get_all_new_information",
+    "get_current_session",
+    "load_session",
+    "registry",
+    "save_session",
+    "set_current_session",
+    "tools",
+]

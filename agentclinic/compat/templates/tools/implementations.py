@@ -1,0 +1,5 @@
+"""The tools at the seed's address; see the package `tools`."""
+
+from agentclinic.doctors.uncertainty.tools import diagnosis_step, execute_tool, final_diagnosis, registry, tools
+
+__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]

@@ -1,0 +1,86 @@
+"""`[Planning Notes]`: what the planner makes of the case, in numbers, for the doctor and for readers of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentclinic.clinic.payloads import Discriminator, PlannedFinding
+from agentclinic.doctors.planner.settings import PolicyFile
+from agentclinic.doctors.planner.weighing import Weighed
+
+HEADER = "[Planning Notes]"
+_BASIS = {
+    "door": "what a doctor knows at the door, and the dialogue",
+    "full": "the patient's whole script (planner_baseline full), and the dialogue",
+}
+_SHOWN = 4
+"""Findings shown on each side: what is left out is in the record."""
+_NOTED = 8
+"""Remarks shown, those on the plan as a whole first: a planner that words every state oddly would fill the page."""
+
+
+def plan_notes(
+    policy: PolicyFile,
+    baseline: str,
+    hypotheses: Sequence[Weighed],
+    close: Sequence[Weighed],
+    discriminators: Sequence[Discriminator],
+    remarks: Sequence[str],
+    broken: Sequence[str] = (),
+) -> str:
+    """The notes of a turn with a plan; `broken` are the rules that the last order broke."""
+    lines = [
+        HEADER,
+        f"Rests on {_BASIS[baseline]}. Scores from 0 to 1 are not probabilities; 0.5 means nothing is known.",
+    ]
+    for place, hypothesis in enumerate(hypotheses, start=1):
+        lines += [f"{place}. {_numbers(hypothesis)}", *_findings(hypothesis.findings)]
+    if len(close) > 1:
+        names = ", ".join(hypothesis.diagnosis for hypothesis in close)
+        gap = policy.differential_settings.confidence_close_threshold
+        lines.append(f"Too close to call (within {gap:g}): {names}.")
+        lines += [f"   tells apart: {found.request}" for found in discriminators]
+    return _finished(policy, lines, remarks, broken)
+
+
+def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
+    """The notes of a turn without a plan."""
+    return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
+
+
+def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
+    lines += [f"Note: {remark}." for remark in remarks[:_NOTED]]
+    if len(remarks) > _NOTED:
+        lines.append(f"Note: {len(remarks) - _NOTED} more remarks are in the record.")
+    lines += [f"Your last order broke a rule: {rule}." for rule in broken]
+    if policy.planning_rules:
+        lines.append("Rules: " + " ".join(policy.planning_rules))
+    if policy.advice:
+        lines.append(policy.advice)
+    return "\n".join(lines)
+
+
+def _numbers(hypothesis: Weighed) -> str:
+    return (
+        f"{hypothesis.diagnosis}: confidence {hypothesis.confidence:.2f}, coverage {hypothesis.coverage:.2f} "
+        f"(for {hypothesis.support}, against {hypothesis.contradiction}, unknown {hypothesis.unknown})"
+    )
+
+
+def _findings(findings: Sequence[PlannedFinding]) -> list[str]:
+    known = [f for f in findings if f.observed != "unknown"]
+    sides = {
+        "for": [f for f in known if f.observed == f.expected],
+        "against": [f for f in known if f.observed != f.expected],
+        "not known": [f for f in findings if f.observed == "unknown"],
+    }
+    lines = []
+    for side, listed in sides.items():
+        if listed:
+            heaviest = sorted(listed, key=lambda f: -f.weight)[:_SHOWN]
+            lines.append(f"   {side}: " + ", ".join(f"{_named(f)} ({f.weight})" for f in heaviest))
+    return lines
+
+
+def _named(finding: PlannedFinding) -> str:
+    return finding.finding if finding.observed != "absent" else f"no {finding.finding}"

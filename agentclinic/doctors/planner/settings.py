@@ -1,0 +1,134 @@
+"""`prompts/test_policy.json`: thresholds, planning rules and the planner's texts, checked where they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from agentclinic.clinic.prompts import SHIPPED
+from agentclinic.config import parse_settings, read_json, suggestion
+from agentclinic.errors import ConfigError
+from agentclinic.vocabulary.base import knowledge
+
+FEWEST = 3
+"""The requirement is never relaxed below this (seeds/000, step 6)."""
+
+CostLevel = Literal["low", "medium", "high"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Constraints(_Part):
+    """When to stop, and which rules of ordering are checked."""
+
+    finish_early_if_confident: float = Field(default=0.7, ge=0, le=1)
+    one_test_per_turn: bool = True
+    low_cost_first: bool = True
+    no_back_to_back_imaging: bool = True
+    red_flag_override: bool = True
+
+
+class DifferentialSettings(_Part):
+    """What the planner is asked for."""
+
+    min_symptoms_per_disease: int = Field(default=4, ge=FEWEST, le=20)
+    max_differentials: int = Field(default=5, ge=1, le=20)
+    confidence_close_threshold: float = Field(default=0.12, ge=0, le=1)
+    discriminators: Literal["with_plan", "separate", "off"] = "with_plan"
+
+
+class Category(_Part):
+    """A kind of test: the words it is known by and what it usually costs, for tests nobody has listed."""
+
+    words: tuple[str, ...]
+    cost_level: CostLevel
+
+
+class PolicyFile(_Part):
+    """The whole of `test_policy.json`."""
+
+    system_base: str = Field(min_length=1)
+    user_prompt_template: str = Field(min_length=1)
+    discriminators_with_plan: str = ""
+    discriminator_template: str = Field(min_length=1)
+    retry: str = Field(min_length=1)
+    advice: str = ""
+    fallback_advice: str = Field(min_length=1)
+    constraints: Constraints = Constraints()
+    differential_settings: DifferentialSettings = DifferentialSettings()
+    planning_rules: tuple[str, ...] = ()
+    categories: dict[str, Category] = Field(default_factory=dict)
+    transitions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Kind of test to the kinds that may follow it; one not named here may be followed by any."""
+    synonyms: dict[str, str] = Field(default_factory=dict)
+    """Other words for tests, to their names in the knowledge base."""
+    red_flags: tuple[str, ...] = ()
+    """Findings of the knowledge base that allow a dear test at once."""
+
+    @field_validator("user_prompt_template", "discriminator_template")
+    @classmethod
+    def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
+        own = {"user_prompt_template": ("min_findings", "discriminators"), "discriminator_template": ("close",)}
+        for place in ("door", "baseline", "transcript", "reply", *own[info.field_name or ""]):
+            if f"{{{place}}}" not in value:
+                raise ValueError(f"has no place {{{place}}}, without which the planner would be blind; add it")
+        return value
+
+    @field_validator("red_flags")
+    @classmethod
+    def _known_findings(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in knowledge().findings:
+                raise ValueError(
+                    f"{name!r} is no finding of the knowledge base{suggestion(name, knowledge().findings)}"
+                )
+        return value
+
+    @field_validator("synonyms")
+    @classmethod
+    def _known_tests(cls, value: dict[str, str]) -> dict[str, str]:
+        names = {test.name for test in knowledge().tests.values()}
+        for test in value.values():
+            if test not in names:
+                raise ValueError(f"{test!r} is no test of the knowledge base{suggestion(test, names)}")
+        return value
+
+    @field_validator("transitions")
+    @classmethod
+    def _known_kinds(cls, value: dict[str, tuple[str, ...]], info: ValidationInfo) -> dict[str, tuple[str, ...]]:
+        kinds = {*(test.category for test in knowledge().tests.values()), *info.data.get("categories", {})}
+        for kind in {*value, *(following for allowed in value.values() for following in allowed)}:
+            if kind not in kinds:
+                raise ValueError(f"{kind!r} is no kind of test{suggestion(kind, kinds)}")
+        return value
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy and a hash of its file for the record."""
+
+    file: PolicyFile
+    path: Path
+    digest: str
+
+
+def load_policy(name: str = "test_policy", folder: Path | None = None) -> Policy:
+    """Read `<name>.json`: from the user's prompts where it is there, else the shipped one."""
+    path = next((p / f"{name}.json" for p in (folder, SHIPPED) if p and (p / f"{name}.json").is_file()), None)
+    if path is None:
+        where = f"{folder} or among the shipped ones" if folder else "among the shipped prompts"
+        raise ConfigError(f"doctor_test_policy: there is no {name}.json in {where}; write test_policy, or add the file")
+    data: Any = read_json(path)
+    if isinstance(data, dict) and path.parent != SHIPPED:
+        # A user's file may be the seed's, with thresholds and nothing else: what it leaves out is ours.
+        data = {**read_json(SHIPPED / "test_policy.json"), **data}
+    file = parse_settings(PolicyFile, data, str(path))
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+    return Policy(file, path, digest)

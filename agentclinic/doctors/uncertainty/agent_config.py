@@ -1,0 +1,98 @@
+"""Agents by configuration: `agent_config.yaml`, checked where it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from agentclinic.config import parse_settings, suggestion
+from agentclinic.doctors.uncertainty.tools import registry
+from agentclinic.errors import ConfigError
+
+SHIPPED = Path(__file__).parent / "agent_config.yaml"
+USUAL = Path("agent") / "agent_config.yaml"
+UNCERTAINTY = "uncertainty_aware_doctor"
+
+
+class AgentSettings(BaseModel):
+    """One agent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(default="builtin", min_length=1)
+    system_prompt: str = Field(min_length=1)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_turns: int = 1
+    tools: tuple[str, ...] = ("diagnosis_step", "final_diagnosis")
+    terminal_tools: tuple[str, ...] = ("final_diagnosis",)
+
+    @field_validator("max_turns")
+    @classmethod
+    def _one_call(cls, value: int) -> int:
+        if value != 1:
+            raise ValueError("must be 1: each turn of the consultation is one tool call, or a step would go unheard")
+        return value
+
+    @field_validator("tools", "terminal_tools")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in registry():
+                raise ValueError(f"there is no tool {name!r}{suggestion(name, registry())}")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AgentSettings:
+        if "diagnosis_step" not in self.tools:
+            raise ValueError("tools must hold diagnosis_step: without it nothing is recorded")
+        if not set(self.terminal_tools) <= {"final_diagnosis"} & set(self.tools):
+            raise ValueError("terminal_tools may hold final_diagnosis only, and only when tools has it")
+        return self
+
+
+class AgentFile(BaseModel):
+    """The whole of `agent_config.yaml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agents: dict[str, AgentSettings]
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent as configured, and a hash of that for the record."""
+
+    settings: AgentSettings
+    path: Path
+    digest: str
+
+
+def load_agent(path: Path | None = None, name: str = UNCERTAINTY) -> Agent:
+    """The agent of that name; without a path from `agent/agent_config.yaml` where that exists, else as shipped."""
+    path = path or (USUAL if USUAL.is_file() else SHIPPED)
+    data = _read(path)
+    agents = parse_settings(AgentFile, data, str(path)).agents
+    if name not in agents:
+        raise ConfigError(f"{path}: agents has no {name!r}{suggestion(name, agents)}")
+    settings = agents[name]
+    return Agent(settings, path, hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16])
+
+
+def _read(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" line {mark.line + 1}" if mark else ""
+        what = getattr(error, "problem", None) or "cannot be parsed"
+        raise ConfigError(f"{path}{place}: not valid YAML ({what})") from None

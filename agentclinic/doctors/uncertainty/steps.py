@@ -1,0 +1,273 @@
+"""Reading what a doctor writes into a step: its doubts, and what it wants to do next."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
+from agentclinic.results.differential import Differential, Hypothesis, Source
+
+ASK_PATIENT = "ASK PATIENT"
+READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
+ALLOWED = (
+    "ASK PATIENT: <question>",
+    "REQUEST TEST: <test>",
+    "REQUEST IMAGES",
+    "DIAGNOSIS READY",
+)
+FEWEST, MOST = 2, 4
+"""Hypotheses a step holds: one alone is no doubt, and a longer list is none either (seeds/001, workflow)."""
+
+
+def _share(value: object) -> object:
+    """A probability as models write it: 0.6, 60, "60 %"; None where it is no such number."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(?:about|~|≈)?\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", value)
+        if found is None:
+            return None
+        value = float(found[1]) / (100 if found[2] else 1)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if 1 < value <= 100:
+            value = value / 100
+        return float(value) if 0 <= value <= 1 else None
+    return None
+
+
+class Uncertainty(BaseModel):
+    """One diagnosis that is still possible."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    diagnosis: str = Field(min_length=1)
+    """The disease, by its usual name."""
+    probability: Annotated[float | None, BeforeValidator(_share)] = None
+    """How likely it is right now, between 0 and 1."""
+    reason: str = ""
+    """What speaks for it or against it, in a few words."""
+
+    @property
+    def said(self) -> str:
+        """As it stands in a session's list of strings."""
+        return f"{self.diagnosis} ({self.reason})" if self.reason else self.diagnosis
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """The differential of a step: as said, item by item, and as understood."""
+
+    said: tuple[str, ...]
+    items: tuple[Uncertainty, ...]
+
+
+NO_DOUBTS = Doubts((), ())
+
+
+def read_uncertainties(given: str | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
+    """Read a differential given as text (`a, b (why), c` or `a: why; b: why`) or as a list."""
+    if isinstance(given, str):
+        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
+        return Doubts(tuple(said), tuple(_from_text(item) for item in said))
+    items = [read for read in map(_one, given) if read is not None]
+    return Doubts(tuple(said for said, _ in items), tuple(item for _, item in items))
+
+
+def loosely(value: object) -> object:
+    """A differential as models give it, made fit for the schema.
+
+    They write the list as JSON text, its entries as strings or as name and number, and percentages as numbers.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        try:
+            value = json.loads(value, strict=False)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, Mapping):
+        single = "diagnosis" in value
+        value = [value] if single else [{"diagnosis": name, "probability": share} for name, share in value.items()]
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return value
+    entries = [entry for entry in value if isinstance(entry, Uncertainty | Mapping | str)]
+    return [item for _, item in filter(None, map(_one, _in_one_scale(entries)))]
+
+
+def _in_one_scale(entries: list[Any]) -> list[Any]:
+    """Where one number is over 1 all are percentages: in 70, 29, 1 the last is not the surest."""
+    numbers = [entry.get("probability") for entry in entries if isinstance(entry, Mapping)]
+    if not any(isinstance(number, int | float) and 1 < number <= 100 for number in numbers):
+        return entries
+    return [
+        {**entry, "probability": entry["probability"] / 100}
+        if isinstance(entry, Mapping) and isinstance(entry.get("probability"), int | float)
+        else entry
+        for entry in entries
+    ]
+
+
+def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty] | None:
+    if isinstance(entry, str):
+        return (entry.strip(), _from_text(entry.strip())) if entry.strip() else None
+    if not isinstance(entry, Uncertainty):
+        known = {key: entry.get(key) for key in Uncertainty.model_fields if entry.get(key) is not None}
+        try:
+            entry = Uncertainty.model_validate({key: _text(key, value) for key, value in known.items()})
+        except ValidationError:
+            return None
+    return entry.said, entry
+
+
+def _text(key: str, value: object) -> object:
+    return value if key == "probability" else str(value).strip()
+
+
+_MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+
+
+def _split(text: str) -> list[str]:
+    """The items of a list written as text; separators within parentheses separate nothing."""
+    lines = [_MARKER.sub("", line) for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return [item for line in lines for item in (_split(line) if _outside(line, ";") else [line.strip(" ;,")])]
+    line = lines[0] if lines else ""
+    if _outside(line, ";"):
+        return [part.strip() for part in _cut(line, ";")]
+    parts = _cut(line, ",")
+    if not any(_outside(part, ":") for part in parts):
+        return [part.strip() for part in parts]
+    # "a: because of this, and that, b: why": a comma separates only where a new name with its colon follows.
+    items: list[str] = []
+    for part in parts:
+        if items and not _outside(part, ":"):
+            items[-1] += f",{part}"
+        else:
+            items.append(part)
+    return [item.strip() for item in items]
+
+
+def _outside(text: str, separator: str) -> bool:
+    return len(_cut(text, separator)) > 1
+
+
+def _cut(text: str, separator: str) -> list[str]:
+    """Split at a separator outside parentheses; where these do not pair up, at every one."""
+    if text.count("(") != text.count(")") or text.count("[") != text.count("]"):
+        return text.split(separator)
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == separator and depth <= 0:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]
+
+
+# A percentage is a probability where it stands alone, first or last, or is called one: in "oxygen saturation 91 %" and
+# "60 % stenosis" it is none.
+_PERCENT = re.compile(
+    r"(?:^\s*|(?:[,;–-]|\bp|\bprob(?:ability)?|\blikelihood|\bchance|\bconfidence)\s*(?:of|is|[=:~≈])?\s*)"
+    r"(?:about|~|≈)?\s*(\d{1,3}(?:\.\d+)?)\s*%"
+    r"(?=\s*(?:$|[,;:–-]|likely|likelihood|prob|chance|sure|certain|confiden))",
+    re.IGNORECASE,
+)
+_NAMED_SHARE = re.compile(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
+_BARE_SHARE = re.compile(r"^\s*(0?\.\d+|1\.0+)\s*$")
+_IN_PARENTHESES = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
+_TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
+
+
+def _from_text(item: str) -> Uncertainty:
+    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can carry and no file can
+    name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
+    if not reason:
+        found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
+        name, reason = (found["name"], found["reason"]) if found else (name, "")
+    for pattern in (_BARE_SHARE, _PERCENT, _NAMED_SHARE):
+        number = pattern.search(reason)
+        if number:
+            share = _share(number[1] + ("%" if pattern is _PERCENT else ""))
+            return Uncertainty(diagnosis=name.strip() or item.strip(), probability=share, reason=_rest(reason, number))
+    return Uncertainty(diagnosis=name.strip() or item.strip(), reason=reason.strip())
+
+
+def _rest(reason: str, number: re.Match[str]) -> str:
+    left = reason[: number.start()] + reason[number.end() :]
+    return re.sub(r"\s+", " ", left).strip(" ,;:–-")
+
+
+def as_differential(doubts: Doubts) -> Differential | None:
+    """The doctor's stated differential, surest first; a sum over 1 is scaled down to 1."""
+    if not doubts.items:
+        return None
+    total = sum(item.probability or 0.0 for item in doubts.items)
+    scale = max(1.0, total)
+    complete = all(item.probability is not None for item in doubts.items)
+    # Stable: where nothing was stated, the order in which they were named says what comes first.
+    ordered = sorted(doubts.items, key=lambda item: -(item.probability or 0.0))
+    return Differential(
+        source=Source.STATED,
+        hypotheses=tuple(
+            Hypothesis(
+                diagnosis=item.diagnosis,
+                probability=None if item.probability is None else min(1.0, item.probability / scale),
+                reason=item.reason or None,
+            )
+            for item in ordered
+        ),
+        other=max(0.0, 1 - total / scale) if complete else None,
+    )
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What the doctor wants to do, and how it is said in the dialogue."""
+
+    kind: Literal["ask", "test", "images", "ready"]
+    utterance: str
+
+
+_PREFIX = re.compile(r"^[\W_]*ASK[ _](?:THE )?PATIENT\b[\s:*_–-]*", re.IGNORECASE)
+_TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
+
+
+def read_action(action: str) -> NextStep | None:
+    """Read a next step; None where it has no known form."""
+    asked = _PREFIX.match(action)
+    if asked:
+        return _asking(action[asked.end() :])
+    said = _in_capitals(action)
+    found = parse_action(said)
+    if found.kind == "diagnosis":
+        return NextStep("ready", READY_MESSAGE)
+    if found.kind == "test":
+        return NextStep("test", f"{REQUEST_TEST}: {found.content}") if found.content else None
+    if found.kind == "images":
+        return NextStep("images", REQUEST_IMAGES)
+    _, token, question = action.partition(f"{ASK_PATIENT}:")
+    return _asking(question) if token else None
+
+
+def _asking(question: str) -> NextStep | None:
+    """A question to the patient; a token within it would be taken for another action and ends it."""
+    for token in _TOKENS:
+        question = question.partition(token)[0]
+    question = question.strip().strip('"“”').strip()
+    return NextStep("ask", question) if question else None
+
+
+def _in_capitals(action: str) -> str:
+    """The action with its token in capitals where it starts with one in other letters."""
+    for token in _TOKENS:
+        if action.strip(" *_`\"'").upper().startswith(token):
+            start = action.upper().index(token)
+            return action[:start] + token + action[start + len(token) :]
+    return action
+
+
+def as_question(text: str) -> NextStep | None:
+    """Words in no known form, taken as words to the patient."""
+    return _asking(text)

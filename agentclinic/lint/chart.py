@@ -1,0 +1,100 @@
+"""The chart as the checks read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.values import Measured, Pressure, measured_in, pressures_in
+
+# "The mother is pregnant" says nothing about her son.
+_ABOUT_OTHERS = re.compile(
+    r"\b(?:wife|husband|partner|girlfriend|boyfriend|mother|father|parents?|sister|brother|daughter|son|aunt|uncle"
+    r"|grandmother|grandfather|cousin|colleagues?|friends?|neighbou?rs?|household|roommates?|flatmates?|family)\b",
+    re.IGNORECASE,
+)
+
+
+_IN_BRACKETS = re.compile(r"\([^)]*\)")
+
+
+class Chart:
+    """A case with what several checks need, worked out once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    @cached_property
+    def age(self) -> float | None:
+        """In years, as the demographics (or else the objective) state it."""
+        age = age_in_years(self.case.door.demographics)
+        return age if age is not None else age_in_years(self.case.door.objective)
+
+    @cached_property
+    def sex(self) -> str | None:
+        """`female`, `male` or None."""
+        stated = _IN_BRACKETS.sub("", self.case.door.demographics)  # "6-year-old boy (his mother gives the history)"
+        return sex(stated) or sex(_IN_BRACKETS.sub("", self.case.door.objective))
+
+    @cached_property
+    def annotated(self) -> bool:
+        """Whether the case promises OpenOSCE's annotations; the demonstration and public data sets do not."""
+        return bool({"canary", "acuity"} & set(self.case.annotations))
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """Every number of a known analyte."""
+        return measured_in(self.case.facts)
+
+    @cached_property
+    def pressures(self) -> tuple[Pressure, ...]:
+        """Every blood pressure."""
+        return pressures_in(self.case.facts)
+
+    def values(self, analyte: str) -> tuple[Measured, ...]:
+        """The readable values of an analyte, in its first unit."""
+        return tuple(m for m in self.measured if m.analyte.name == analyte and m.number is not None)
+
+    def panels(self, *analytes: str) -> Iterator[tuple[Measured, ...]]:
+        """Exact values that stand side by side in one panel, in the order asked for."""
+        by_panel: dict[str, dict[str, Measured]] = {}
+        for value in self.measured:
+            if value.exact:
+                by_panel.setdefault(value.panel, {}).setdefault(value.analyte.name, value)
+        for panel in by_panel.values():
+            if all(name in panel for name in analytes):
+                yield tuple(panel[name] for name in analytes)
+
+    def first(self, analyte: str) -> float | None:
+        """The first value of an analyte anywhere in the chart."""
+        found = self.values(analyte)
+        return found[0].number if found else None
+
+    @cached_property
+    def own_facts(self) -> tuple[Fact, ...]:
+        """Statements about the patient rather than about relatives and others."""
+        return tuple(
+            fact
+            for fact in self.case.facts
+            if fact.section is not Section.FAMILY and not _ABOUT_OTHERS.search(fact.text)
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """Door and chart in one lower-case text."""
+        door = self.case.door
+        parts = [door.objective, door.demographics]
+        parts += [" ".join((*fact.heads, fact.text)) for fact in self.case.facts]
+        return "\n".join(parts).lower()
+
+    @cached_property
+    def about(self) -> str:
+        """Door, chart and truth: what the case is about."""
+        return f"{self.text}\n{self.case.diagnosis.lower()}"
+
+    def facts_of(self, *sections: Section) -> tuple[Fact, ...]:
+        """The statements of some sections."""
+        return tuple(fact for fact in self.case.facts if fact.section in sections)

@@ -1,0 +1,159 @@
+"""Whether the chart is about one person: sex, pregnancy, age, drugs and allergies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentclinic.cases.demographics import age_in_years
+from agentclinic.cases.model import Section
+from agentclinic.cases.values import table
+from agentclinic.lint.chart import Chart
+from agentclinic.lint.problem import Problem, error, warning
+from agentclinic.vocabulary.text import fold
+
+_FEMALE_ONLY = re.compile(
+    r"\b(?:uterus|uterine|ovary|ovaries|ovarian|adnexa\w*|menstrua\w*|menses|vagina\w*|vulva\w*|cervix|endometri\w+"
+    r"|pregnan\w*|(?:beta )?hcg|hysterectomy|oophorectomy|menopaus\w*)\b"
+)
+_MALE_ONLY = re.compile(r"\b(?:prostat\w*|testes|testis|testic\w+|scrot\w+|penis|penile|epididym\w+|psa)\b")
+_HCG = re.compile(r"\bhcg\b")
+_GERM_CELL = re.compile(r"germ cell|testicular (?:mass|tumou?r|cancer)|seminoma|choriocarcinoma|gynecomastia")
+
+
+def check_sex(chart: Chart) -> Iterator[Problem]:
+    """Nobody has the organs of the other sex."""
+    if chart.sex is None:
+        return
+    wrong = _FEMALE_ONLY if chart.sex == "male" else _MALE_ONLY
+    for fact in chart.own_facts:
+        if fact.section is Section.SOCIAL:
+            continue
+        found = wrong.search(fold(" ".join((*fact.heads, fact.text))))
+        if not found:
+            continue
+        if _HCG.search(found[0]) and _GERM_CELL.search(chart.about):
+            continue  # a tumour marker
+        if (
+            chart.age is not None
+            and chart.age < 16
+            and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower())
+        ):
+            continue  # the mother's
+        yield error("wrong_sex", fact.path, f"{found[0]!r} in a {chart.sex} patient")
+
+
+_HE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
+_SHE = re.compile(r"\b(?:she|her|herself)\b", re.IGNORECASE)
+
+
+def check_pronouns(chart: Chart) -> Iterator[Problem]:
+    """The chart says he of a man and she of a woman."""
+    if chart.sex is None:
+        return
+    right, wrong = (_HE, _SHE) if chart.sex == "male" else (_SHE, _HE)
+    told = [f for f in chart.own_facts if f.section in (Section.HISTORY, Section.SOCIAL)]
+    spoken_of = any(right.search(fact.text) for fact in told)
+    for fact in (*told, *chart.facts_of(Section.EXAMINATION)):
+        # In a history a later "she" may still be the mother named before; where no "he" is found, it is not.
+        doubtful = fact.section is not Section.EXAMINATION and (spoken_of or (chart.age or 0) < 18)
+        if wrong.search(fact.text) and not right.search(fact.text) and not doubtful:
+            yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
+
+
+_PREGNANT = re.compile(
+    r"\b\d+ weeks? (?:and \d days? )?(?:pregnant|of gestation|gestation|of pregnancy)|\b(?:is|currently|now) pregnant"
+    r"|\bpregnant (?:woman|patient)|\bweeks of (?:her )?pregnancy|\b(?:first|second|third) trimester"
+    r"|\bintrauterine (?:pregnancy|gestation)|\bthis pregnancy\b"
+)
+_PERIOD = re.compile(
+    r"pregnan|gestation|period|menstrua|lmp|trophoblast|molar|mole|miscarriage|abortion|ectopic|postpartum|delivery|"
+    r"germ cell|choriocarcinoma"
+)
+
+
+def check_pregnancy(chart: Chart) -> Iterator[Problem]:
+    """A pregnant patient has a positive hCG, and a positive hCG is accounted for."""
+    if chart.sex != "female":
+        return
+    door = fold(f"{chart.case.door.objective} {chart.case.door.demographics}")
+    told = [fold(f.text) for f in chart.own_facts if not f.denied and f.section is not Section.PAST]
+    pregnant = _PREGNANT.search(door) or any(
+        (found := _PREGNANT.search(text))
+        and not re.search(r"\b(?:no|not|denies|without|believes|thinks|fears|might)\b", text[: found.end()])
+        for text in told
+    )
+    for fact in chart.facts_of(Section.TESTS):
+        heads = fold(" ".join(fact.heads))
+        if "hcg" not in heads.split() and "pregnancy test" not in heads:
+            continue
+        said = fold(fact.text)
+        negative = "negative" in said or said.startswith("<")
+        if pregnant and negative and (chart.age or 0) >= 12:
+            yield error("pregnant_hcg_negative", fact.path, f"pregnant, yet {fact.text!r}")
+        elif not negative and not pregnant and not _PERIOD.search(chart.about.replace("pregnancy test", "")):
+            yield warning("hcg_unexplained", fact.path, f"{fact.text!r}, but nothing is said of periods or pregnancy")
+    if pregnant:
+        for fact in chart.facts_of(Section.DRUGS):
+            for drug in table("drug_classes")["not_in_pregnancy"]:
+                if not fact.denied and re.search(rf"\b{drug}\b", fold(fact.text)):
+                    yield warning("drug_in_pregnancy", fact.path, f"{drug} in pregnancy")
+
+
+_STATED_AGE = re.compile(r"\b\d{1,3}(?:\.\d)?[- ](?:year|month|week|day)s?[- ]old\b", re.IGNORECASE)
+_AT_AGE = re.compile(
+    r"\b(?:at|since|from)(?: the)? age(?: of)? (\d{1,3})\b(?! ?(?:months|weeks|days))"
+    r"|\b(?:repair|surgery|removed|operation|removal|fracture|section|diagnosed|replacement) at (\d{1,2})\b"
+    r"(?! ?(?:%|m|w))"
+)
+
+
+def check_age(chart: Chart) -> Iterator[Problem]:
+    """Objective, demographics and history tell of one age, and the past lies before it."""
+    if chart.age is None:
+        return
+    found = _STATED_AGE.search(chart.case.door.objective)
+    stated = age_in_years(found[0]) if found else None
+    if stated is not None and abs(stated - chart.age) > 0.02 * max(1, chart.age):
+        yield error("age_disagrees", "Objective_for_Doctor", f"{stated:g} years, demographics say {chart.age:g}")
+    for fact in chart.own_facts:
+        if fact.section not in (Section.HISTORY, Section.PAST, Section.DRUGS, Section.SOCIAL):
+            continue
+        found = re.match(rf"(?:the patient|he|she|this) is an? ({_STATED_AGE.pattern})", fact.text, re.IGNORECASE)
+        if found and abs((age_in_years(found[1]) or 0) - chart.age) > 0.02 * max(1, chart.age):
+            yield error("age_disagrees", fact.path, f"{found[1]!r}, demographics say {chart.age:g} years")
+        for match in _AT_AGE.finditer(fact.text):
+            if float(match[1] or match[2]) > chart.age:
+                yield error("age_disagrees", fact.path, f"{match[0]!r} lies in the future of {chart.age:g} years")
+
+
+def check_drugs(chart: Chart) -> Iterator[Problem]:
+    """Nobody takes what they are allergic to, men no contraceptives, and warfarin shows in the INR."""
+    drugs = table("drug_classes")
+    taken = [f for f in chart.facts_of(Section.DRUGS) if not f.denied]
+    allergies = " ".join(fold(f.text) for f in chart.facts_of(Section.ALLERGIES) if not f.denied)
+    allergies = re.sub(r"\b(?:no|tolerates|not|denies)\b[^.;,]*", "", allergies)
+    for name, members in drugs["classes"].items():
+        if not any(_named(member, allergies) for member in members):
+            continue
+        for fact in taken:
+            if any(_named(member, fold(fact.text)) for member in members):
+                yield error("allergic_to_own_drug", fact.path, f"{fact.text!r}, allergic to {name}")
+        for fact in chart.facts_of(Section.HISTORY, Section.SYMPTOMS):
+            said = fold(fact.text)
+            if re.search(r"\b(?:took|takes|taken|taking|given|prescribed)\b", said) and not fact.denied:
+                for member in members:
+                    if _named(member, said):
+                        yield warning("allergic_to_own_drug", fact.path, f"took {member}, allergic to {name}")
+    if chart.sex == "male":
+        for fact in taken:
+            if any(_named(drug, fold(fact.text)) for drug in drugs["women_only"]):
+                yield error("drug_for_other_sex", fact.path, f"{fact.text!r} taken by a man")
+    inr = [m for m in chart.values("inr") if m.exact]
+    for fact in taken:
+        if inr and _named("warfarin", fold(fact.text)) and "stop" not in fold(fact.text) and inr[0].value < 1.3:
+            yield warning("warfarin_without_effect", fact.path, f"takes warfarin, INR {inr[0].value:g}")
+
+
+def _named(drug: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(fold(drug))}s?\b", text) is not None

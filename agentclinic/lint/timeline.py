@@ -1,0 +1,82 @@
+"""Whether objective, complaint and history tell of one course of time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentclinic.cases.model import Section
+from agentclinic.lint.chart import Chart
+from agentclinic.lint.problem import Problem, warning
+
+_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.0}
+NUMBER_WORDS = {
+    word: number
+    for number, word in enumerate(
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty".split(),
+        start=1,
+    )
+} | {"a": 1, "an": 1, "couple of": 2, "thirty": 30, "forty": 40}
+_SPAN = re.compile(
+    rf"\b(?P<number>\d+(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})(?: more)?(?: and a half)?"
+    r"[- ](?P<unit>minute|hour|day|night|week|month|year)s?\b(?P<after>[- ]?old| of age| a week| times)?",
+    re.IGNORECASE,
+)
+_SINCE = {
+    "the day before yesterday": 2.0, "yesterday": 1.0, "last night": 0.6, "this morning": 0.3, "last week": 7.0,
+    "this afternoon": 0.2, "this evening": 0.1, "last month": 30.0, "today": 0.3, "overnight": 0.6,
+}  # fmt: skip
+# What two people would call the same length: "two days" and 36 hours, "a week" and ten days.
+_SAME = 1.8
+# A length that is not how long ago something began: "an hour after supper", "34 weeks pregnant", "within a minute".
+_NOT_AGO = re.compile(
+    r"\s*(?:after|before|later|earlier|apart|at a time|pregnant|into|of pregnancy|of gestation|early)\b"
+)
+_FREQUENCY = re.compile(r"\b(?:per|times|every|once|twice|each|than|within|lasting|lasts?|after|between)$")
+_BEGAN = re.compile(r"\b(?:for|over|since|past|last|about|of|within|nearly|almost|some|that)$")
+
+
+def spans(text: str) -> list[float]:
+    """How long things have lasted or are ago, in days, as far as a text says it in plain words."""
+    text = text.lower()
+    found = []
+    for match in _SPAN.finditer(text):
+        before, after = text[: match.start()].rstrip(), text[match.end() :]
+        if match["after"] or _NOT_AGO.match(after) or _FREQUENCY.search(before):
+            continue
+        word = match["number"]
+        if word in ("a", "an") and not _BEGAN.search(before) and not after.startswith((" ago", " now")):
+            continue  # "twice a day", "a night shift"
+        found.append(float(NUMBER_WORDS.get(word) or word) * _DAYS[match["unit"]])
+    for phrase, days in _SINCE.items():
+        if phrase in text:
+            found.append(days)
+            text = text.replace(phrase, "")
+    return found
+
+
+def check_timeline(chart: Chart) -> Iterator[Problem]:
+    """What the objective and the main symptom say of duration is found in the history."""
+    history = [d for fact in chart.facts_of(Section.HISTORY) for d in spans(fact.text)]
+    symptoms = chart.facts_of(Section.SYMPTOMS)
+    main = [d for f in symptoms if "primary" in f.path.lower() for d in spans(f.text)]
+    objective = spans(chart.case.door.objective)
+    primary_path = next((f.path for f in symptoms if "primary" in f.path.lower()), "Patient_Actor/Symptoms")
+    pairs = (
+        ("Objective_for_Doctor", objective, main or history, "the main symptom" if main else "the history"),
+        (primary_path, main, history, "the history"),
+    )
+    for path, told, other, where in pairs:
+        if told and other and not any(_alike(a, b) for a in told for b in other):
+            yield warning(
+                "durations_differ", path, f"{_days(told)} here, {_days(other)} in {where}; one course of time?"
+            )
+
+
+def _alike(one: float, other: float) -> bool:
+    return max(one, other) <= _SAME * min(one, other)
+
+
+def _days(spans: list[float]) -> str:
+    return " / ".join(f"{days:.2g} d" for days in sorted(spans))

@@ -1,0 +1,182 @@
+"""Names select models: builtin, human, replay:FILE; anything else is a model at an endpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import SecretStr
+
+from agentclinic import privacy
+from agentclinic.builtin import Builtin
+from agentclinic.config import ROLES, Settings, suggestion
+from agentclinic.errors import ConfigError
+from agentclinic.jsonl import JsonLines
+from agentclinic.models.base import Model
+from agentclinic.models.endpoint import OPENAI_URL, Clients
+from agentclinic.models.gate import Resolve, gate_for, system_addresses
+from agentclinic.models.prices import cost_usd
+from agentclinic.models.recording import Recorder, Replay
+from agentclinic.privacy import DataClass
+
+current: ContextVar[Models | None] = ContextVar("agentclinic_models", default=None)
+"""The models of the run this code works in; `query_model` goes through them when there is one."""
+
+REPLAY = "replay:"
+
+
+class Models:
+    """The models of one run, opened when first asked for and closed together.
+
+    `data_class` is of all that will be sent to them; when not given, the strictest this process has met. Credentialed
+    data goes where the gate lets it, and what is recorded of it nobody else may read.
+    """
+
+    def __init__(
+        self, settings: Settings, data_class: DataClass | None = None, *, resolve: Resolve = system_addresses
+    ) -> None:
+        self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self._chosen: dict[tuple[str, str | None], Model] = {}
+        self._models: dict[tuple[str, str | None], Model] = {}
+        self._sink: JsonLines | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._stack.__aenter__()
+        clients = Clients(self._settings.llm, workers=self._settings.run.workers, gate=self.gate)
+        self._clients = await self._stack.enter_async_context(clients)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    def prepare(self) -> None:
+        """Choose every role's model now, so that a missing key or file is told before anything happens."""
+        self.admit()
+        for role in ROLES:
+            self.for_role(role)
+        if self._settings.run.synthesis_llm:
+            self.for_role("synthesis")
+
+    def admit(self) -> None:
+        """Refuse what no role of this run can use, an address closed to its data included; writes nothing."""
+        for role in (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ())):
+            self._choice(*self._cast(role))
+
+    def get(self, name: str, endpoint: str | None = None) -> Model:
+        """The model of that name at that endpoint; the same object for the same question."""
+        key = (name, endpoint)
+        if key not in self._models:
+            model, sink = self._choice(name, endpoint), self._recording()
+            self._models[key] = Recorder(model, sink, self.gate.data_class) if sink else model
+        return self._models[key]
+
+    def _recording(self) -> JsonLines | None:
+        record = self._settings.run.record
+        if record is not None and self._sink is None:
+            # The journal is what must survive a power cut; a recording only a crash of this process.
+            sink = JsonLines(Path(record), durable=False, private=self.gate.closed)
+            self._sink = self._stack.enter_context(sink)
+        return self._sink
+
+    def _choice(self, name: str, endpoint: str | None) -> Model:
+        key = (name, endpoint)
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(name, endpoint)
+        return self._chosen[key]
+
+    def for_role(self, role: str) -> Model:
+        """The model that plays a role in this run."""
+        return self.get(*self._cast(role))
+
+    def _cast(self, role: str) -> tuple[str, str | None]:
+        """Name and endpoint of a role's model; the parts a doctor plays beside its own are played by its model."""
+        run = self._settings.run
+        if role == "synthesis" and run.synthesis_llm:
+            return run.synthesis_llm, run.synthesis_endpoint
+        if role not in ROLES:
+            role = "doctor"
+        return getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
+
+    def plays(self, role: str, name: str) -> bool:
+        """Whether a model of that name plays the role in this run."""
+        return bool(getattr(self._settings.run, f"{role}_llm") == name)
+
+    def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
+        """What a role's tokens cost in this run: nothing for builtin and people, None where nobody knows."""
+        name, endpoint = self._cast(role)
+        if name in ("builtin", "human"):
+            return 0.0
+        if name.startswith(REPLAY):
+            return None
+        return cost_usd(name, self._address(endpoint)[0] or OPENAI_URL, usage)
+
+    def _choose(self, name: str, endpoint: str | None) -> Model:
+        if name in ("builtin", "human") or name.startswith(REPLAY):
+            if endpoint:
+                raise ConfigError(f"{name} needs no endpoint; leave out {endpoint!r} or name a model there")
+            if name == "human":
+                from agentclinic.clinic.human import Human
+
+                return Human()
+            return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
+        base_url, key = self._address(endpoint)
+        self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
+        if key is None and base_url is None:
+            raise ConfigError(
+                f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
+                "or set openai.base_url in llm.config.json to a server of your own; "
+                "`builtin` runs without either"
+            )
+        return self._clients.endpoint(name, base_url=base_url, api_key=key)
+
+    def _replay(self, path: Path) -> Replay:
+        replay = Replay(path)
+        if replay.data_class is DataClass.CREDENTIALED and not self.gate.closed:
+            # What it answers would go to the other roles' models, which may be anywhere.
+            raise ConfigError(
+                f"{REPLAY}{path} is a recording of credentialed data, but the cases of this run are "
+                f"{self.gate.data_class}; replay it with the data set it was made from"
+            )
+        return replay
+
+    def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
+        if endpoint is None:
+            key = variable("OPENAI_API_KEY")
+            configured = self._settings.openai
+            base_url = configured.base_url or variable("OPENAI_BASE_URL")
+            own = configured.api_key if configured.api_key and configured.api_key.get_secret_value() else None
+            return base_url, SecretStr(key) if key else own
+        known = self._settings.endpoints
+        if endpoint not in known:
+            raise ConfigError(f"unknown endpoint {endpoint!r}{suggestion(endpoint, known) or '; `endpoints` is empty'}")
+        name = known[endpoint].api_key_env
+        if name is None:
+            return known[endpoint].base_url, None
+        key = variable(name)
+        if not key:
+            raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
+        return known[endpoint].base_url, SecretStr(key)
+
+
+def variable(name: str) -> str | None:
+    """A variable of the environment, else of the file `.env` in the working folder."""
+    return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+
+
+@cache
+def _dotenv(path: Path) -> dict[str, str | None]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return dict(dotenv_values(path))

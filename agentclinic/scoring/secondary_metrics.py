@@ -1,0 +1,70 @@
+"""What two runs differ in besides being right: turns, tests, requests, tokens, and how well sureness fits.
+
+A measure is a number of one record, or None where the record cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agentclinic.results.differential import Source
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import strict
+from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.ranking import final_differentials
+
+DOCTORS_PARTS = ("doctor", "planner", "synthesis")
+"""What the doctor's side asks of models."""
+
+
+def turns(record: Record) -> float | None:
+    """Turns the doctor took."""
+    return record.num_turns
+
+
+def tests(record: Record) -> float | None:
+    """Tests and examinations it ordered."""
+    return None if record.transcript is None else sum(turn.action == "test" for turn in record.transcript)
+
+
+def requests(record: Record) -> float | None:
+    """Requests to models on the doctor's side: speaking, planning, synthesis."""
+    return _used(record, "requests")
+
+
+def tokens(record: Record) -> float | None:
+    """Tokens in and out on the doctor's side."""
+    sent, received = _used(record, "input_tokens"), _used(record, "output_tokens")
+    return None if sent is None or received is None else sent + received
+
+
+def _used(record: Record, key: str) -> float | None:
+    amounts = [(record.usage or {})[part].get(key) for part in DOCTORS_PARTS if part in (record.usage or {})]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if amounts and len(known) == len(amounts) else None
+
+
+def brier(record: Record) -> float | None:
+    """(p - right)² with p the probability the doctor gave the diagnosis it committed to.
+
+    From the first of posterior, stated and elicited probabilities there is; never from a planner's scores.
+    """
+    right, given = strict(record), final_differentials(record)
+    for source in (Source.POSTERIOR, Source.STATED, Source.ELICITED):
+        differential = given.get(source.value)
+        if right is None or differential is None or scale_of(differential) != "probability":
+            continue
+        hypothesis = committed(record, differential)
+        p = number_of(hypothesis, differential) if hypothesis else None
+        if p is not None:
+            return (p - right) ** 2
+    return None
+
+
+MEASURES: Mapping[str, Callable[[Record], float | None]] = {
+    "turns": turns,
+    "tests": tests,
+    "requests to models": requests,
+    "tokens": tokens,
+    "Brier score of the diagnosis": brier,
+}

@@ -1,0 +1,316 @@
+"""The knowledge base: what is in `data/*.json`, checked once and indexed by name."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from agentclinic.vocabulary.text import Phrasebook, words
+
+_DATA = Path(__file__).parent / "data"
+
+FindingKind = Literal["symptom", "history", "sign", "vital", "lab", "imaging"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a number counts as the finding: beyond `above` or under `below`, in this unit and magnitude."""
+
+    unit: str = ""
+    above: float | None = None
+    below: float | None = None
+    min: float | None = None
+    max: float | None = None
+    age_min: float | None = None
+    """In years, included; a rule with an age is for patients of that age only."""
+    age_max: float | None = None
+    """In years, excluded."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a finding is read off a number in a result."""
+
+    names: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    part: Literal["systolic", "diastolic"] | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a patient can have or not: a symptom, a sign, a result."""
+
+    id: str
+    name: str
+    kind: FindingKind
+    leak: float
+    """Probability of its presence in somebody whose disease does not list it."""
+    terms: tuple[str, ...]
+    absent_terms: tuple[str, ...]
+    ask: str | None
+    """The question that asks a patient for it."""
+    order: str | None
+    """The test that shows it."""
+    measure: Measure | None = None
+    lay: tuple[str, ...] = ()
+    """Everyday phrasings that show it present."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """How often a disease shows a finding."""
+
+    finding: str
+    p: float
+    low: float
+    high: float
+    group: str | None
+    """Findings of one group are correlated: together they count less than their product."""
+
+
+@dataclass(frozen=True)
+class AgeBand:
+    """A multiplier of a disease's prior for ages from `min` (included) to `max` (excluded), in years."""
+
+    min: float
+    max: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Disease:
+    """A disease with its names, how common it is and what it shows."""
+
+    id: str
+    name: str
+    icd10: str
+    synonyms: tuple[str, ...]
+    prior: float
+    age: tuple[AgeBand, ...]
+    sex: Mapping[str, float]
+    links: tuple[Link, ...]
+
+    @cached_property
+    def by_finding(self) -> Mapping[str, Link]:
+        """The disease's links by finding."""
+        return {link.finding: link for link in self.links}
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a test costs, from the perspective stated in `data/tests.json`."""
+
+    usd: float
+    status: Literal["estimate", "included", "verified"]
+    """`verified` only where the source document was read; `included` is part of the visit."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """An examination or investigation that can be ordered."""
+
+    __test__ = False  # not a test class, whatever pytest may think of the name
+
+    id: str
+    name: str
+    category: str
+    synonyms: tuple[str, ...]
+    components: tuple[str, ...]
+    equivalents: tuple[str, ...]
+    """Tests whose result answers this one, reviewed one by one."""
+    invasiveness: int
+    cost_level: Literal["low", "medium", "high"]
+    price: Price
+    wait_minutes: float
+    """Until the result is there."""
+    duration_minutes: float
+    """The patient's time."""
+    panel_of: tuple[str, ...]
+    """Tests it contains."""
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Everything the builtin clinic knows about medicine."""
+
+    diseases: Mapping[str, Disease]
+    findings: Mapping[str, Finding]
+    tests: Mapping[str, Test]
+    _names: dict[tuple[str, ...], str] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for disease in self.diseases.values():
+            for name in (disease.name, *disease.synonyms):
+                self._names[tuple(sorted(words(name)))] = disease.id
+
+    def disease_named(self, name: str) -> Disease | None:
+        """The disease of that name or synonym, whatever the order of its words."""
+        found = self._names.get(tuple(sorted(words(name))))
+        return self.diseases[found] if found else None
+
+    @cached_property
+    def finding_terms(self) -> Phrasebook:
+        """Finds findings in a text by their terms."""
+        return Phrasebook({f.id: (*f.terms, *f.lay) for f in self.findings.values()})
+
+    @cached_property
+    def absent_terms(self) -> Phrasebook:
+        """Finds phrases that by themselves say a finding is not there."""
+        return Phrasebook({f.id: f.absent_terms for f in self.findings.values()})
+
+    @cached_property
+    def test_names(self) -> Phrasebook:
+        """Finds tests in an order or in a chart's headings."""
+        return Phrasebook({t.id: (t.name, *t.synonyms) for t in self.tests.values()})
+
+    @cached_property
+    def test_components(self) -> Phrasebook:
+        """Finds tests by the values they contain."""
+        return Phrasebook({t.id: t.components for t in self.tests.values()})
+
+
+_in_place_of: list[Knowledge] = []
+
+
+def knowledge() -> Knowledge:
+    """The knowledge base: the shipped one, or the one put in its place."""
+    return _in_place_of[-1] if _in_place_of else shipped()
+
+
+@contextmanager
+def in_place(known: Knowledge) -> Iterator[None]:
+    """Work with another knowledge base for a while: to see what changed numbers would do."""
+    _in_place_of.append(known)
+    try:
+        yield
+    finally:
+        _in_place_of.pop()
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Knowledge:
+    """The shipped knowledge base, read once."""
+    findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
+    tests = {entry["id"]: _test(entry) for entry in _load("tests")}
+    diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
+    return Knowledge(diseases, findings, tests)
+
+
+def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
+    """The same knowledge with every likelihood drawn anew within its range (triangular, mode at p)."""
+    diseases = {
+        disease.id: replace(
+            disease,
+            links=tuple(replace(link, p=rng.triangular(link.low, link.high, link.p)) for link in disease.links),
+        )
+        for disease in known.diseases.values()
+    }
+    return Knowledge(diseases, known.findings, known.tests)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """General medical words for comparing names, beyond our own diseases (`data/abbreviations.json`)."""
+
+    abbreviations: Mapping[str, str]
+    """Matched in this spelling only: ALL is a leukemia, "all" is not."""
+    synonyms: tuple[tuple[str, ...], ...]
+    """Names of one disease, the usual one first."""
+    words: Mapping[str, str]
+    """Another form of a word: renal to kidney."""
+
+
+class Related(NamedTuple):
+    """A name and the names it stands in a relation to."""
+
+    name: str
+    of: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """The shipped vocabulary, read once."""
+    content = _content("abbreviations")
+    return Vocabulary(
+        content["abbreviations"],
+        tuple(tuple(names) for names in content["synonyms"]),
+        {form: word for word, forms in content["words"].items() for form in forms},
+    )
+
+
+def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
+    """A table of names; an id of one of our diseases is given by its name."""
+    named = {disease.id: disease.name for disease in knowledge().diseases.values()}
+    return [Related(entry["name"], tuple(named.get(of, of) for of in entry["of"])) for entry in _load(table)]
+
+
+def siblings() -> list[tuple[str, ...]]:
+    """Families of diseases that are not each other."""
+    return [tuple(names) for names in _content("siblings")["siblings"]]
+
+
+def _load(name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = _content(name)[name]
+    return entries
+
+
+def _content(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return content
+
+
+def _finding(entry: dict[str, Any]) -> Finding:
+    measure = entry.get("measure")
+    return Finding(
+        id=entry["id"],
+        name=entry["name"],
+        kind=entry["kind"],
+        leak=entry["leak"],
+        terms=tuple(entry["terms"]),
+        absent_terms=tuple(entry["absent_terms"]),
+        ask=entry["ask"],
+        order=entry["order"],
+        measure=Measure(tuple(measure["names"]), tuple(Rule(**rule) for rule in measure["rules"]), measure.get("part"))
+        if measure
+        else None,
+        lay=tuple(entry["lay"]),
+    )
+
+
+def _test(entry: dict[str, Any]) -> Test:
+    return Test(
+        id=entry["id"],
+        name=entry["name"],
+        category=entry["category"],
+        synonyms=tuple(entry["synonyms"]),
+        components=tuple(entry["components"]),
+        equivalents=tuple(entry["equivalents"]),
+        invasiveness=entry["invasiveness"],
+        cost_level=entry["cost_level"],
+        price=Price(entry["price"]["usd"], entry["price"]["status"]),
+        wait_minutes=entry["wait_minutes"],
+        duration_minutes=entry["duration_minutes"],
+        panel_of=tuple(entry["panel_of"]),
+    )
+
+
+def _disease(entry: dict[str, Any]) -> Disease:
+    return Disease(
+        id=entry["id"],
+        name=entry["name"],
+        icd10=entry["icd10"],
+        synonyms=tuple(entry["synonyms"]),
+        prior=entry["prior"],
+        age=tuple(AgeBand(**band) for band in entry["age"]),
+        sex=entry["sex"],
+        links=tuple(
+            Link(item["finding"], item["p"], item["range"][0], item["range"][1], item["group"])
+            for item in entry["findings"]
+        ),
+    )

@@ -1,0 +1,266 @@
+"""Reading a doctor's diagnosis: which disease is named first, what is said about it, and whether it is a hedge."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.vocabulary.names import name
+from agentclinic.vocabulary.text import clauses, words
+
+_MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
+_TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
+_LEAD = re.compile(
+    r"^(?:\d{1,2}[.)]\s+)?"
+    r"(?:(?:(?:most )?likely|primary|principal|leading|top)(?: diagnosis)?(?: 1)?:\s+|diagnosis 1:\s+)?"
+    r"(?:the |my |a |an |final |principal |most likely |likely |probable |possible |suspected |presumed |working "
+    r"|primary (?=diagnosis)|clinical (?=diagnosis)|main (?=diagnosis)|could be |probably |this is |it is )*"
+    r"(?:diagnosis(?: is| of)?[:\s]+)?(?:most likely |likely |probably )?(?:\d{1,2}[.)]\s+)?",
+    re.IGNORECASE,
+)
+# A sentence that leads up to the diagnosis: what follows its last words is the name.
+_SENTENCE = re.compile(
+    r"^(?:[^.;\n]*?\b)?(?:diagnosis (?:is|of|would be)|(?:patient|he|she|child|boy|girl|man|woman|infant) "
+    r"(?:most likely |likely |probably )?(?:has|suffers from)|consistent with|suggestive of|compatible with"
+    r"|indicative of|diagnosed with|(?:i|we) (?:believe|think|suspect|conclude|would say)"
+    r"(?: (?:that )?(?:this|it) is)?)\s+(?:that\s+)?",
+    re.IGNORECASE,
+)
+# A full stop that ends no sentence: C. difficile, vs., St.
+_STOP = re.compile(r"\b([A-Z]|vs|St)\.\s*(?=[a-zA-Z])")
+_LIST = re.compile(r"\s+(?:\d{1,2}[.)]\s|[•▪]\s).*$", re.DOTALL)
+# Reasons, effects and what was weighed against it: after one of these nothing more is said about the diagnosis.
+_REASON = (
+    r"\brather than\b|\binstead of\b|\bmimicking\b|\bbecause\b|\bbased on\b|\bgiven\b|\bcausing\b"
+    r"|\bcontributing\b|\bpresenting\b|\bmanifest(?:ing|ed)\b|\bas evidenced\b|\bevidenced by\b|\bleading to\b"
+    r"|\bresulting in\b|\bsupported by\b|\bsuggested by\b|\bexplaining\b|\bnot\b"
+    r"|\buntil proven\b|\ba\.?k\.?a\b|\balso (?:known as|called)\b"
+)
+_REASONS = re.compile(rf"\s*(?:{_REASON}).*$", re.IGNORECASE | re.DOTALL)
+# Where the first-named diagnosis ends.
+_END = re.compile(
+    rf"\s*(?:,(?!\s*(?:acute|chronic|type|left|right|stage)\b)|;|\.\s|\n|\s[-–—]\s|:\s|{_REASON}).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+# What makes another thing its cause.
+_FROM = (
+    r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b"
+    r"|\bas (?:an?|the) (?:\w+ )?(?:result|complication|consequence|manifestation|presentation|sign|feature) of\b"
+    r"|\battribut(?:ed|able) to\b|\bfrom\b"
+)
+# Where what it comes with or from begins.
+_TAIL = re.compile(
+    rf"\s*(?:{_FROM}|\bwith\b|\bwithout\b|\bcomplicated by\b|\bcomplicating\b|\bsuperimposed on\b|\bassociated with\b"
+    r"|\bin the (?:setting|context) of\b|\bon a background of\b|\b(?:triggered|precipitated|provoked|induced) by\b"
+    r"|\bin an? (?:\w+ )?(?:patient|man|woman|child|infant|host)\b|\bstatus post\b|\bafter\b|\bfollowing\b"
+    r"|\bat the (?:site|level|place) of\b"
+    r"|\b(?:at|through|along) (?:a|an|the|his|her) (?:prior|previous|old|former)\b).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_BY_CAUSE = re.compile(
+    rf"^(?:{_FROM}|(?:triggered|precipitated|provoked|induced|exacerbated) by\b|related to\b|associated with\b)\s+",
+    re.IGNORECASE,
+)
+_OF_CAUSE = re.compile(rf"{_BY_CAUSE.pattern}|\b(?:related|induced|associated|mediated|triggered)$", re.IGNORECASE)
+_CAUSES = re.compile(rf"(?:{_FROM})\s+", re.IGNORECASE)
+_PARTS = re.compile(r"\s*(?:,|:\s|\s[-–—]\s)\s*")
+# A word with which the doctor settles on what follows: "diarrhea, most likely C. difficile infection".
+_SETTLES = re.compile(
+    r"^(?:(?:most |very |highly )?(?:likely|probably|probable|consistent with|compatible with|suggestive of"
+    r"|suspicious for|concerning for|worrisome for|suspected|presumed)|favou?r(?:ing|ed)?|specifically|namely"
+    r"|i\.?e\.?)\s+(?:an?\s+|the\s+)?",
+    re.IGNORECASE,
+)
+_LIKELY_AFTER = re.compile(
+    r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected|preferred)"
+    r"(?:\s+(?:over|than)\b.*)?$",
+    re.IGNORECASE,
+)
+_DOUBTED = re.compile(r"\b(?:less (?:likely|probable)|unlikely|doubtful|to be excluded)\b", re.IGNORECASE)
+_POSSIBLE = re.compile(r"\bpossibl[ey]\b", re.IGNORECASE)
+# What is named only to be set aside: "less likely lymphoma", "rule out cancer".
+_ASIDE = re.compile(
+    r"(?:[,;(–—]\s*|\s-\s*|\s+(?:but|with|and)\s+)(?:\w+\s+)?(?:less likely|less probable|rule out|r/o|(?:cannot|can't|"
+    r"to|need to|must) (?:exclude|rule out)|consider(?:ed)? also|also consider)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+# Which of two it is in the end: "A vs B, favor A", "A or B; B more likely".
+_FAVORED = (
+    re.compile(
+        r"\b(?:favou?r(?:ing|s)?|lean(?:ing)? towards?|more likely|most likely|suspect)\s+(?:the\s+)?(?P<it>[^,;.()]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?:^|[,;.(]|\bwith\b|\bbut\b)\s*(?:the\s+)?(?P<it>[^,;.()]+?)\s+(?:(?:is|being|seems)\s+)?"
+        r"(?:strongly\s+)?(?:favou?red|more likely|most likely|more probable|preferred)\b",
+        re.IGNORECASE,
+    ),
+)
+_CAUSE = re.compile(
+    r"\b(?:due to|secondary to|caused by|complicating|in the setting of|resulting from|associated with|from|of)\b"
+    r"\s+(?P<cause>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+# Not "possibly": a mere possibility claims nothing that the chart would have to show.
+_GUESS = re.compile(
+    r"[,;(–—]\s*(?:most )?(?:likely|probably|probable|presumed|presumably|suspected)\s+"
+    r"(.+?)(?=[,;.()]|\bwith\b|\bgiven\b|$)(?:\s*\(([^)]*)\))?",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"\s*[(\[]([^)\]]*)[)\]]?")
+_BUT = re.compile(r"^not\s+.+?\s+but\s+(?:rather\s+)?", re.IGNORECASE)
+_OR = re.compile(
+    r"(?:,\s*|\s+)(?:and/or|or(?! (?:higher|greater|more|later|above|worse|less|lower))|versus|vs\.?|alternatively)"
+    r"\s*,?\s+",
+    re.IGNORECASE,
+)
+_LEFT_OPEN = re.compile(r"\b(?:or|versus|vs)$", re.IGNORECASE)
+_AND = re.compile(r"\s[+&]\s")
+_AGAINST = re.compile(r"(?:versus|vs)\b", re.IGNORECASE)
+_SLASH = re.compile(r"(?<=[a-z])\s*/\s*(?=[a-z])", re.IGNORECASE)
+_OPEN = re.compile(r"\beither\b|\bdifferential\b|\bdiagnoses\b", re.IGNORECASE)
+_STATEMENT = re.compile(r"[;\n]|\.\s|\s[-–—]\s|\b(?:because|based on|given|with|without|no|due to)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A diagnosis taken apart."""
+
+    text: str
+    """All that was said, without lead-in and decoration."""
+    full: str
+    """The first-named diagnosis with what it comes with and from, without brackets."""
+    principal: str
+    """The first-named diagnosis alone."""
+    cause: str
+    """What it is said to come from."""
+    causes: tuple[str, ...]
+    """All that it is plainly said to come from, step by step: "hyponatremia due to SIADH from lung cancer"."""
+    parts: tuple[str, ...]
+    """What follows the first-named diagnosis after commas, dashes or a colon."""
+    possible: tuple[str, ...]
+    """The same, named as a mere possibility."""
+    settled: tuple[str, ...]
+    """What follows a word with which the doctor settles on it: "diarrhea, most likely C. difficile infection"."""
+    brackets: tuple[str, ...]
+    guesses: tuple[str, ...]
+    """What is added as likely only: "leprosy, likely tuberculoid"; a likely cause is no guess of a kind."""
+    likely_causes: tuple[str, ...]
+    """Causes added as likely only: "gout, likely from diuretics"."""
+    hedged: bool
+    open_brackets: bool
+    """The brackets name alternatives: "food poisoning (Staphylococcus or Bacillus)"."""
+    denied: bool
+
+
+@lru_cache(maxsize=65536)
+def read(diagnosis: str) -> Said:
+    """Take a diagnosis apart."""
+    text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _TOKEN.sub("", diagnosis))))
+    text = _without_lead(text)
+    first = _LIST.sub("", text)
+    kept = _ASIDE.sub("", first).strip()
+    # "A or, less likely, B" names B still.
+    first = first if not kept or _LEFT_OPEN.search(kept) else kept
+    favored = _favored(first) if _hedges(first) else ""
+    segments = [part.strip() for part in re.split(r"[;\n]|\.\s+", favored or first) if words(part)]
+    # "No embolism; chest wall pain": what is denied is not the diagnosis, what follows may be.
+    stated = next((part for part in segments if not _denies(_outside(part))), None)
+    denied = stated is None
+    stated = _without_lead(stated) if stated is not None else first
+    brackets = tuple(found.strip() for found in _BRACKETS.findall(stated) if words(found))
+    full = _cut(_END, _outside(stated))
+    cause = _CAUSE.search(full)
+    body = _cut(_REASONS, _outside(stated))
+    guesses = [guess for found in _GUESS.findall(text) for guess in found if words(guess)]
+    named = [part for part in _PARTS.split(body)[1:] if words(part) and not _denies(part) and not _DOUBTED.search(part)]
+    parts = [part for part in named if not _POSSIBLE.search(part)]
+    return Said(
+        text=text,
+        full=full,
+        principal=_cut(_TAIL, full),
+        cause=cause["cause"] if cause else "",
+        causes=tuple(_first(part) for part in _CAUSES.split(body)[1:] if words(_first(part))),
+        parts=tuple(map(_bare, parts)),
+        possible=tuple(part for part in named if _POSSIBLE.search(part)),
+        settled=tuple(_bare(part) for part in parts if part != _bare(part) and not _OF_CAUSE.search(_bare(part))),
+        brackets=brackets,
+        guesses=tuple(guess for guess in guesses if not _BY_CAUSE.match(guess)),
+        likely_causes=tuple(_BY_CAUSE.sub("", guess) for guess in guesses if _BY_CAUSE.match(guess)),
+        hedged=not favored and (_hedges(first) or any(map(_AGAINST.match, parts))),
+        open_brackets=any(len(_OR.split(inside)) > 1 for inside in brackets),
+        denied=denied,
+    )
+
+
+def _bare(part: str) -> str:
+    """A part without the word with which the doctor settles on it."""
+    return _LIKELY_AFTER.sub("", _SETTLES.sub("", part))
+
+
+def _first(text: str) -> str:
+    """What is named first, without what it comes with and without a lead-in."""
+    return _without_lead(_cut(_TAIL, _PARTS.split(text)[0]))
+
+
+def _favored(text: str) -> str:
+    """The one of the alternatives on which the doctor settles in the end; empty where he does not."""
+    statement = _STATEMENT.split(_outside(text))[0]
+    named = [_cut(_END, part) for part in _OR.split(statement) if words(part)]
+    for pattern in _FAVORED:
+        for match in pattern.finditer(text):
+            it = match["it"].strip()
+            if it.lower() in ("former", "first") and named:
+                return named[0]
+            if it.lower() in ("latter", "second") and len(named) > 1:
+                return named[1]
+            # It must be about one of them: "favor surgery" settles nothing.
+            about = [part for part in named if set(name(it).specific) & name(part).key]
+            if about:
+                # "Schizotypal favored" is short for the alternative that is called so.
+                return next((part for part in about if name(it).key < name(part).key), it)
+    return ""
+
+
+def _without_lead(text: str) -> str:
+    text = text.strip(" \n\"'.:")
+    text = _BUT.sub("", _SENTENCE.sub("", text))
+    return _LEAD.sub("", text).strip(" \n\"'.:")
+
+
+def _cut(where: re.Pattern[str], text: str) -> str:
+    return (where.sub("", text) or text).strip(" .,")
+
+
+def _outside(text: str) -> str:
+    return _BRACKETS.sub(" ", text).strip()
+
+
+def _denies(text: str) -> bool:
+    first = _cut(_END, text) if not text.lower().startswith("not ") else text
+    return any(
+        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
+        for clause in clauses(_TAIL.sub("", first) or first)
+    )
+
+
+def _hedges(text: str) -> bool:
+    """Whether alternatives are named in place of one diagnosis; two names of one disease are none."""
+    outside = _outside(text)
+    statement = _STATEMENT.split(outside)[0]
+    if _OPEN.search(statement):
+        return True
+    parts = _OR.split(statement)
+    if len(parts) > 1 and parts[0].strip():
+        return name(parts[0]) != name(_cut(_END, parts[1]))
+    first = statement.split(",")[0]
+    return any(not _one_thing(first, match) for match in _SLASH.finditer(first))
+
+
+def _one_thing(text: str, slash: re.Match[str]) -> bool:
+    """A slash inside one name: HIV/AIDS, or two names of one disease."""
+    before, after = text[: slash.start()].split(), text[slash.end() :].split()
+    if before and after and before[-1].isupper() and after[0].isupper():
+        return True
+    return name(text[: slash.start()]) == name(text[slash.end() :])

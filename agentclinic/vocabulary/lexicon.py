@@ -1,0 +1,221 @@
+"""What patients are asked for and what charts tell: concepts, what each is a kind of, and the wordings of each.
+
+The files under `data/lexicon` hold one concept a line, `name < parents : wording | wording`, under a heading `[type]`.
+A wording is found by its words in order, plurals and small words aside; `vomit*` stands for every word that begins so.
+Who asks for a parent wants to hear of its children, and a denial of a parent denies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from agentclinic.vocabulary.text import fold, singular
+
+_FOLDER = Path(__file__).parent / "data" / "lexicon"
+SMALL = frozenset(
+    "a an the of in on to your my his her their you i is are was were be been any some have has had do does with he "
+    "she it they we me".split()
+)
+"""Words skipped in wordings and texts, so that "blood in your stool" is "blood stool"."""
+_STOP = ","
+_STOPS = frozenset(",;:.?!()[]")
+"""Where a wording cannot go on: "fever, chills" names two things."""
+_WITHIN = frozenset({"place", "quality"})
+"""Types that count also inside a longer wording: "pain after meals" tells of meals."""
+_ROOTS = {"symptom": "complaint", "disease": "medical condition"}
+"""What every concept of a type is a kind of: "no significant medical history" denies every disease."""
+_LETTERS = 3
+"""First letters by which beginnings of words are looked up."""
+
+
+@dataclass(frozen=True)
+class Concept:
+    """A thing that can be asked for or told."""
+
+    name: str
+    type: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A concept named in a text, and by which of its words."""
+
+    concept: Concept
+    start: int
+    end: int
+
+
+@dataclass
+class _Node:
+    """Where a text can stand in the wordings: the words that may follow, and the wordings that end here."""
+
+    whole: dict[str, _Node] = field(default_factory=dict)
+    begun: dict[str, dict[str, _Node]] = field(default_factory=dict)
+    """By the first letters of a beginning, then by the beginning."""
+    names: list[str] = field(default_factory=list)
+
+    def after(self, word: str) -> Iterator[_Node]:
+        """The nodes a word leads to."""
+        if word in self.whole:
+            yield self.whole[word]
+        if self.begun and word != _STOP:
+            for letters in range(_LETTERS + 1):
+                for beginning, node in self.begun.get(word[:letters], _NONE).items():
+                    if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
+                        yield node
+
+    def follow(self, word: str) -> _Node:
+        """The node after a word of a wording, made where there is none."""
+        if not word.endswith("*"):
+            return self.whole.setdefault(singular(word), _Node())
+        beginning = word.removesuffix("*")
+        return self.begun.setdefault(beginning[:_LETTERS], {}).setdefault(beginning, _Node())
+
+
+_NONE: dict[str, _Node] = {}
+
+
+@dataclass(frozen=True)
+class _Lexicon:
+    concepts: dict[str, Concept]
+    wordings: _Node
+    closed: dict[str, frozenset[str]]
+
+
+@lru_cache(maxsize=65536)
+def tokens(text: str) -> tuple[str, ...]:
+    """The words of a text in the singular, small words left out."""
+    plain = "".join(letter if letter.isalnum() else f" {_STOP} " if letter in _STOPS else " " for letter in fold(text))
+    return tuple(singular(word) for word in plain.split() if word not in SMALL)
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    for path in sorted(_FOLDER.glob("*.txt")):
+        kind = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            line = line.strip()
+            if line.startswith("["):
+                kind = line.strip("[]")
+            elif line and not line.startswith("#"):
+                yield kind, line
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    concepts: dict[str, Concept] = {}
+    wordings = _Node()
+    for kind, line in _lines():
+        head, _, listed = line.partition(":")
+        name, _, parents = (part.strip() for part in head.partition("<"))
+        concept = Concept(name, kind, tuple(part.strip() for part in parents.split(",") if part.strip()))
+        if name in concepts:  # told in two files: one concept
+            concept = Concept(name, concepts[name].type, tuple(dict.fromkeys(concepts[name].parents + concept.parents)))
+        concepts[name] = concept
+        for wording in listed.split("|"):
+            node = wordings
+            for word in wording.split():
+                node = node.follow(word)
+            if node is not wordings:
+                node.names.append(name)
+    return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
+
+
+def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> frozenset[str]:
+    if name in seen or name not in concepts:
+        return frozenset({name})
+    above = (_closed(parent, concepts, seen | {name}) for parent in concepts[name].parents)
+    root = _ROOTS.get(concepts[name].type)
+    return frozenset({name, root} if root else {name}).union(*above)
+
+
+@lru_cache(maxsize=32768)
+def found(text: str) -> tuple[Found, ...]:
+    """The concepts a text names, in order; a wording inside a longer one is left out."""
+    words = tokens(text)
+    concepts = _lexicon().concepts
+    hits: list[list[Found]] = []
+    for start in range(len(words)):
+        reached, here = [_lexicon().wordings], []
+        for end in range(start, len(words)):
+            reached = [node for before in reached for node in before.after(words[end])]
+            if not reached:
+                break
+            here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
+        hits.append(list(dict.fromkeys(here)))
+    longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
+    return tuple(
+        hit
+        for start, here in enumerate(hits)
+        for hit in here
+        if not any(_inside(hit, other) for near in hits[max(0, start - longest) : start + 1] for other in near)
+    )
+
+
+def _inside(one: Found, other: Found) -> bool:
+    """Whether one wording is only a part of another, and tells nothing of its own."""
+    longer = other.end - other.start > one.end - one.start
+    within = other.start <= one.start and one.end <= other.end
+    return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
+
+
+def kinds(name: str) -> frozenset[str]:
+    """A concept and everything it is a kind of."""
+    return _lexicon().closed.get(name, frozenset({name}))
+
+
+@dataclass(frozen=True)
+class Named:
+    """The concepts a text names, as sets of bits: comparing a question with a chart is then a matter of a few ands."""
+
+    names: int
+    closed: int
+    """With everything they are kinds of."""
+
+    @property
+    def above(self) -> int:
+        """What they are kinds of, themselves left out."""
+        return self.closed & ~self.names
+
+
+@lru_cache(maxsize=1)
+def _bits() -> dict[str, int]:
+    return {name: 1 << place for place, name in enumerate(_lexicon().concepts)}
+
+
+def bit(name: str) -> int:
+    """A concept as a set of one."""
+    return _bits()[name]
+
+
+@lru_cache(maxsize=4096)
+def closed(name: str) -> int:
+    """A concept and everything it is a kind of."""
+    bits = _bits()
+    return sum(bits[kind] for kind in kinds(name) if kind in bits)
+
+
+@lru_cache(maxsize=32768)
+def named(text: str) -> Named:
+    """The concepts a text names."""
+    bits, names, above = _bits(), 0, 0
+    for hit in found(text):
+        names |= bits[hit.concept.name]
+        above |= closed(hit.concept.name)
+    return Named(names, above)
+
+
+@lru_cache(maxsize=1)
+def roots() -> int:
+    """The concepts that stand above all of their type."""
+    return sum(_bits()[root] for root in _ROOTS.values())
+
+
+@lru_cache(maxsize=32)
+def of_types(*types: str) -> int:
+    """All concepts of some types."""
+    bits = _bits()
+    return sum(bits[name] for name, concept in _lexicon().concepts.items() if concept.type in types)

@@ -1,0 +1,95 @@
+"""Which disease is a kind of which, shows as which, or belongs to the same family: the tables by name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+
+from agentclinic.vocabulary.base import relations, siblings
+from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
+
+Key = frozenset[str]
+
+
+class Kinship:
+    """The tables, indexed by the words of their names."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Key, set[Key]] = defaultdict(set)
+        self._shows_as: dict[Key, set[Key]] = defaultdict(set)
+        self._families: dict[Key, set[int]] = defaultdict(set)
+        for entry in relations("broader"):
+            for child in entry.of:
+                self._parents[_key(child)].add(_key(entry.name))
+        for entry in relations("narrower"):
+            for parent in entry.of:
+                self._parents[_key(entry.name)].add(_key(parent))
+        for entry in relations("manifestations"):
+            for disease in entry.of:
+                self._shows_as[_key(disease)].add(_key(entry.name))
+        for number, family in enumerate(siblings()):
+            for member in family:
+                self._families[_key(member)].add(number)
+        self._known = (
+            set(self._parents)
+            | {parent for parents in self._parents.values() for parent in parents}
+            | {shown for shown_as in self._shows_as.values() for shown in shown_as}
+            | set(self._shows_as)
+            | set(self._families)
+        )
+        self._by_word: dict[str, list[Key]] = defaultdict(list)
+        for key in self._known:
+            for word in key:
+                self._by_word[word].append(key)
+
+    def found(self, said: Name) -> Iterator[Key]:
+        """The names of the tables that this is, or is a further specified form of: they hold its head."""
+        specific = said.specific
+        if not specific:
+            return
+        bare = said.key - GRADE
+        if bare in self._known:
+            yield bare
+            return
+        head = specific[-1]
+        held = [key for key in self._by_word.get(head, ()) if key <= bare and key - GENERIC]
+        yield from (key for key in held if not any(key < other for other in held))
+
+    def is_kind_of(self, child: Key, parent: Key) -> bool:
+        """Through any number of steps."""
+        return parent in self._above(child)
+
+    def _above(self, child: Key) -> set[Key]:
+        seen: set[Key] = set()
+        todo = [child]
+        while todo:
+            new = self._parents.get(todo.pop(), set()) - seen
+            seen |= new
+            todo.extend(new)
+        return seen
+
+    def shows_as(self, disease: Key, shown: Key) -> bool:
+        """Whether one is a manifestation or complication of the other."""
+        return shown in self._shows_as.get(disease, ())
+
+    def one_family(self, one: Key, other: Key) -> bool:
+        """Members of one family, or a kind of the one and the other: pneumococcal and viral meningitis."""
+        return any(
+            mine != theirs and self._families.get(mine, set()) & self._families.get(theirs, set())
+            for mine, theirs in (
+                (one, other),
+                *((above, other) for above in self._above(one)),
+                *((one, above) for above in self._above(other)),
+            )
+        )
+
+
+def _key(text: str) -> Key:
+    return name(text).key - GRADE
+
+
+@lru_cache(maxsize=1)
+def kinship() -> Kinship:
+    """The shipped tables, read once."""
+    return Kinship()
