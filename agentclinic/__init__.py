@@ -1,22 +1,38 @@
 """AgentClinic: a clinic in which language-model doctors are tested.
 
-The names below are the seed's synchronous interface; they are loaded when first used.
+The names in `__all__` are the public interface (docs/python.md). The names of the original AgentClinic, such as
+`DoctorAgent` and `query_model`, are here, too. Everything is loaded when it is first used.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from agentclinic.version import __version__
 
-_SCENARIOS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
-_DOORS = {
-    "main": "agentclinic.cli:seed_main",
-    **{f"Scenario{name}": f"agentclinic.compat.scenarios:Scenario{name}" for name in _SCENARIOS},
-    **{f"ScenarioLoader{name}": f"agentclinic.compat.scenarios:ScenarioLoader{name}" for name in _SCENARIOS},
+if TYPE_CHECKING:
+    from agentclinic.api import Run, compare, evaluate, load_cases, load_run
+    from agentclinic.cases.model import Case
+    from agentclinic.clinic.doctor import Doctor
+    from agentclinic.results.actions import Action
+    from agentclinic.results.record import Record
+
+_PUBLIC = {
+    **dict.fromkeys(("Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
+    "Action": "agentclinic.results.actions",
+    "Case": "agentclinic.cases.model",
+    "Doctor": "agentclinic.clinic.doctor",
+    "Record": "agentclinic.results.record",
+}
+_DATASETS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
+_ORIGINAL = {
+    "main": "agentclinic.cli",
     **{
-        name: f"agentclinic.compat.agents:{name}"
-        for name in (
+        f"{kind}{name}": "agentclinic.compat.scenarios" for kind in ("Scenario", "ScenarioLoader") for name in _DATASETS
+    },
+    **dict.fromkeys(
+        (
             "DoctorAgent",
             "UncertaintyAwareDoctorAgent",
             "PatientAgent",
@@ -25,21 +41,31 @@ _DOORS = {
             "compare_results",
             "set_llm_config",
             "load_llm_config",
-        )
-    },
+        ),
+        "agentclinic.compat.agents",
+    ),
 }
 
-__all__ = ["__version__"]
+__all__ = [
+    "Action",
+    "Case",
+    "Doctor",
+    "Record",
+    "Run",
+    "__version__",
+    "compare",
+    "evaluate",
+    "load_cases",
+    "load_run",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _DOORS:
-        from importlib import import_module
-
-        module, _, attribute = _DOORS[name].partition(":")
-        return getattr(import_module(module), attribute)
-    raise AttributeError(f"module 'agentclinic' has no attribute {name!r}")
+    module = _PUBLIC.get(name) or _ORIGINAL.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agentclinic' has no attribute {name!r}")
+    return getattr(import_module(module), "original_main" if name == "main" else name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_DOORS])
+    return sorted({*__all__, *_ORIGINAL})

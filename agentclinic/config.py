@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -426,3 +428,17 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         match = next(name for name in known if name.lower() == near[0])
         return f"; did you mean {match!r}?"
     return f"; known are {', '.join(sorted(known))}" if known else ""
+
+
+def variable(name: str) -> str | None:
+    """A variable of the environment, else of the file `.env` in the working folder."""
+    return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+
+
+@cache
+def _dotenv(path: Path) -> dict[str, str | None]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return dict(dotenv_values(path))

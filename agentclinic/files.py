@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from agentclinic.errors import AgentClinicError, InputError
 
@@ -51,3 +54,43 @@ def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = 
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise AgentClinicError(f"{path}: cannot be written ({error.strerror}); what was there before is safe") from None
+
+
+class Lock:
+    """Keeps a second process from working on a folder, or on one file in it; released when the process ends."""
+
+    def __init__(self, folder: Path, name: str = ".lock", *, what: str = "run") -> None:
+        self._path = folder / name
+        self._what = what
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = open(self._path, "a+b", opener=opener)
+        except OSError as error:
+            raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
+        try:
+            _lock(self._file.fileno())
+        except OSError:
+            self._file.close()
+            raise InputError(
+                f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,15 +1,16 @@
-"""Append-only files of JSON lines that survive a crash."""
+"""Files of JSON lines: one reader, and an appending writer that survives a crash."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentclinic.errors import AgentClinicError
+from agentclinic.errors import AgentClinicError, InputError
 
 
 class JsonLines:
@@ -83,3 +84,41 @@ def repair(path: Path) -> int:
         file.seek(size)
         file.write(b"\n")
         return 0
+
+
+def read_json_lines(path: Path, what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with their line numbers; blank lines are skipped.
+
+    An incomplete last line, which a crash can leave behind, is passed over; any other bad line is an error that names
+    the file and the line. `what` says in that error what the line should have been.
+    """
+    for number, line, whole in read_lines(path):
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise ValueError(f"a JSON object, found {type(entry).__name__}")
+        except (ValueError, RecursionError) as error:
+            if not whole:
+                return
+            raise InputError(f"{path} line {number}: not {what or 'valid JSON'} ({_problem(error)})") from None
+        yield number, entry
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+    """The lines of a file that are not blank: number, content, and whether the line is complete."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    with file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield number, line, line.endswith(b"\n")
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text"
+    return "nested too deeply" if isinstance(error, RecursionError) else f"expected {error}"

@@ -23,12 +23,12 @@ import anyio
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from audit_planted import PARTS, Part, Planted, planted  # noqa: E402
+from audit_planted import PARTS, Part, Planted, planted
 
-from agentclinic.audit.accuracy import (  # noqa: E402
+from agentclinic.audit.accuracy import (
     DATA as WRITTEN,
 )
-from agentclinic.audit.accuracy import (  # noqa: E402
+from agentclinic.audit.accuracy import (
     Accuracy,
     Counts,
     Reference,
@@ -36,21 +36,20 @@ from agentclinic.audit.accuracy import (  # noqa: E402
     corrected,
     usable,
 )
-from agentclinic.audit.chart import Chart  # noqa: E402
-from agentclinic.audit.model import ROLES, Exchange, Kind, Role  # noqa: E402
-from agentclinic.audit.reply import audit_reply  # noqa: E402
-from agentclinic.audit.run import AuditReport, audit_run  # noqa: E402
-from agentclinic.cases.model import Case  # noqa: E402
-from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.config import Settings, parse_settings  # noqa: E402
-from agentclinic.files import write_whole  # noqa: E402
-from agentclinic.results.run_data import Estimate  # noqa: E402
-from agentclinic.runs.plan import make_plan  # noqa: E402
-from agentclinic.runs.pool import execute  # noqa: E402
-from agentclinic.runs.progress import observer_for  # noqa: E402
-from agentclinic.scoring.judges import kappa_estimate  # noqa: E402
-from agentclinic.scoring.outcome import Proportion  # noqa: E402
-from agentclinic.version import __version__  # noqa: E402
+from agentclinic.audit.chart import Chart
+from agentclinic.audit.model import ROLES, Exchange, Kind, Role
+from agentclinic.audit.reply import audit_reply
+from agentclinic.audit.run import AuditReport, audit_run
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
+from agentclinic.config import Settings, parse_settings
+from agentclinic.files import write_whole
+from agentclinic.runs.execute import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import progress_for
+from agentclinic.scoring.estimates import Estimate, Proportion
+from agentclinic.scoring.judges import kappa_estimate
+from agentclinic.version import __version__
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
@@ -287,7 +286,7 @@ def _play(name: str, path: Path | None, output: Path) -> Path:
     run = {"dataset": name, "output_dir": str(output), **{f"{r}_llm": "builtin" for r in _PLAYERS}}
     settings = parse_settings(Settings, {"run": run, "datasets": {name: str(path)} if path else {}}, "benchmark")
     plan = make_plan(settings)
-    return anyio.run(execute, plan, observer_for(quiet=True, stream=sys.stderr)).folder
+    return anyio.run(execute, plan, progress_for(quiet=True, stream=sys.stderr)).folder
 
 
 _PLAYERS = ("doctor", "patient", "measurement", "moderator")

@@ -17,14 +17,14 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.audit.complaints import told as told_symptoms  # noqa: E402
-from agentclinic.audit.model import Exchange, Kind, Role  # noqa: E402
-from agentclinic.builtin.voice import own_voice  # noqa: E402
-from agentclinic.cases.model import Case, Fact, Section  # noqa: E402
-from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.cases.values import measured_in  # noqa: E402
-from agentclinic.vocabulary.base import knowledge  # noqa: E402
-from agentclinic.vocabulary.text import content_words  # noqa: E402
+from agentclinic.audit.complaints import told as told_symptoms
+from agentclinic.audit.model import Exchange, Kind, Role
+from agentclinic.builtin.voice import own_voice
+from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.registry import load_cases
+from agentclinic.cases.values import measured_in
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import content_words
 
 Part = Literal["dev", "held_out"]
 PARTS: tuple[Part, ...] = ("dev", "held_out")

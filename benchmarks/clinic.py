@@ -26,14 +26,15 @@ from agentclinic.cases.model import Case
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.reference import NAMES
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, answer_key
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
 from agentclinic.scoring import information, orders
 from agentclinic.scoring.calibration import CalibrationTally
-from agentclinic.scoring.outcome import Proportion, Tally
+from agentclinic.scoring.estimates import Estimate, Proportion
+from agentclinic.scoring.outcome import Tally
 from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"
@@ -180,7 +181,7 @@ def fit() -> None:
 
 def truth_probability(record: Record) -> float:
     """What the final differential gives to the truth, or to "other" where the knowledge base does not have it."""
-    from agentclinic.results.run_data import names_truth
+    from agentclinic.scoring.verdicts import names_truth
 
     differential = record.differential
     if differential is None:

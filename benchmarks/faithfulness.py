@@ -24,14 +24,15 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.builtin.laboratory import report  # noqa: E402
-from agentclinic.builtin.patient import SET_PHRASES, answer  # noqa: E402
-from agentclinic.cases.demographics import speaks_for_self  # noqa: E402
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact  # noqa: E402
-from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.clinic.payloads import MeasurementPayload, PatientPayload  # noqa: E402
-from agentclinic.models.base import Provenance, Reply  # noqa: E402
-from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentences, words  # noqa: E402
+from agentclinic.builtin.laboratory import report
+from agentclinic.builtin.patient import SET_PHRASES, answer
+from agentclinic.cases.demographics import speaks_for_self
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
+from agentclinic.models.base import Reply
+from agentclinic.results.turn import Provenance
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentences, words
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
@@ -95,7 +96,7 @@ def ask(item: Item) -> Reply:
 
 def order(item: Item) -> Reply:
     """The builtin laboratory's report on a row's request."""
-    return report(MeasurementPayload(item.candidates, item.said, "unavailable"))
+    return report(LaboratoryPayload(item.candidates, item.said, "unavailable"))
 
 
 TASKS = (

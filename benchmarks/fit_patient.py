@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.cases.matcher.asking import clauses  # noqa: E402
-from agentclinic.cases.matcher.relevance import FEATURES, features  # noqa: E402
-from agentclinic.cases.model import Case  # noqa: E402
-from agentclinic.cases.registry import load_cases  # noqa: E402
+from agentclinic.cases.matcher.asking import clauses
+from agentclinic.cases.matcher.relevance import FEATURES, features
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agentclinic.runs.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 ARMS = ("ours", "create", "post", "server")
 DOCTOR_TURNS = 10

@@ -21,12 +21,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agentclinic.cases.facts import chart_text  # noqa: E402
-from agentclinic.cases.registry import load_cases  # noqa: E402
-from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case  # noqa: E402
-from agentclinic.scoring.outcome import proportion  # noqa: E402
-from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p  # noqa: E402
-from agentclinic.vocabulary.compare import STRICT, Relation, compare  # noqa: E402
+from agentclinic.cases.facts import chart_text
+from agentclinic.cases.registry import load_cases
+from agentclinic.scoring.estimates import proportion
+from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case
+from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 # Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
 FRESH = "verdicts3_"

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from agentclinic.cases.leaks import leaks, names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.lint.check import leaks, names_of
 from agentclinic.vocabulary.names import name
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"

@@ -21,8 +21,9 @@ from typing import Any
 
 from agentclinic.config import Settings
 from agentclinic.doctors.uncertainty.store import SessionStore
-from agentclinic.models.base import MalformedError, Model, Purpose, Reply, Request, Usage
+from agentclinic.models.base import MalformedError, Model, Purpose, Reply, Request
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play

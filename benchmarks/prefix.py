@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scripted_server import ScriptedServer
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 TARGET = 0.85
 

@@ -26,9 +26,9 @@ from agentclinic.config import RunSettings, Settings
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
 from agentclinic.results.run_data import load_run
+from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
-from agentclinic.runs.pool import execute
-from agentclinic.runs.progress import Quiet
+from agentclinic.runs.progress import Progress
 
 OPENED = 3
 """Times each page is opened; medians are printed."""
@@ -37,7 +37,7 @@ OPENED = 3
 def play(folder: Path) -> list[dict[str, Any]]:
     """The records of one round of the builtin clinic."""
     settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
-    done = anyio.run(execute, make_plan(settings), Quiet())
+    done = anyio.run(execute, make_plan(settings), Progress())
     return [json.loads(line) for line in (done.folder / "scenarios.jsonl").open(encoding="utf-8")]
 
 

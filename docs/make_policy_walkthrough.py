@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 
 from agentclinic.config import Settings
-from agentclinic.results.record import Record, TurnRecord
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
@@ -51,7 +52,7 @@ def _lines(record: Record) -> Iterator[str]:
     yield ""
 
 
-def _planner(turn: TurnRecord) -> Iterator[str]:
+def _planner(turn: Turn) -> Iterator[str]:
     details = turn.details or {}
     yield from ("", f"## Turn {turn.turn}", "")
     yield "| hypothesis | confidence | coverage | for | against | unknown |"
@@ -71,8 +72,8 @@ def _planner(turn: TurnRecord) -> Iterator[str]:
         yield f"- {remark}"
 
 
-def _said(who: str) -> Callable[[TurnRecord], Iterator[str]]:
-    def lines(turn: TurnRecord) -> Iterator[str]:
+def _said(who: str) -> Callable[[Turn], Iterator[str]]:
+    def lines(turn: Turn) -> Iterator[str]:
         yield ""
         yield f"**{who}:** {' '.join(turn.text.split())}"
         for note in turn.notes:

@@ -15,9 +15,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from agentclinic.audit.model import Kind, Role
-from agentclinic.results.run_data import Estimate
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges import MIN_CASES, MIN_LABELS, case_draws, rogan_gladen, totals_by_case
-from agentclinic.scoring.outcome import Proportion, proportion
 
 DATA = Path(__file__).parent / "data" / "accuracy.json"
 RESAMPLES = 4_000

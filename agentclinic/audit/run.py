@@ -17,9 +17,10 @@ from agentclinic.audit.reply import audit_reply
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.errors import CaseError, InputError
-from agentclinic.results.actions import parse_action
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, RunData, case_key, load_run
+from agentclinic.results.run_data import RunData, load_run
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.verdicts import case_key
 
 
 class Listed(Finding):
@@ -132,8 +133,8 @@ def exchanges(record: Record) -> Iterator[tuple[int, Exchange]]:
     doctor = ""
     before: dict[str, list[str]] = {role: [] for role in ROLES}
     for turn in record.transcript or ():
-        if turn.role == "doctor":
-            doctor = parse_action(turn.text).content
+        if turn.action:
+            doctor = turn.action.content
         elif turn.role in ROLES:
             role: Role = "patient" if turn.role == "patient" else "measurement"
             yield (

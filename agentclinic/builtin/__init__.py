@@ -9,14 +9,15 @@ from agentclinic.clinic.payloads import (
     ConfidencePayload,
     DiscriminatorPayload,
     DoctorPayload,
-    MeasurementPayload,
-    ModeratorPayload,
+    JudgePayload,
+    LaboratoryPayload,
     PatientPayload,
     PlannerPayload,
     SynthesisPayload,
     WriterPayload,
 )
-from agentclinic.models.base import BadRequestError, Reply, Request, Usage
+from agentclinic.models.base import BadRequestError, Reply, Request
+from agentclinic.results.turn import Usage
 
 NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
 """A builtin role uses no tokens: known to be none, not unknown."""
@@ -59,11 +60,11 @@ class Builtin:
                 from agentclinic.builtin.patient import answer
 
                 return answer(request.payload)
-            case MeasurementPayload():
+            case LaboratoryPayload():
                 from agentclinic.builtin.laboratory import report
 
                 return report(request.payload)
-            case ModeratorPayload():
+            case JudgePayload():
                 from agentclinic.builtin.judge import judge
 
                 return judge(request.payload)

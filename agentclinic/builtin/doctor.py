@@ -6,12 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from agentclinic.builtin import NO_TOKENS
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload, StatedDifferential, StatedHypothesis
+from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload
+from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.turn import NO_TOKENS
 from agentclinic.vocabulary.base import Disease, Finding, knowledge
 from agentclinic.vocabulary.text import fold
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from agentclinic.builtin import NO_TOKENS
-from agentclinic.clinic.payloads import ModeratorPayload
-from agentclinic.models.base import Reply, Verdict
+from agentclinic.clinic.payloads import JudgePayload
+from agentclinic.models.base import Reply
+from agentclinic.results.outcome import Verdict
+from agentclinic.results.turn import NO_TOKENS
 from agentclinic.vocabulary.compare import STRICT, compare
 
 
-def judge(payload: ModeratorPayload) -> Reply:
+def judge(payload: JudgePayload) -> Reply:
     """Yes or No by the strict rule, with the relation and its reason."""
     key = payload.answer_key
     compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject, payload.chart)
@@ -16,5 +17,5 @@ def judge(payload: ModeratorPayload) -> Reply:
     return Reply(
         "Yes" if right else "No",
         usage=NO_TOKENS,
-        verdict=Verdict(compared.relation.value, compared.reason, lenient=right or compared.allowed),
+        verdict=Verdict(right, compared.relation.value, compared.reason, right or compared.allowed),
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.builtin import NO_TOKENS
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.model import Fact
-from agentclinic.clinic.payloads import MeasurementPayload
-from agentclinic.models.base import Disclosure, Provenance, Reply
+from agentclinic.clinic.payloads import LaboratoryPayload
+from agentclinic.models.base import Reply
+from agentclinic.results.turn import NO_TOKENS, Disclosure, Provenance
 
 
-def report(payload: MeasurementPayload) -> Reply:
+def report(payload: LaboratoryPayload) -> Reply:
     """Report each thing ordered: as charted, by a reviewed equivalent, or as missing."""
     parts, disclosures = [], []
     for ordered in asked_of_measurement(payload.request, payload.facts):
@@ -21,7 +21,7 @@ def report(payload: MeasurementPayload) -> Reply:
     return Reply("RESULTS: " + " ".join(parts), usage=NO_TOKENS, disclosures=tuple(disclosures))
 
 
-def _part(ordered: Ordered, payload: MeasurementPayload) -> tuple[str, Provenance]:
+def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance]:
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from agentclinic.builtin import NO_TOKENS
 from agentclinic.builtin.voice import caregiver_voice, own_voice
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.model import Fact, Section
 from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.models.base import Disclosure, Provenance, Reply
+from agentclinic.models.base import Reply
+from agentclinic.results.turn import NO_TOKENS, Disclosure, Provenance
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 

@@ -7,26 +7,22 @@ import math
 
 import numpy as np
 
-from agentclinic.builtin import NO_TOKENS
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.doctor import act, differential, ranked
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather, gather_facts, told_by
-from agentclinic.clinic.payloads import (
+from agentclinic.clinic.payloads import DiscriminatorPayload, DoctorPayload, PlannerPayload, SynthesisPayload
+from agentclinic.doctors.planner.schema import (
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
-    DoctorPayload,
-    Exchange,
     FindingState,
     PlannedFinding,
     PlannedHypothesis,
-    PlannerPayload,
     PlannerReply,
-    SynthesisPayload,
 )
 from agentclinic.models.base import Reply, Tool, ToolCall
+from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.vocabulary.base import Disease, Finding
 from agentclinic.vocabulary.base import knowledge as the_knowledge
 from agentclinic.vocabulary.text import fold

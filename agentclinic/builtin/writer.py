@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.builtin import NO_TOKENS
 from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.models.base import Reply
+from agentclinic.results.turn import NO_TOKENS
 
 # Headings that notes have, and the part of a story that each tells.
 _PARTS = {

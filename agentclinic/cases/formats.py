@@ -89,7 +89,7 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     candidates = (expected,) if expected else FORMATS
     for candidate in candidates:
         if candidate.recognises(row.data):
-            return replace(candidate.read(row, dataset), data_class=data_class)
+            return replace(candidate.read(row, dataset), data_class=data_class, row=row.data)
     wanted = " or ".join(f"{f.name} ({_MARKS[f.name]})" for f in candidates)
     raise row.fail(f"not a case in the format {wanted}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -100,6 +101,8 @@ class Case:
     """Everything else in the row: for scoring and reports, never for an agent."""
     data_class: DataClass = DataClass.PUBLIC
     """Whose data this is: decides where it may be sent (`agentclinic.models.gate`)."""
+    row: Mapping[str, JSON] = field(default_factory=dict, repr=False)
+    """The row of the case file as it was written."""
 
     @property
     def symptoms_on_record(self) -> bool:
@@ -115,3 +118,8 @@ class Case:
     def exam_facts(self) -> tuple[Fact, ...]:
         """What examination and laboratory can tell."""
         return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
+
+
+def as_text(chart: JSON) -> str:
+    """A chart as it appears in a prompt."""
+    return chart.strip() if isinstance(chart, str) else json.dumps(chart, ensure_ascii=False, indent=1)

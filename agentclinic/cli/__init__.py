@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit(1) from None
 
 
-def seed_main(argv: Sequence[str] | None = None) -> None:
+def original_main(argv: Sequence[str] | None = None) -> None:
     """What `python agentclinic.py` does: with flags only, or with nothing at all, it runs an evaluation."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     main(arguments or ["run"])

@@ -68,7 +68,7 @@ def run(
 
     Flags win over the files, the files over the defaults; `_` and `-` in flags are the same.
     """
-    from agentclinic.cli.run import run_and_show
+    from agentclinic.cli.run import run_command
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -76,7 +76,7 @@ def run(
         overrides,
         allow_host,
     )
-    run_and_show(settings, quiet=quiet, as_json=json, report=report)
+    run_command(settings, quiet=quiet, as_json=json, report=report)
 
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
@@ -106,7 +106,7 @@ def resume(
     The settings are the run's own; only keys and passwords, which are never written down, are taken from the
     environment and the config files. Refused, naming the keys, when something that decides results has changed.
     """
-    from agentclinic.cli.run import resume_and_show
+    from agentclinic.cli.run import resume_command
     from agentclinic.runs.resume import plan_again
 
     given = load_settings(
@@ -115,7 +115,7 @@ def resume(
         allow_hosts=allow_host,
     )
     plan = plan_again(folder, overrides, given, token_limit)
-    resume_and_show(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json, report=report)
+    resume_command(plan, folder, retry_failed=retry_failed, quiet=quiet, as_json=json, report=report)
 
 
 @app.command()
@@ -158,7 +158,7 @@ def regrade(
     Nothing is simulated: the recorded diagnoses, or with --resynthesize new ones from the recorded facts, are judged.
     Writes RUN/judgements/NAME.jsonl and leaves scenarios.jsonl as it is. Also for runs in the seed's format.
     """
-    from agentclinic.cli.run import regrade_and_show
+    from agentclinic.cli.run import regrade_command
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -166,7 +166,7 @@ def regrade(
         overrides,
         allow_host,
     )
-    regrade_and_show(folder, settings, name, resynthesize=resynthesize, as_json=json)
+    regrade_command(folder, settings, name, resynthesize=resynthesize, as_json=json)
 
 
 @judge.command("compare")
@@ -188,9 +188,9 @@ def judge_compare(
     With labels, a person's verdicts on a random sample of the diagnoses, also each judge's sensitivity and
     specificity, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
     """
-    from agentclinic.cli.judge import compare_and_show
+    from agentclinic.cli.judge import compare_command
 
-    compare_and_show(folder, judges, labels, seed, as_json=json)
+    compare_command(folder, judges, labels, seed, as_json=json)
 
 
 @judge.command("majority")
@@ -206,9 +206,9 @@ def judge_majority(
 
     More than half of all must agree; a tie, or too many without a verdict, leaves a diagnosis unjudged.
     """
-    from agentclinic.cli.judge import majority_and_show
+    from agentclinic.cli.judge import majority_command
 
-    majority_and_show(folder, judges, name, as_json=json)
+    majority_command(folder, judges, name, as_json=json)
 
 
 @app.command()
@@ -225,12 +225,12 @@ def probe(
     Says in plain words whether it answers, by which API, with tools, structured output and images.
     Sends four to six short requests. Exit code 1 when it does not even answer with text.
     """
-    from agentclinic.cli.probe import probe_and_show
+    from agentclinic.cli.probe import probe_command
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"), default_file(llm_config, "llm.config.json")
     )
-    if not probe_and_show(settings, model, endpoint, as_json=json):
+    if not probe_command(settings, model, endpoint, as_json=json):
         raise typer.Exit(1)
 
 
@@ -253,9 +253,9 @@ def score(
 
     Every number has an interval; what the records cannot tell is left out or said to be unknown.
     """
-    from agentclinic.cli.score import score_and_show
+    from agentclinic.cli.score import score_command
 
-    score_and_show(run, judge, full_information, recalibrate_on, seed, as_json=json)
+    score_command(run, judge, full_information, recalibrate_on, seed, as_json=json)
 
 
 @app.command()
@@ -280,9 +280,9 @@ def audit(
     Finds replies that contradict the chart, invent, leave out what was asked, tell what was not, or name the diagnosis;
     with rates corrected for the auditor's own measured errors. For any patient model; nothing is simulated or asked.
     """
-    from agentclinic.cli.audit import audit_and_show, chosen
+    from agentclinic.cli.audit import audit_command, chosen
 
-    audit_and_show(
+    audit_command(
         run, cases, chosen(role, kind, "json" if json else format_, list_findings=list_findings), output, seed
     )
 
@@ -321,9 +321,9 @@ def compare(
     Cases are paired by content; intervals and p-values are clustered by case and adjusted for several comparisons.
     Says what flipped, what could have been found, and what makes the runs incomparable.
     """
-    from agentclinic.cli.compare import compare_and_show
+    from agentclinic.cli.compare import compare_command
 
-    compare_and_show(runs, judge, seed, as_json=json)
+    compare_command(runs, judge, seed, as_json=json)
 
 
 @app.command()
@@ -345,9 +345,9 @@ def sessions(
 
     Lists the sessions of a run, shows one with its facts, doubts and actions step by step, or summarises them all.
     """
-    from agentclinic.cli.sessions import sessions_and_show
+    from agentclinic.cli.sessions import sessions_command
 
-    sessions_and_show(run, session, judge, seed, summary=summary, as_json=json)
+    sessions_command(run, session, judge, seed, summary=summary, as_json=json)
 
 
 @app.command()
@@ -377,9 +377,9 @@ def report(
     html: one page that needs no network, with charts and every transcript. md: a summary. json: all numbers.
     csv: one line per encounter.
     """
-    from agentclinic.cli.report import report_and_show
+    from agentclinic.cli.report import report_command
 
-    report_and_show(runs, output, format, judge, seed)
+    report_command(runs, output, format, judge, seed)
 
 
 @app.command()
@@ -398,14 +398,14 @@ def sweep(
     Every combination of the matrix is an arm; each value is compared with the first of its list, all else equal.
     The same command goes on where an earlier one stopped.
     """
-    from agentclinic.cli.sweep import sweep_and_show
+    from agentclinic.cli.sweep import sweep_command
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
         default_file(llm_config, "llm.config.json"),
         allow_hosts=allow_host,
     )
-    sweep_and_show(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
+    sweep_command(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
 
 
 @app.command()
@@ -485,9 +485,9 @@ def generate_mimic(
     A model writes the patient's story without being told the diagnosis; results and label are set by code, and every
     case is checked. The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
     """
-    from agentclinic.cli.generate import generate_and_show
+    from agentclinic.cli.generate import generate_command
 
-    generate_and_show(
+    generate_command(
         "mimic",
         config,
         clinic_config,
@@ -515,9 +515,9 @@ def generate_medqa(
 
     The same command goes on where an earlier one stopped. Exit code 3 when cases are missing.
     """
-    from agentclinic.cli.generate import generate_and_show
+    from agentclinic.cli.generate import generate_command
 
-    generate_and_show(
+    generate_command(
         "medqa",
         config,
         clinic_config,
@@ -559,7 +559,7 @@ def generate_solvability(
     Plays every case twice, with --doctor full_information and --doctor door_only. Cases that are solved at the door
     give something away; cases that nobody solves with the whole chart lack what the diagnosis needs.
     """
-    from agentclinic.cli.generate import solvability_and_show
+    from agentclinic.cli.generate import solvability_command
 
     settings = load_settings(
         default_file(config, "agentclinic.config.json"),
@@ -567,4 +567,4 @@ def generate_solvability(
         {**overrides, "dataset": file},
         allow_host,
     )
-    solvability_and_show(settings, quiet=quiet, as_json=json)
+    solvability_command(settings, quiet=quiet, as_json=json)

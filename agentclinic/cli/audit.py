@@ -13,7 +13,7 @@ from agentclinic.audit.run import AuditReport, Listed, Rate, audit_run
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import write_whole
-from agentclinic.results.run_data import Estimate
+from agentclinic.scoring.estimates import Estimate
 
 _FORMATS = ("text", "md", "csv", "json")
 _WORDS_SHOWN = 160
@@ -43,7 +43,7 @@ def chosen(role: str | None, kind: str | None, format_: str, *, list_findings: b
     return Chosen(of, known[kind] if kind else None, format_, list_findings)
 
 
-def audit_and_show(place: Path, cases: Path | None, show: Chosen, output: Path | None, seed: int) -> None:
+def audit_command(place: Path, cases: Path | None, show: Chosen, output: Path | None, seed: int) -> None:
     """Audit a run and print the result, or write it to a file."""
     deliver(shown(audit_run(place, cases, seed), show), output)
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentclinic.errors import InputError
-from agentclinic.results.run_data import Estimate, load_run
+from agentclinic.report.files import run_names
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.compare import Beside, ComparisonReport, Flip, Verdict, compare_arms, load_arm
+from agentclinic.scoring.estimates import Estimate
 
 
-def compare_and_show(places: Sequence[Path], judge: str | None, seed: int, *, as_json: bool) -> None:
+def compare_command(places: Sequence[Path], judge: str | None, seed: int, *, as_json: bool) -> None:
     """Compare runs with the first one and print what came out."""
     if len(places) < 2:
         raise InputError("compare needs two runs or more; the first is the baseline")
@@ -18,12 +20,6 @@ def compare_and_show(places: Sequence[Path], judge: str | None, seed: int, *, as
     arms = [load_arm(load_run(place, judge), name) for place, name in zip(places, names, strict=True)]
     report = compare_arms(arms, seed=seed)
     print(report.model_dump_json(indent=2) if as_json else as_text(report))
-
-
-def run_names(places: Sequence[Path]) -> list[str]:
-    """Short names, told apart by their folders where they are the same."""
-    short = [place.name if place.is_dir() else place.parent.name or place.stem for place in places]
-    return [name if short.count(name) == 1 else str(place) for name, place in zip(short, places, strict=True)]
 
 
 def as_text(report: ComparisonReport) -> str:

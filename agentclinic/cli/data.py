@@ -13,9 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from agentclinic.cases.leaks import Leak
 from agentclinic.cases.registry import DATASETS, resolve
-from agentclinic.lint import Located, Severity, check_file_quality
-from agentclinic.lint.check import FileReport, Leak, Overlap, check_file, overlaps
+from agentclinic.lint.check import FileReport, Overlap, check_file, overlaps
+from agentclinic.lint.quality import Located, Severity, check_file_quality
 
 
 class DatasetRow(NamedTuple):

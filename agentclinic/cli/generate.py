@@ -20,7 +20,6 @@ from agentclinic.config import RunSettings, Settings, load_settings, without_cre
 from agentclinic.errors import ConfigError
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import Made, Work, make
-from agentclinic.generate.progress import Progress, progress_for
 from agentclinic.generate.settings import (
     CommonSettings,
     MedqaSettings,
@@ -32,6 +31,7 @@ from agentclinic.generate.settings import (
 from agentclinic.generate.source import SourceCase
 from agentclinic.privacy import DataClass
 from agentclinic.runs.build import Models
+from agentclinic.runs.progress import Progress, progress_for
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Opened:
     """What decides how a case of this source comes out."""
 
 
-def generate_and_show(
+def generate_command(
     source: str,
     config: Path | None,
     clinic_config: Path | None,
@@ -225,19 +225,19 @@ def _table(title: str, counts: Mapping[str, int]) -> None:
             print(f"{count:7}  {name}")
 
 
-def solvability_and_show(settings: Settings, *, quiet: bool, as_json: bool) -> None:
+def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> None:
     """Play the cases with the whole chart and with the door alone, and print both accuracies and the gap."""
     from agentclinic.results.journal import read_records
     from agentclinic.results.run_folder import RECORDS
+    from agentclinic.runs.execute import Finished, execute
     from agentclinic.runs.plan import make_plan
-    from agentclinic.runs.pool import Finished, execute
-    from agentclinic.runs.progress import observer_for
+    from agentclinic.runs.progress import progress_for
     from agentclinic.scoring.information import gap_to_full_information
 
     finished: dict[str, Finished] = {}
     for doctor in ("full_information", "door_only"):
         run = settings.model_copy(update={"run": settings.run.model_copy(update={"doctor": doctor})})
-        finished[doctor] = anyio.run(execute, make_plan(run), observer_for(quiet=quiet, stream=sys.stderr))
+        finished[doctor] = anyio.run(execute, make_plan(run), progress_for(quiet=quiet, stream=sys.stderr))
         if finished[doctor].missing:
             sys.stderr.write(f"{doctor}: {finished[doctor].reason or 'not all cases were played'}; go on with:\n")
             sys.stderr.write(f"  agentclinic resume {finished[doctor].folder}\n")

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from agentclinic.results.run_data import Estimate
+from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.judges import (
     Agreement,
     Dispute,
@@ -17,7 +17,6 @@ from agentclinic.scoring.judges import (
     write_majority,
 )
 from agentclinic.scoring.judges import shown as opinion_shown
-from agentclinic.scoring.outcome import Proportion
 
 _DISPUTES_SHOWN = 50
 """More do not help who reads on a screen; --json has them all."""
@@ -28,7 +27,7 @@ def names_in(judges: str | None) -> list[str] | None:
     return None if judges is None else [name.strip() for name in judges.split(",") if name.strip()]
 
 
-def compare_and_show(run: Path, judges: str | None, labels: Path | None, seed: int, *, as_json: bool) -> None:
+def compare_command(run: Path, judges: str | None, labels: Path | None, seed: int, *, as_json: bool) -> None:
     """Compare a run's judges and print the result."""
     comparison = compare_judges(run, names_in(judges), labels, seed)
     if as_json:
@@ -37,7 +36,7 @@ def compare_and_show(run: Path, judges: str | None, labels: Path | None, seed: i
         show_comparison(comparison)
 
 
-def majority_and_show(run: Path, judges: str, name: str | None, *, as_json: bool) -> None:
+def majority_command(run: Path, judges: str, name: str | None, *, as_json: bool) -> None:
     """Write the majority of some judges and say what came of it."""
     written = write_majority(run, names_in(judges) or [], name)
     if as_json:

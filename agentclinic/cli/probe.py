@@ -44,7 +44,7 @@ class Finding:
     detail: str
 
 
-def probe_and_show(settings: Settings, model: str, endpoint: str | None, *, as_json: bool) -> bool:
+def probe_command(settings: Settings, model: str, endpoint: str | None, *, as_json: bool) -> bool:
     """Try the endpoint and print what was found; False when it does not answer with text."""
     findings = anyio.run(_probe, settings, model, endpoint)
     if as_json:

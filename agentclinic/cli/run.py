@@ -14,11 +14,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from agentclinic.config import ROLES, Settings
+from agentclinic.results.outcome import MISSING
+from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.pool import Finished, execute, resume
-from agentclinic.runs.progress import observer_for
-from agentclinic.runs.resume import regrade
-from agentclinic.scoring.outcome import MISSING, Proportion, Summary
+from agentclinic.runs.progress import progress_for
+from agentclinic.runs.regrade import regrade
+from agentclinic.runs.resume import resume
+from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.outcome import Summary
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
@@ -30,17 +33,17 @@ _OUTCOMES = {
 }
 
 
-def run_and_show(settings: Settings, *, quiet: bool, as_json: bool, report: bool = False) -> None:
+def run_command(settings: Settings, *, quiet: bool, as_json: bool, report: bool = False) -> None:
     """Run, then print the result; with `report`, write one and say where."""
     plan = make_plan(settings)
-    _show(plan, anyio.run(execute, plan, observer_for(quiet=quiet, stream=sys.stderr)), as_json=as_json, report=report)
+    _show(plan, anyio.run(execute, plan, progress_for(quiet=quiet, stream=sys.stderr)), as_json=as_json, report=report)
 
 
-def resume_and_show(
+def resume_command(
     plan: Plan, folder: Path, *, retry_failed: bool, quiet: bool, as_json: bool, report: bool = False
 ) -> None:
     """Play what is missing in a run, then print the result of the whole."""
-    again = partial(resume, plan, folder, observer_for(quiet=quiet, stream=sys.stderr), retry_failed=retry_failed)
+    again = partial(resume, plan, folder, progress_for(quiet=quiet, stream=sys.stderr), retry_failed=retry_failed)
     _show(plan, anyio.run(again), as_json=as_json, report=report)
 
 
@@ -64,13 +67,13 @@ def _show(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> Non
             f"  agentclinic resume {finished.folder} --retry-failed\n"
         )
     if report:
-        from agentclinic.cli.report import write_report
+        from agentclinic.report.files import write_report
 
         # On standard error where standard output is JSON for another program.
-        print(f"Report written to {write_report(finished.folder)}", file=sys.stderr if as_json else sys.stdout)
+        print(f"Report written to {write_report([finished.folder])}", file=sys.stderr if as_json else sys.stdout)
 
 
-def regrade_and_show(folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, as_json: bool) -> None:
+def regrade_command(folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, as_json: bool) -> None:
     """Judge a run again and say what changed."""
     regraded = anyio.run(partial(regrade, folder, settings, name, resynthesize=resynthesize))
     if as_json:

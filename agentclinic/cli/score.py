@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentclinic.results.run_data import Estimate, load_run
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.calibration import CalibrationError, SourceCalibration
-from agentclinic.scoring.outcome import Proportion
+from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.score import Score, score
 
 
-def score_and_show(
+def score_command(
     place: Path,
     judge: str | None,
     full_information: Path | None,

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cli.score import as_share, as_text, as_value
-from agentclinic.doctors.uncertainty.steps import as_differential, read_uncertainties
+from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
 from agentclinic.doctors.uncertainty.store import Session
 from agentclinic.errors import InputError
 from agentclinic.scoring.score import score
 from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summarise_sessions
 
 
-def sessions_and_show(
+def sessions_command(
     place: Path, which: str | None, judge: str | None, seed: int, *, summary: bool, as_json: bool
 ) -> None:
     """List the sessions, show one of them, or summarise them all."""
@@ -70,7 +70,7 @@ def _entry(kept: Kept) -> dict[str, Any]:
 
 def _leader(session: Session) -> tuple[str, float | None] | None:
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
-    differential = as_differential(read_uncertainties(given)) if given else None
+    differential = stated_differential(read_uncertainties(given)) if given else None
     return (differential.hypotheses[0].diagnosis, differential.hypotheses[0].probability) if differential else None
 
 

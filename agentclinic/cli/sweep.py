@@ -12,12 +12,12 @@ from agentclinic.cli.compare import as_text
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import write_json
-from agentclinic.runs.progress import observer_for
+from agentclinic.runs.progress import progress_for
 from agentclinic.runs.sweep import Arm, SweepFile, admit, effects, play_arm, read_sweep
 from agentclinic.scoring.compare import Comparison, ComparisonReport, accuracies, adjusted, compare_two, load_arm
 
 
-def sweep_and_show(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
+def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
     """Play every arm (or go on where an earlier call stopped) and print the comparison."""
     sweep, arms = read_sweep(path, base)
     anyio.run(admit, arms)
@@ -25,7 +25,7 @@ def sweep_and_show(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as
         sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
         if dry_run:
             continue
-        finished = anyio.run(play_arm, arm, observer_for(quiet=quiet, stream=sys.stderr))
+        finished = anyio.run(play_arm, arm, progress_for(quiet=quiet, stream=sys.stderr))
         if finished.missing:
             sys.stderr.write(
                 f"stopped ({finished.reason}): {finished.missing} scenarios of this arm are missing; "

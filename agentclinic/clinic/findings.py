@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import Exchange
-from agentclinic.models.base import Provenance
+from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import Finding, Measure, Rule, knowledge
 from agentclinic.vocabulary.text import fold
 

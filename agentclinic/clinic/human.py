@@ -9,10 +9,9 @@ from functools import partial
 from typing import TextIO
 
 from agentclinic import sync_bridge
-from agentclinic.clinic.payloads import DoctorPayload, Exchange, PatientPayload, SynthesisPayload
-from agentclinic.models.base import BadRequestError, Image, Leave, Reply, Request, Rewind, ToolCall, Usage
-
-_NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
+from agentclinic.clinic.payloads import DoctorPayload, PatientPayload, SynthesisPayload
+from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
+from agentclinic.results.turn import NO_TOKENS, Exchange
 
 _HELP_DOCTOR = """\
 You are the doctor. Write to the patient, or:
@@ -32,12 +31,21 @@ You are the patient. Answer the doctor from your script, or:
   :quit            stop; this scenario is not recorded"""
 
 
+class Rewind(Exception):  # noqa: N818 - not an error: a person takes the last step back
+    """Raised by a person: go back to before that role last spoke."""
+
+
+class Leave(Exception):  # noqa: N818 - not an error: a person has had enough
+    """Raised by a person: end the run here; the encounter in progress is not recorded."""
+
+
 class Human:
     """Shows the request to a person and reads the answer."""
 
     name = "human"
 
-    def __init__(self, read: Callable[[str], str] = input, out: TextIO | None = None) -> None:
+    def __init__(self, read: Callable[[str], str] = input, out: TextIO | None = None, *, undo: bool = True) -> None:
+        self._undo = undo
         self._read = read
         self._out = out or sys.stdout
 
@@ -59,7 +67,7 @@ class Human:
                 text = await self._patient(payload)
             case _:
                 raise BadRequestError(f"a person can play doctor or patient, not {request.purpose}")
-        return Reply(text, usage=_NO_TOKENS)
+        return Reply(text, usage=NO_TOKENS)
 
     async def _step(self, payload: DoctorPayload, said: str) -> Reply:
         """The person's words as a tool call: what was learned and what is still possible are asked for after them."""
@@ -72,7 +80,7 @@ class Human:
             "next_step_action": action,
         }
         call = ToolCall(f"human-{payload.turn}", "diagnosis_step", json.dumps(arguments, ensure_ascii=False))
-        return Reply("", tool_calls=(call,), usage=_NO_TOKENS)
+        return Reply("", tool_calls=(call,), usage=NO_TOKENS)
 
     async def _noted(self, payload: DoctorPayload, prompt: str) -> str:
         while True:
@@ -132,9 +140,9 @@ class Human:
                 if not exchanges:
                     self._show("(nothing yet)")
             case ":undo":
-                if spoken:
+                if spoken and self._undo:
                     raise Rewind
-                self._show("There is nothing to take back.")
+                self._show("There is nothing to take back." if self._undo else "A custom doctor cannot go back.")
             case ":quit":
                 raise Leave
             case _ if command.startswith(":"):

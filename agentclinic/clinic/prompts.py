@@ -53,10 +53,16 @@ class Prompts:
         return {name: prompt.digest for name, prompt in self.files.items()}
 
 
+def user_prompts(named: str | None = None) -> Path | None:
+    """The folder with the user's own prompts: the one that is named, else `prompts` if there is one here."""
+    folder = Path(named).expanduser() if named else Path("prompts")
+    if named and not folder.is_dir():
+        raise ConfigError(f"prompts_dir: {folder} is not a folder")
+    return folder if folder.is_dir() else None
+
+
 def load_prompts(folder: Path | None = None, *further: str) -> Prompts:
     """Read the four roles' prompts and `further` ones; a file in `folder` wins over the shipped one of that name."""
-    if folder is not None and not folder.is_dir():
-        raise ConfigError(f"prompts_dir: {folder} is not a folder")
     return Prompts({name: load_prompt(name, folder) for name in (*ROLES, *further)})
 
 

@@ -17,19 +17,22 @@ from typing import Any, Protocol
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case, Door
-from agentclinic.clinic.payloads import Exchange
-from agentclinic.clinic.prompts import Prompts, load_prompt
-from agentclinic.clinic.roles import Measurement, Moderator, Patient
+from agentclinic.clinic.doctor import Doctor, Incoming
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.laboratory import Laboratory
+from agentclinic.clinic.patient import Patient
+from agentclinic.clinic.prompts import Prompts, load_prompt, user_prompts
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
 from agentclinic.doctors.custom import DoctorView
-from agentclinic.doctors.plain import Doctor, Heard, PlainDoctor
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.uncertainty.agent_config import load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import current_store
-from agentclinic.models.base import Image, Message, Purpose, Request, Usage
+from agentclinic.models.base import Image, Message, Purpose, Request
 from agentclinic.results.actions import Action, parse_action
-from agentclinic.runs.lazy_model import Named, ambient_settings, set_ambient_settings
+from agentclinic.results.turn import Exchange, Usage
+from agentclinic.runs.lazy_model import LazyModel, ambient_settings, set_ambient_settings
 
 
 class ForeignScenario(Protocol):
@@ -76,21 +79,16 @@ def query_model(
     image = getattr(scene, "image_url", None) if image_requested else None
     images = (Image(image),) if image else ()
     messages = (Message("system", system_prompt), Message("user", prompt, images=images))
-    return sync_bridge.call(Named(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
+    return sync_bridge.call(LazyModel(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
 
 
 def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
     """Have a moderator compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
     del mod_pipe
 
-    moderator = Moderator(Named(moderator_llm), load_prompt("moderator", _own_prompts()))
+    moderator = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
     verdict = sync_bridge.call(moderator.judge, parse_action(diagnosis).content, correct_diagnosis)
-    return "Yes" if verdict.yes else "No"
-
-
-def _own_prompts() -> Path | None:
-    own = Path("prompts")
-    return own if own.is_dir() else None
+    return "Yes" if verdict.correct else "No"
 
 
 class PatientAgent:
@@ -103,8 +101,8 @@ class PatientAgent:
     def reset(self) -> None:
         """Forget the dialogue."""
         scenario, backend, bias = self._arguments
-        prompt = load_prompt("patient", _own_prompts())
-        self._core = Patient(scenario.case, Named(backend), prompt, bias=_bias(bias))
+        prompt = load_prompt("patient", user_prompts())
+        self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias))
 
     @property
     def agent_hist(self) -> str:
@@ -134,7 +132,7 @@ class MeasurementAgent:
     def reset(self) -> None:
         """Forget the dialogue."""
         scenario, backend = self._arguments
-        self._core = Measurement(scenario.case, Named(backend), load_prompt("measurement", _own_prompts()))
+        self._core = Laboratory(scenario.case, LazyModel(backend), load_prompt("measurement", user_prompts()))
 
     @property
     def agent_hist(self) -> str:
@@ -176,16 +174,16 @@ class _Consultation:
         images = (Image(image),) if image else ()
         exchanges = self._exchanges
         if self._said is None:
-            heard = Heard("", question or self._opening, images)
+            incoming = Incoming("", question or self._opening, images)
         else:
-            heard = Heard(_SPEAKERS[self._said.kind], question, images)
+            incoming = Incoming(_SPEAKERS[self._said.kind], question, images)
             exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
         turn = self.turn + 1
-        reply = sync_bridge.call(partial(self._core.act, turn=turn, last=turn == self._limit), heard, exchanges)
+        *_, said = sync_bridge.call(partial(self._core.act, turn=turn, last=turn == self._limit), incoming, exchanges)
         # Only now: a call that failed can be made again.
-        self.turn, self._exchanges, self._said = turn, exchanges, parse_action(reply.text)
-        self.usage = self.usage + reply.usage if self.usage else reply.usage
-        return reply.text
+        self.turn, self._exchanges, self._said = turn, exchanges, said.action
+        self.usage = self.usage + said.usage if self.usage and said.usage else said.usage
+        return said.text
 
 
 class DoctorAgent:
@@ -206,9 +204,9 @@ class DoctorAgent:
     def reset(self) -> None:
         """Forget the dialogue and start at the first turn."""
         scenario, backend, bias, images = self._arguments
-        prompt = load_prompt("doctor", _own_prompts())
+        prompt = load_prompt("doctor", user_prompts())
         self._core = PlainDoctor(
-            _door_of(scenario), Named(backend), prompt, limit=self.MAX_INFS, bias=_bias(bias), images=images
+            _door_of(scenario), LazyModel(backend), prompt, limit=self.MAX_INFS, bias=_bias(bias), images=images
         )
         self._consultation = _Consultation(self._core, scenario, self.MAX_INFS, prompt.text("opening"))
 
@@ -253,9 +251,9 @@ class UncertaintyAwareDoctorAgent:
     def reset(self) -> None:
         """Start anew, with a new session; the old one stays on disk."""
         scenario, backend, bias, images = self._arguments
-        own = _own_prompts()
+        own = user_prompts()
         agent = load_agent().settings
-        model = Named(backend or agent.model)
+        model = LazyModel(backend or agent.model)
         prompts = Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")})
         self.session_id = f"scenario_{_number_of(scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
         self._core = UncertaintyDoctor(

@@ -1,1 +1,1 @@
-"""The four roles: their prompts, what they ask of a model, and how their replies are read."""
+"""The doctors: plain, reference, custom, with a planner (`planner/`) and uncertainty-aware (`uncertainty/`)."""

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from pydantic import BaseModel, Field
+
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import ConfidencePayload, Exchange, StatedDifferential
+from agentclinic.clinic.payloads import ConfidencePayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Message, Purpose, Reply, Request
-from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.turn import Exchange
+
+
+class StatedHypothesis(BaseModel):
+    """A diagnosis and how likely the doctor thinks it is."""
+
+    diagnosis: str
+    probability: float = Field(ge=0, le=1)
+
+
+class StatedDifferential(BaseModel):
+    """What a doctor answers when asked how sure it is."""
+
+    hypotheses: list[StatedHypothesis] = Field(min_length=1, max_length=10)
 
 
 async def elicit(
     doctor: PlainDoctor, prompt: Prompt, door: Door, exchanges: tuple[Exchange, ...], diagnosis: str
 ) -> tuple[Differential | None, Reply]:
-    """One request to the doctor's model; None where the answer is not of the demanded form."""
+    """One request to the doctor's model; no differential if the answer does not have the required form."""
     asked = fill(prompt.text("confidence"), diagnosis=diagnosis, history=doctor.history.rstrip())
     reply = await doctor.model.reply(
         Request(
@@ -23,19 +39,7 @@ async def elicit(
             payload=ConfidencePayload(door, exchanges, diagnosis),
         )
     )
-    stated = reply.parsed
-    return (as_differential(stated) if isinstance(stated, StatedDifferential) else None), reply
-
-
-def as_differential(stated: StatedDifferential) -> Differential:
-    """Stated probabilities as a differential, surest first; a sum over 1 is scaled down to 1."""
-    total = sum(hypothesis.probability for hypothesis in stated.hypotheses)
-    scale = max(1.0, total)
-    ordered = sorted(stated.hypotheses, key=lambda hypothesis: -hypothesis.probability)
-    return Differential(
-        source=Source.ELICITED,
-        hypotheses=tuple(
-            Hypothesis(diagnosis=h.diagnosis, probability=min(1.0, h.probability / scale)) for h in ordered
-        ),
-        other=max(0.0, 1 - total / scale),
-    )
+    if not isinstance(reply.parsed, StatedDifferential):
+        return None, reply
+    stated = (Hypothesis(diagnosis=h.diagnosis, probability=h.probability) for h in reply.parsed.hypotheses)
+    return as_differential(Source.ELICITED, stated), reply

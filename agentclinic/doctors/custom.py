@@ -1,7 +1,8 @@
-"""A doctor of the user's own: a class in a Python file with the seed's interface, synchronous or async."""
+"""A custom doctor: a class in a Python file, or a class or an instance given in Python."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import inspect
@@ -13,14 +14,13 @@ from typing import Any
 
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.clinic.payloads import Exchange
+from agentclinic.clinic.doctor import History, Incoming, utterance
 from agentclinic.clinic.prompts import joined
-from agentclinic.clinic.roles import History
-from agentclinic.doctors.plain import Heard, take
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
-from agentclinic.models.base import ModelError, Reply, Usage
+from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
+from agentclinic.results.turn import Exchange, Turn, Usage
 
 
 class DoctorFileError(ModelError):
@@ -60,8 +60,12 @@ class DoctorView:
         raise PermissionError("diagnosis_information is hidden from doctors: it is the answer")
 
 
-class OwnDoctor:
-    """Lets a user's doctor lead an encounter."""
+class CustomDoctor:
+    """Lets a user's doctor lead an encounter.
+
+    A doctor has either the original's `inference_doctor(question)`, synchronous or async, or our own
+    `act` (`agentclinic.Doctor`), which may also state a differential.
+    """
 
     def __init__(self, make: Callable[[DoctorView], Any], view: DoctorView, name: str) -> None:
         self._make = make
@@ -72,45 +76,47 @@ class OwnDoctor:
 
     @property
     def history(self) -> str:
-        """The doctor's own `agent_hist` where it keeps one, else the dialogue as we passed it on."""
+        """The doctor's own `agent_hist` if it keeps one, else the dialogue as it was passed on."""
         own = getattr(self._doctor, "agent_hist", None)
         return own if isinstance(own, str) and own else self._history.text
 
-    def state(self) -> None:
-        """None: nobody but the doctor knows all it remembers."""
-
-    def restore(self, state: object | None) -> None:
-        """Nothing to do: a user's doctor does not go back."""
-
     async def act(
-        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> Reply:
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn, ...]:
         """Pass on what was heard, with the notes after it, and return what the doctor says."""
-        del exchanges, turn, last
-        if heard.images:
-            self._view.image_url = heard.images[-1].url
+        if incoming.images:
+            self._view.image_url = incoming.images[-1].url
         try:
             with sync_bridge.home():
-                said = await self._infer(joined(heard.text if heard.speaker else "", notes))
+                if self._doctor is None:  # built where it may block and may ask a model
+                    self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
+                if hasattr(self._doctor, "act"):
+                    said = await self._doctor.act(incoming, exchanges, turn=turn, last=last, notes=notes)
+                else:
+                    said = await self._infer(joined(incoming.text if incoming.speaker else "", notes))
         except (ModelError, GateClosedError):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
-            said = privacy.quotation(str(error))
-            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {said}") from None
+            told = privacy.quotation(str(error))
+            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {told}") from None
+        turns = said if isinstance(said, tuple) and said else (self._spoken(said, turn),)
+        if not all(isinstance(each, Turn) for each in turns) or turns[-1].action is None:
+            raise DoctorFileError(f"{self._name}: act must return turns, the doctor's own utterance last")
+        self.say(incoming, turns[-1].text)
+        return turns
+
+    def say(self, incoming: Incoming, text: str) -> None:
+        """Keep the dialogue as it was passed on."""
+        self._history.add_turn(incoming, text)
+
+    def _spoken(self, said: object, turn: int) -> Turn:
         if not isinstance(said, str) or not said.strip():
             what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
             raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")
-        self.say(heard, said)
-        # What it asked of models through us is counted there; what it did in its own way nobody knows.
-        return Reply(said, usage=Usage(requests=0))
-
-    def say(self, heard: Heard, text: str) -> None:
-        """Keep the dialogue as we passed it on."""
-        take(self._history, heard, text)
+        # What it asked of models through us is counted there; what it did on its own is not known.
+        return utterance(Reply(said, usage=Usage(requests=0)), turn=turn)
 
     async def _infer(self, question: str) -> Any:
-        if self._doctor is None:  # made where it may block and may ask a model
-            self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
         infer = self._doctor.inference_doctor
         if _accepts(infer, "image_requested"):
             infer = partial(infer, image_requested=self._view.image_url is not None)
@@ -120,27 +126,68 @@ class OwnDoctor:
         return await said if inspect.isawaitable(said) else said
 
 
-class DoctorFile:
-    """`FILE.py:Class`, loaded once."""
+def is_custom(name: str) -> bool:
+    """Whether a doctor's name stands for a user's class rather than for one of our doctors."""
+    return ".py:" in name or name.startswith(_PYTHON)
 
-    def __init__(self, spec: str) -> None:
-        file, colon, name = spec.rpartition(":")
-        if not colon or not file.endswith(".py"):
-            raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
-        self.path = Path(file).expanduser()
-        self.name = spec
-        try:
-            source = self.path.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"doctor: {self.path} cannot be read ({error.strerror})") from None
-        self.digest = hashlib.sha256(source).hexdigest()[:16]
-        self._class = _load(self.path, name)
 
-    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> OwnDoctor:
-        """A fresh doctor for one encounter, given those of the seed's arguments that it accepts."""
+class DoctorFactory:
+    """Makes a user's doctor for each encounter: from `FILE.py:Class`, or from a class or an instance.
+
+    An instance is copied for each encounter; if it has a method `start(scenario)`, that is called first.
+    """
+
+    def __init__(self, source: str | object) -> None:
+        if isinstance(source, str):
+            self.name, self._source, code = source, *_from_file(source)
+        else:
+            self.name, self._source, code = _from_object(source)
+        self.digest = hashlib.sha256(code).hexdigest()[:16]
+
+    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> CustomDoctor:
+        """A fresh doctor for one encounter, given those of the original's arguments that it accepts."""
+        if not inspect.isclass(self._source):
+            return CustomDoctor(self._copied, DoctorView(case), self.name)
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
-        accepted = {name: value for name, value in offered.items() if _accepts(self._class, name)}
-        return OwnDoctor(partial(self._class, **accepted), DoctorView(case), self.name)
+        accepted = {name: value for name, value in offered.items() if _accepts(self._source, name)}
+        return CustomDoctor(partial(self._source, **accepted), DoctorView(case), self.name)
+
+    def _copied(self, view: DoctorView) -> Any:
+        doctor = copy.deepcopy(self._source)
+        if callable(getattr(doctor, "start", None)):
+            doctor.start(view)
+        return doctor
+
+
+_PYTHON = "python:"
+
+
+def _from_file(spec: str) -> tuple[Any, bytes]:
+    file, colon, name = spec.rpartition(":")
+    if spec.startswith(_PYTHON):
+        raise ConfigError(f"doctor: {spec} was given in Python and is in no file; run it again with evaluate()")
+    if not colon or not file.endswith(".py"):
+        raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
+    path = Path(file).expanduser()
+    try:
+        code = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"doctor: {path} cannot be read ({error.strerror})") from None
+    return _load(path, name), code
+
+
+def _from_object(doctor: object) -> tuple[str, Any, bytes]:
+    """A class or an instance; a class at the top level of a file is named so that the run can be resumed."""
+    kind = doctor if inspect.isclass(doctor) else type(doctor)
+    _check_interface(kind, f"doctor: {kind.__name__}")
+    try:
+        file = inspect.getsourcefile(kind)
+        code = Path(file).read_bytes() if file else b""
+    except (OSError, TypeError):  # written at a prompt or in a notebook
+        file, code = None, kind.__qualname__.encode()
+    resumable = inspect.isclass(doctor) and file and kind.__qualname__ == kind.__name__
+    name = f"{Path(file).absolute()}:{kind.__name__}" if resumable and file else f"{_PYTHON}{kind.__qualname__}"
+    return name, doctor, code
 
 
 def _accepts(function: Callable[..., Any], name: str) -> bool:
@@ -166,6 +213,10 @@ def _load(path: Path, name: str) -> Any:
     found = getattr(module, name, None)
     if found is None:
         raise ConfigError(f"doctor: {path} has no class {name!r}")
-    if not callable(getattr(found, "inference_doctor", None)):
-        raise ConfigError(f"doctor: {name} in {path} has no method inference_doctor(question)")
+    _check_interface(found, f"doctor: {name} in {path}")
     return found
+
+
+def _check_interface(kind: Any, where: str) -> None:
+    if not any(callable(getattr(kind, method, None)) for method in ("inference_doctor", "act")):
+        raise ConfigError(f"{where} has no method inference_doctor(question)")

@@ -14,12 +14,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact
-from agentclinic.clinic.payloads import Exchange
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
+from agentclinic.clinic.doctor import Doctor, Incoming, utterance
 from agentclinic.clinic.prompts import Prompt
-from agentclinic.clinic.roles import as_text
-from agentclinic.doctors.plain import Doctor, Heard, PlainDoctor
-from agentclinic.models.base import Model, Reply, Usage
+from agentclinic.doctors.plain import PlainDoctor
+from agentclinic.models.base import Model, Reply
+from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 from agentclinic.vocabulary.base import knowledge
 
 NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_information")
@@ -61,27 +61,20 @@ class AtOnce:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor incoming it."""
         return self._doctor.history
 
     async def act(
-        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> Reply:
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn, ...]:
         """Commit, whatever turn it is."""
         del exchanges, last, notes
-        shown = Heard("Clinic", self._told) if self._told else heard
+        shown = Incoming("Clinic", self._told) if self._told else incoming
         return await self._doctor.act(shown, self._exchanges, turn=turn, last=True)
 
-    def say(self, heard: Heard, text: str) -> None:
+    def say(self, incoming: Incoming, text: str) -> None:
         """Take words said in the doctor's name into its memory."""
-        self._doctor.say(heard, text)
-
-    def state(self) -> object | None:
-        """There is nothing to come back to."""
-        return None
-
-    def restore(self, state: object | None) -> None:
-        """There is nothing to come back to."""
+        self._doctor.say(incoming, text)
 
 
 class RandomDoctor:
@@ -93,30 +86,23 @@ class RandomDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor incoming it."""
         return self._doctor.history
 
     async def act(
-        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> Reply:
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn, ...]:
         """Say the next thing drawn; the model only speaks at the end."""
         del notes
         if last or turn > len(self._steps):
-            return await self._doctor.act(heard, exchanges, turn=turn, last=True)
+            return await self._doctor.act(incoming, exchanges, turn=turn, last=True)
         step = self._steps[turn - 1]
-        self.say(heard, step)
-        return Reply(step, usage=Usage(0, 0, 0, 0, requests=0))
+        self.say(incoming, step)
+        return (utterance(Reply(step, usage=NOTHING_ASKED), turn=turn),)
 
-    def say(self, heard: Heard, text: str) -> None:
+    def say(self, incoming: Incoming, text: str) -> None:
         """Take words said in the doctor's name into its memory."""
-        self._doctor.say(heard, text)
-
-    def state(self) -> object | None:
-        """There is nothing to come back to."""
-        return None
-
-    def restore(self, state: object | None) -> None:
-        """There is nothing to come back to."""
+        self._doctor.say(incoming, text)
 
 
 def every_step() -> list[str]:

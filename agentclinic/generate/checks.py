@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
 from agentclinic.clinic.payloads import WriterPayload
 from agentclinic.errors import CaseError
@@ -19,7 +20,6 @@ from agentclinic.generate import privacy
 from agentclinic.generate.case import Prepared, read_back
 from agentclinic.generate.chart import Entry, entries
 from agentclinic.generate.story import demographics
-from agentclinic.lint.check import Leak, leaks
 from agentclinic.vocabulary.base import knowledge
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")

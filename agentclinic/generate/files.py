@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.errors import InputError
+from agentclinic.jsonl import read_json_lines
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Files:
     def made(self, digest: str, made_with: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The cases made so far, without their charts; refused where they were made otherwise."""
         made = []
-        for number, row in read_lines(self.output):
+        for number, row in _rows(self.output):
             generation = row.get("generation")
             if not isinstance(generation, dict) or "key" not in generation or "OSCE_Examination" not in row:
                 raise InputError(
@@ -70,7 +71,7 @@ class Files:
 
     def quarantined(self, digest: str) -> list[dict[str, Any]]:
         """The cases in quarantine that were made with these settings."""
-        rows = (row for _, row in read_lines(self.quarantine))
+        rows = (row for _, row in _rows(self.quarantine))
         return [{k: v for k, v in row.items() if k != "draft"} for row in rows if row.get("digest") == digest]
 
     def _differs(self, made_with: Mapping[str, Any]) -> str:
@@ -82,30 +83,14 @@ class Files:
         return "changed: " + ", ".join(keys) if keys else "the manifest does not say how"
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON lines file with their line numbers; none where there is no file."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    with file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError:
-                raise InputError(f"{path} line {number}: not valid JSON; mend or remove the line") from None
-            if not isinstance(row, dict):
-                raise InputError(f"{path} line {number}: expected a JSON object, found {type(row).__name__}")
-            yield number, row
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file with their line numbers; none if there is no file yet."""
+    return read_json_lines(path) if path.exists() else iter(())
 
 
 def drop_lines(path: Path, unwanted: Callable[[dict[str, Any]], bool]) -> int:
     """Remove lines, atomically: the old file stays until the new one is complete. Returns how many went."""
-    kept = [row for _, row in read_lines(path)]
+    kept = [row for _, row in _rows(path)]
     wanted = [row for row in kept if not unwanted(row)]
     if len(wanted) == len(kept):
         return 0

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,23 +19,24 @@ import anyio.to_thread
 
 from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import Prompt
+from agentclinic.files import Lock
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
 from agentclinic.generate.files import Files, counted, drop_lines
-from agentclinic.generate.progress import Progress
 from agentclinic.generate.source import SourceCase
 from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError, Usage
+from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
-from agentclinic.results.run_folder import Lock, write_json
+from agentclinic.results.run_folder import write_json
+from agentclinic.results.turn import Usage
+from agentclinic.runs.pool import Pool
+from agentclinic.runs.progress import Progress
 from agentclinic.version import __version__
 
 RETRIES = 2
 """A writer hears twice what was wrong; what it cannot mend then, a person has to look at."""
-GRACE = 30.0
-"""Seconds that cases under way have to finish after Ctrl-C, as in runs."""
 LAYOUT = 1
 """Version of how a case is put together: another one makes other cases of the same source."""
 
@@ -106,10 +104,10 @@ async def make(
     began = time.perf_counter()
     files = Files(work.output)
     files.make_folder()
-    with Lock(work.output.parent, f".{work.output.name}.lock", "data set"):
+    with Lock(work.output.parent, f".{work.output.name}.lock", what="data set"):
         for path in (files.output, files.quarantine, files.trace):
             if repair(path):
-                progress.say(f"{path}: the last line was torn and was cut off; its case is made again")
+                progress.say(f"{path}: removed an incomplete last line; its case is made again")
         made = files.made(work.digest, work.made_with)
         if retry_quarantined:
             drop_lines(files.quarantine, lambda row: row.get("digest") == work.digest)
@@ -121,7 +119,7 @@ async def make(
             JsonLines(files.trace, private=True) as trace,
         ):
             workshop = _Workshop(work, model, book, _Papers(output, quarantine, trace), progress, clock or Clock())
-            progress.start(len(work.keys), book.finished)
+            progress.start(len(work.keys), book.finished, "cases to make")
             try:
                 await workshop.work_off()
             finally:
@@ -130,7 +128,7 @@ async def make(
                 write_json(files.manifest, book.manifest(seconds), private=True)
         if not files.quarantine.stat().st_size:
             files.quarantine.unlink()
-    return Made(book.manifest(seconds), workshop.reason, workshop.interrupted)
+    return Made(book.manifest(seconds), workshop.pool.reason, workshop.pool.interrupted)
 
 
 @dataclass(frozen=True)
@@ -229,19 +227,17 @@ class _Attempts:
 
 
 class _Workshop:
-    """Workers that take cases from one source until it is empty or somebody says stop."""
+    """Makes cases from one source until it is empty or the pool is stopped."""
 
     def __init__(
         self, work: Work, model: Model, book: _Book, papers: _Papers, progress: Progress, clock: Clock
     ) -> None:
-        self.reason: str | None = None
-        self.interrupted = False
+        self.pool = Pool(work.workers, progress.say, what="cases")
         self._work = work
-        self._model = model
         self._book = book
         self._papers = papers
         self._progress = progress
-        self._clock = clock
+        self._writer = _Writer(model, work, clock)
         self._reading = anyio.Lock()
 
     async def work_off(self) -> None:
@@ -249,36 +245,24 @@ class _Workshop:
         if all(key in self._book.keys for key in self._work.keys):
             return
         self._source = iter(self._work.open_source(frozenset(self._book.keys)))
-        try:
-            async with anyio.create_task_group() as watch:
-                watch.start_soon(self._listen, watch.cancel_scope)
-                async with anyio.create_task_group() as group:
-                    for _ in range(self._work.workers):
-                        group.start_soon(self._worker)
-                watch.cancel_scope.cancel()
-        except BaseExceptionGroup as several:
-            raise _first(several) from None
-
-    async def _worker(self) -> None:
-        writer = _Writer(self._model, self._work, self._clock)
-        while self.reason is None and (source := await self._take()) is not None:
-            if source.key not in self._book.keys:
-                self._book.keys.add(source.key)  # a source that gives a case twice gets it once
-                await self._make(source, writer)
+        await self.pool.work_off(self._take, self._make)
 
     async def _take(self) -> SourceCase | None:
         # In a thread: a first pass over large tables takes minutes, and Ctrl-C has to be heard meanwhile.
         async with self._reading:
             return await anyio.to_thread.run_sync(next, self._source, None, abandon_on_cancel=True)
 
-    async def _make(self, source: SourceCase, writer: _Writer) -> None:
+    async def _make(self, source: SourceCase) -> None:
+        if source.key in self._book.keys:
+            return  # a source that gives a case twice gets it once
+        self._book.keys.add(source.key)
         prepared = prepare(source)
         tried = _Attempts()
         row: dict[str, Any] | None = None
         problems: list[Problem] = []
         for _ in range(1 + RETRIES):
             try:
-                story, answer = await writer.write(prepared, tried)
+                story, answer = await self._writer.write(prepared, tried)
             except ModelError as error:
                 if error.kind not in OWN_FAULTS:
                     self._failed(error)
@@ -334,23 +318,8 @@ class _Workshop:
 
     def _failed(self, error: ModelError) -> None:
         self._book.failed[error.kind] += 1
-        if error.kind in FATAL and self.reason is None:
-            self.reason = f"the writer's endpoint: {_PLAIN[error.kind]}"
-
-    async def _listen(self, scope: anyio.CancelScope) -> None:
-        """First Ctrl-C: take no new case and let those under way finish; second one, or too long: stop now."""
-        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-            return
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for _ in signals:
-                if self.interrupted:
-                    scope.cancel()
-                    return
-                self.interrupted, self.reason = True, self.reason or "interrupted"
-                self._progress.say(
-                    f"stopping: cases under way have {GRACE:g} s to finish; press Ctrl-C again to stop now"
-                )
-                scope.deadline = anyio.current_time() + GRACE
+        if error.kind in FATAL:
+            self.pool.stop(f"the writer's endpoint: {_PLAIN[error.kind]}")
 
 
 _PLAIN = {
@@ -386,10 +355,3 @@ class _Writer:
         tried.add(reply.usage)
         assert isinstance(reply.parsed, WrittenStory)
         return reply.parsed, reply.text
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first failure of several: the others are its cancelled neighbours or say the same."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
 from agentclinic.lint.chart import Chart
-from agentclinic.lint.check import Leak, leaks
 from agentclinic.lint.physiology import beyond_own_range
 from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.lint.timeline import NUMBER_WORDS

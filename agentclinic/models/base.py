@@ -1,6 +1,6 @@
 """What a role asks of a model and what comes back, whatever kind of model it is.
 
-Every role speaks through `Request` and hears a `Reply`. Endpoints use `messages`, `tools` and `schema`;
+Every role sends a `Request` and gets a `Reply`. Endpoints use `messages`, `tools` and `schema`;
 builtin models use `purpose` and `payload` and never read the prompts.
 """
 
@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.differential import Differential
+from agentclinic.results.outcome import Verdict
+from agentclinic.results.turn import Disclosure, Usage
 
 
 class Purpose(StrEnum):
@@ -85,66 +87,10 @@ class Request:
     schema: type[BaseModel] | None = None
     """When given, the reply's `parsed` holds a validated instance."""
     payload: object | None = None
-    """Structured context, only what the role may see (`models.payloads`). Never sent to an endpoint."""
+    """Structured context, only what the role may see (`clinic.payloads`). Never sent to an endpoint."""
     temperature: float | None = None
     repair: bool = True
     """Whether a reply that does not fit `schema` is sent back once; False where whoever asks decides about that."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one or several requests. Unknown is None, never 0."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    requests: int = 1
-    retries: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        """Add token by token; a sum with an unknown part is unknown."""
-        return Usage(
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.output_tokens, other.output_tokens),
-            _sum(self.cached_tokens, other.cached_tokens),
-            _sum(self.reasoning_tokens, other.reasoning_tokens),
-            self.requests + other.requests,
-            self.retries + other.retries,
-        )
-
-
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else left + right
-
-
-class Provenance(StrEnum):
-    """Where an answer of the patient or the laboratory comes from."""
-
-    CHART = "chart"
-    CHART_EQUIVALENT = "chart_equivalent"
-    DEFAULT_NEGATIVE = "default_negative"
-    DEFAULT_NORMAL = "default_normal"
-    UNAVAILABLE = "unavailable"
-
-
-@dataclass(frozen=True)
-class Disclosure:
-    """One part of a reply: what it was about, where it comes from, which chart facts it used."""
-
-    topic: str
-    provenance: Provenance
-    paths: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A builtin moderator's answer beside its Yes or No."""
-
-    relation: str
-    reason: str
-    lenient: bool
-    """Right by the lenient rule: strictly right, or accepted in part by the case's answer key."""
 
 
 @dataclass(frozen=True)
@@ -161,18 +107,6 @@ class Reply:
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
     """What the reader of a record should know: a clipped prompt, a repair turn, a fallback API."""
-    details: Mapping[str, Any] | None = None
-    """Numbers behind the reply, for the record: a plan's scores, a step's number."""
-    asides: tuple[Aside, ...] = ()
-    """What was asked and answered beside the dialogue before this was said."""
-
-
-@dataclass(frozen=True)
-class Aside:
-    """A reply that is no utterance of the dialogue, such as a planner's."""
-
-    role: str
-    reply: Reply
 
 
 @runtime_checkable
@@ -226,7 +160,7 @@ class RateLimitError(ModelError):
         self.retry_after = retry_after
 
 
-class TimeoutError(ModelError):  # noqa: A001 - the field's word; always used through this module
+class RequestTimeout(ModelError):  # noqa: N818 - the name the field uses
     """No answer within the time limit."""
 
     kind = "timeout"
@@ -261,7 +195,7 @@ class ServerError(ModelError):
     kind = "server"
 
 
-class ConnectionError(ModelError):  # noqa: A001
+class ConnectError(ModelError):
     """The endpoint could not be reached or broke off."""
 
     kind = "connection"
@@ -295,11 +229,3 @@ FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
 """Errors that every further request would meet, too: whoever sends many stops, and nobody goes on with second best."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
-
-
-class Rewind(Exception):  # noqa: N818 - not an error: a person at the terminal takes the last step back
-    """Raised by a human role: go back to where that role last spoke."""
-
-
-class Leave(Exception):  # noqa: N818 - not an error: a person has had enough
-    """Raised by a human role: end the run here; the encounter under way is not written down."""

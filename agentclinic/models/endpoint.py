@@ -24,21 +24,13 @@ from pydantic import BaseModel, SecretStr
 from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import faults, wire
-from agentclinic.models.base import (
-    MalformedError,
-    Message,
-    ModelError,
-    Purpose,
-    Reply,
-    Request,
-    ServerError,
-    Usage,
-)
+from agentclinic.models.base import MalformedError, Message, ModelError, Purpose, Reply, Request, ServerError
 from agentclinic.models.clipping import clip
 from agentclinic.models.gate import OPEN, Gate
 from agentclinic.models.images import image_url
 from agentclinic.models.retry import Clock, Limiter, with_retries
 from agentclinic.models.structured import InvalidReplyError, complaint, format_of, parse, with_instruction
+from agentclinic.results.turn import Usage
 
 if TYPE_CHECKING:
     import httpx2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +11,15 @@ from agentclinic import privacy
 from agentclinic.models.base import (
     AuthError,
     BadRequestError,
-    ConnectionError,  # noqa: A004
+    ConnectError,
     ContextTooLongError,
     ModelError,
     NotAllowedHereError,
     QuotaError,
     RateLimitError,
     RefusedError,
+    RequestTimeout,
     ServerError,
-    TimeoutError,  # noqa: A004
     UnknownModelError,
 )
 from agentclinic.models.gate import NotAllowedError
@@ -117,7 +116,7 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         wait = retry_after(headers)
         return RateLimitError(told("too many requests"), retry_after=wait)
     if given in (408, 504):
-        return TimeoutError(told("timed out there"))
+        return RequestTimeout(told("timed out there"))
     if given in (404, 405, 501) and not _names_model(code, said):
         return NoRouteError(told("no such address", "check base_url, which usually ends in /v1, and llm_api"))
     if given == 404:
@@ -146,17 +145,17 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
     chain of causes decides, not the exception on top.
     """
     bottom = error
-    while not isinstance(bottom, builtins.TimeoutError) and bottom.__cause__ is not None:
+    while not isinstance(bottom, TimeoutError) and bottom.__cause__ is not None:
         bottom = bottom.__cause__
-    if isinstance(bottom, builtins.TimeoutError):
-        return TimeoutError(f"{host.name} did not answer within {limit:g} s")
+    if isinstance(bottom, TimeoutError):
+        return RequestTimeout(f"{host.name} did not answer within {limit:g} s")
     if isinstance(bottom, NotAllowedError):
         return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
     if privacy.silent():  # the system's own words are harmless; any other exception may hold what the server said
         reason = (isinstance(bottom, OSError) and bottom.strerror) or type(bottom).__name__
     else:
         reason = host.quote(str(bottom)) or type(bottom).__name__
-    return ConnectionError(f"{host.name} could not be reached or broke off ({reason})")
+    return ConnectError(f"{host.name} could not be reached or broke off ({reason})")
 
 
 def _error_of(body: Any) -> dict[str, Any]:

@@ -13,17 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from agentclinic import privacy
-from agentclinic.models.base import (
-    MalformedError,
-    Message,
-    RefusedError,
-    Request,
-    ServerError,
-    ToolCall,
-    Usage,
-)
+from agentclinic.models.base import MalformedError, Message, RefusedError, Request, ServerError, ToolCall
 from agentclinic.models.images import image_url
 from agentclinic.models.structured import Format
+from agentclinic.results.turn import Usage
 
 Api = Literal["responses", "chat"]
 Json = dict[str, Any]

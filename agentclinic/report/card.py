@@ -16,10 +16,10 @@ from typing import Any
 from agentclinic.cases.registry import DATASETS, resolve
 from agentclinic.config import ROLES, RunSettings, without_credentials
 from agentclinic.errors import CaseError, InputError
-from agentclinic.results.run_data import Estimate, RunData, load_run
+from agentclinic.results.run_data import RunData, load_run
 from agentclinic.results.run_folder import CONFIG
+from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.orders import Orders
-from agentclinic.scoring.outcome import Proportion
 from agentclinic.scoring.score import Score, score
 from agentclinic.version import __version__
 

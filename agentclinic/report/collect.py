@@ -12,11 +12,11 @@ from agentclinic.errors import InputError
 from agentclinic.report.encounters import Encounter, encounter_of
 from agentclinic.report.pack import Packer, transcript_of
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, RunData
+from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
 from agentclinic.scoring.bands import binomial_band
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, load_arm
-from agentclinic.scoring.outcome import Proportion, proportion
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
 

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentclinic.results.differential import Source
+from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import case_key, diagnosis_of, strict
+from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.breakdown import annotation, harm_step
 from agentclinic.scoring.calibration import committed, number_of, scale_of
 from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
 from agentclinic.scoring.information import course, differentials, premature_closure
 from agentclinic.scoring.orders import Bill
-from agentclinic.scoring.outcome import MISSING, outcome
+from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.ranking import final_differentials
+from agentclinic.scoring.verdicts import case_key, strict
 
 PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
 """Whose probability is shown where a record has several: the doctor's own before one asked for afterwards."""

@@ -8,7 +8,8 @@ import zlib
 from typing import Any, NamedTuple
 
 from agentclinic.report.text import inert
-from agentclinic.results.record import Record, TurnRecord
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
 
 BLOCK = 64 * 1024
 """Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains
@@ -77,10 +78,10 @@ def _name(text: str) -> str:
     return shown if len(text) <= LONGEST_NAME else f"{shown}…"
 
 
-def _turn(turn: TurnRecord) -> dict[str, Any]:
+def _turn(turn: Turn) -> dict[str, Any]:
     shown: dict[str, Any] = {"n": turn.turn, "r": _name(turn.role), "t": inert(turn.text)}
     if turn.action:
-        shown["a"] = _name(turn.action)
+        shown["a"] = _name(turn.action.kind)
     if turn.disclosures:
         shown["d"] = [[_name(part.topic), _name(part.provenance)] for part in turn.disclosures]
     if turn.differential:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from agentclinic.report.collect import Collected, Report, RunReport
 from agentclinic.report.markup import Html, tag
 from agentclinic.report.text import line, percent
-from agentclinic.results.run_data import Estimate
-from agentclinic.scoring.outcome import Proportion
+from agentclinic.scoring.estimates import Estimate, Proportion
 
 OUTCOMES = {
     "diagnosed_right": "right",

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from agentclinic.report.collect import Report, RunReport
 from agentclinic.report.text import percent, plural
+from agentclinic.results.outcome import MISSING
 from agentclinic.scoring.breakdown import MOST_UNPRICED
 from agentclinic.scoring.calibration import FEWEST_PER_CLASS
-from agentclinic.scoring.outcome import MISSING
 
 SMALL = 10
 """Cases below which a group's accuracy says little: its interval is at least 45 points wide around one half."""

@@ -1,19 +1,20 @@
-"""The control tokens and the one function that reads a doctor's utterance.
+"""The control tokens, and the one function that reads a doctor's utterance.
 
-Matching is by substring in exact case, in this order: `DIAGNOSIS READY`, `REQUEST TEST`,
+Tokens are matched by substring in exact case, in this order: `DIAGNOSIS READY`, `REQUEST TEST`,
 `REQUEST IMAGES`; anything else addresses the patient.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from agentclinic.clinic.payloads import ActionKind
+from typing import Literal
 
 DIAGNOSIS_READY = "DIAGNOSIS READY"
 REQUEST_TEST = "REQUEST TEST"
 REQUEST_IMAGES = "REQUEST IMAGES"
 RESULTS = "RESULTS:"
+
+ActionKind = Literal["question", "test", "images", "diagnosis"]
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class Action:
 
     kind: ActionKind
     content: str
-    """The question, the test's name, or the diagnosis; for a diagnosis it may be empty."""
+    """The question, the name of the test, or the diagnosis; a diagnosis may be empty."""
 
 
 def parse_action(utterance: str) -> Action:
-    """Read an utterance: commitment first, then test, then images, else words to the patient."""
+    """Read an utterance: a diagnosis first, then a test, then images; otherwise it addresses the patient."""
     if DIAGNOSIS_READY in utterance:
         return Action("diagnosis", _named_after(utterance, DIAGNOSIS_READY))
     if REQUEST_TEST in utterance:
@@ -40,10 +41,10 @@ _PAIRS = (("[", "]"), ("<", ">"), ("(", ")"), ("{", "}"))
 
 
 def _named_after(utterance: str, token: str) -> str:
-    """The first line after the token, up to another token; where nothing follows it, what was said before it."""
+    """The first line after the token, up to another token; if nothing follows, the text before the token."""
     before, _, after = utterance.partition(token)
     if token == REQUEST_TEST:
-        after = after.removeprefix("S")  # REQUEST TESTS: is one, too
+        after = after.removeprefix("S")  # REQUEST TESTS: counts, too
     for other in (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES):
         after = after.partition(other)[0]
     for line in after.split("\n"):
@@ -54,7 +55,7 @@ def _named_after(utterance: str, token: str) -> str:
 
 
 def _undecorated(text: str) -> str:
-    """Without what models put around a name: markdown, quotes, a colon or dash, the brackets of our own template."""
+    """Strip what models put around a name: Markdown, quotes, a colon or dash, the brackets of our own template."""
     name = text.strip().lstrip(":-–—").strip(' \t*_`"').lstrip(":-–—").rstrip(":").strip(' \t*_`"')
     for opening, closing in _PAIRS:
         if name.startswith(opening) and name.endswith(closing) and opening not in name[1:]:
@@ -63,6 +64,6 @@ def _undecorated(text: str) -> str:
 
 
 def as_results(text: str) -> str:
-    """A measurement reply with the opening the contract demands."""
+    """A laboratory reply with the opening that the contract requires."""
     stripped = text.strip()
     return stripped if stripped.startswith(RESULTS) else f"{RESULTS} {stripped}"

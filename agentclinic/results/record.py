@@ -4,56 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
+from agentclinic.cases.model import Door
 from agentclinic.privacy import DataClass
 from agentclinic.results.differential import Differential
-
-
-class FaultRecord(BaseModel):
-    """Who failed, and how."""
-
-    role: str
-    error: str
-    message: str = ""
-
-
-class JudgementRecord(BaseModel):
-    """What the judge said."""
-
-    relation: str | None = None
-    reason: str | None = None
-    correct_lenient: bool | None = None
-
-
-class DisclosureRecord(BaseModel):
-    """One part of a reply and where it comes from."""
-
-    topic: str
-    provenance: str
-    paths: list[str] = Field(default_factory=list)
-
-
-class TurnRecord(BaseModel):
-    """One utterance."""
-
-    turn: int
-    role: str
-    text: str
-    action: str | None = None
-    disclosures: list[DisclosureRecord] = Field(default_factory=list)
-    differential: Differential | None = None
-    usage: dict[str, int | None] | None = None
-    notes: list[str] = Field(default_factory=list)
-    details: dict[str, Any] | None = None
-    """Numbers behind it: a plan's scores, a session's step."""
-
-
-class DoorRecord(BaseModel):
-    """What every doctor knew at the start."""
-
-    objective: str
-    demographics: str
+from agentclinic.results.outcome import Fault, Verdict
+from agentclinic.results.turn import Turn
 
 
 class Record(BaseModel):
@@ -89,7 +46,7 @@ class Record(BaseModel):
     """The case's identity: equal for copies in other data sets."""
     data_class: DataClass | None = None
     """Of the data the run works on; the strictest where its cases differ. Null in records of older versions."""
-    door: DoorRecord | None = None
+    door: Door | None = None
     repeat: int = 0
     seed: int | None = None
     """This unit's own seed, derived from the run's seed, the case and the repeat."""
@@ -104,11 +61,11 @@ class Record(BaseModel):
     patient_bias: str | None = None
     missing_test: str | None = None
     silent_symptom: str | None = None
-    fault: FaultRecord | None = None
-    judgement: JudgementRecord | None = None
+    fault: Fault | None = None
+    judgement: Verdict | None = None
     differential: Differential | None = None
     """The doctor's last one."""
-    transcript: list[TurnRecord] | None = None
+    transcript: list[Turn] | None = None
     usage: dict[str, dict[str, int | None]] | None = None
     """Tokens by role; null where the endpoint told nothing."""
     cost_usd: dict[str, float | None] | None = None

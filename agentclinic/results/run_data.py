@@ -5,30 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
-from agentclinic.cases.formats import answer_key_of
-from agentclinic.cases.model import AnswerKey
 from agentclinic.errors import InputError
+from agentclinic.jsonl import read_json_lines
 from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
-from agentclinic.results.record import JudgementRecord, Record
-from agentclinic.scoring.outcome import MISSING
-from agentclinic.vocabulary.compare import STRICT, compare
-
-
-class Estimate(BaseModel):
-    """A number with its 95 % interval and on how many units it rests; null where it cannot be known."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    note: str | None = None
+from agentclinic.results.outcome import JUDGEABLE, Verdict
+from agentclinic.results.record import Record
 
 
 @dataclass(frozen=True)
@@ -81,12 +66,8 @@ def read_judgements(path: Path) -> list[dict[str, Any]]:
         have = f"; there are {', '.join(known)}" if known else "; `agentclinic regrade` makes one"
         raise InputError(f"{path}: no such judgements{have}")
     entries: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            entry = json.loads(line)
-            key = unit_of(entry)
-        except (ValueError, TypeError, AttributeError):
-            raise InputError(f"{path} line {number}: not a judgement") from None
+    for _, entry in read_json_lines(path, "a judgement"):
+        key = unit_of(entry)
         if entry.get("correct") is not None or key not in entries:
             entries[key] = entry
     return list(entries.values())
@@ -98,13 +79,11 @@ def unit_of(entry: Mapping[str, Any]) -> str:
 
 
 def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
-    if record.status not in ("diagnosed", "judge_failed"):
+    if record.status not in JUDGEABLE:
         return record
     if verdict is None or verdict.get("correct") is None:
         return record.model_copy(update={"status": "judge_failed", "correct": None, "judgement": None})
-    judgement = JudgementRecord(
-        relation=verdict.get("relation"), reason=verdict.get("reason"), correct_lenient=verdict.get("correct_lenient")
-    )
+    judgement = verdict_of(verdict)
     # A diagnosis made anew from the session's facts is what was judged, and what probabilities are compared with.
     anew = {"diagnosis_text": verdict.get("diagnosis")} if verdict.get("synthesis") else {}
     return record.model_copy(
@@ -112,45 +91,19 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
     )
 
 
+def verdict_of(entry: Mapping[str, Any]) -> Verdict:
+    """The verdict of a line of a judgements file; for a line without one, why there is none."""
+    correct, lenient = entry.get("correct"), entry.get("correct_lenient")
+    if correct is None:
+        return Verdict(reason=(entry.get("fault") or {}).get("message"))
+    return Verdict(
+        correct, entry.get("relation"), entry.get("reason"), True if lenient is None and correct else lenient
+    )
+
+
 def diagnosis_of(record: Record) -> str | None:
     """The diagnosis there is to judge, possibly empty; None for an encounter that ended without one."""
-    if record.status not in ("diagnosed", "judge_failed"):
+    if record.status not in JUDGEABLE:
         return None
     said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue or None
     return parse_action(said).content if said else said
-
-
-def case_key(record: Record) -> str:
-    """What pairs a case between runs: its hash, or data set and row where a record has none."""
-    return record.case_hash or f"{record.dataset}:{record.scenario_id}"
-
-
-def strict(record: Record) -> bool | None:
-    """Right by the strict rule; None when missing."""
-    return None if record.status in MISSING else bool(record.correct)
-
-
-def lenient(record: Record) -> bool | None:
-    """Right by the lenient rule; None when missing or when the judge gave no relation."""
-    if record.status in MISSING:
-        return None
-    if record.status != "diagnosed":
-        return False
-    if record.judgement is None:
-        return True if record.correct else None
-    return record.judgement.correct_lenient
-
-
-def answer_key(record: Record) -> AnswerKey:
-    """The case's answer key as kept in the record."""
-    return answer_key_of((record.annotations or {}).get("Answer_Key"))
-
-
-def names_truth(diagnosis: str, record: Record) -> bool:
-    """Whether a hypothesis is the truth, by the written rules of the builtin judge."""
-    return _names_truth(diagnosis, record.ground_truth or "", answer_key(record))
-
-
-@lru_cache(maxsize=65536)
-def _names_truth(diagnosis: str, truth: str, key: AnswerKey) -> bool:
-    return compare(diagnosis, truth, key.accept, key.partial, key.reject).relation in STRICT

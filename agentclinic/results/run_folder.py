@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from agentclinic.errors import InputError
-from agentclinic.files import opener, write_whole
+from agentclinic.files import write_whole
 
 CONFIG = "config.used.json"
 RECORDS = "scenarios.jsonl"
@@ -51,43 +49,3 @@ def make_private(folder: Path) -> None:
 def write_json(path: Path, data: Any, *, private: bool = False) -> None:
     """Write data as a file, whole or not at all."""
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)
-
-
-class Lock:
-    """Keeps a second process off a run's folder, or off one file of it; freed when the process ends."""
-
-    def __init__(self, folder: Path, name: str = ".lock", what: str = "run") -> None:
-        self._path = folder / name
-        self._what = what
-
-    def __enter__(self) -> Self:
-        try:
-            self._file = open(self._path, "a+b", opener=opener)
-        except OSError as error:
-            raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
-        try:
-            _lock(self._file.fileno())
-        except OSError:
-            self._file.close()
-            raise InputError(
-                f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
-            ) from None
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

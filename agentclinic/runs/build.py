@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from pydantic import SecretStr
 
 from agentclinic import privacy
 from agentclinic.builtin import Builtin
-from agentclinic.config import ROLES, Settings, suggestion
+from agentclinic.config import ROLES, Settings, suggestion, variable
+from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model
@@ -25,8 +24,17 @@ from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Recorder, Replay
 from agentclinic.privacy import DataClass
 
-current: ContextVar[Models | None] = ContextVar("agentclinic_models", default=None)
-"""The models of the run this code works in; `query_model` goes through them when there is one."""
+
+class ModelSource(Protocol):
+    """Anything that finds a model by name."""
+
+    def get(self, name: str, endpoint: str | None = None) -> Model:
+        """The model of that name at that endpoint."""
+        ...
+
+
+current: ContextVar[ModelSource | None] = ContextVar("agentclinic_models", default=None)
+"""The models of the run that this code belongs to; `query_model` uses them if there is one."""
 
 REPLAY = "replay:"
 
@@ -127,7 +135,7 @@ class Models:
             if name == "human":
                 from agentclinic.clinic.human import Human
 
-                return Human()
+                return Human(undo=not is_custom(self._settings.run.doctor))
             return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
         base_url, key = self._address(endpoint)
         self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
@@ -166,17 +174,3 @@ class Models:
         if not key:
             raise ConfigError(f"endpoint {endpoint!r}: set its key in the environment variable {name} or in .env")
         return known[endpoint].base_url, SecretStr(key)
-
-
-def variable(name: str) -> str | None:
-    """A variable of the environment, else of the file `.env` in the working folder."""
-    return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
-
-
-@cache
-def _dotenv(path: Path) -> dict[str, str | None]:
-    if not path.is_file():
-        return {}
-    from dotenv import dotenv_values
-
-    return dict(dotenv_values(path))

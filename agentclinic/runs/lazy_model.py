@@ -1,4 +1,4 @@
-"""Models by name for code that belongs to no run: a notebook, the seed's doors, a tool called by hand."""
+"""Models by name for code outside runs: a notebook, the synchronous interface, a tool called by hand."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def set_ambient_settings(settings: Settings) -> None:
     _settings = settings
 
 
-class Named:
-    """A model chosen by name when it is spoken to: within a run one of the run's, else one of our own."""
+class LazyModel:
+    """A model found by name when it is first asked: in a run one of the run's models, else one of its own."""
 
     def __init__(self, name: str, settings: Settings | None = None) -> None:
         self.name = name

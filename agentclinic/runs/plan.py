@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,15 @@ from typing import Any
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.clinic.prompts import Prompts, load_prompts
-from agentclinic.config import RunSettings, Settings, without_credentials
-from agentclinic.doctors.custom import DoctorFile
+from agentclinic.clinic.prompts import Prompts, load_prompts, user_prompts
+from agentclinic.config import RunSettings, Settings, variable, without_credentials
+from agentclinic.doctors.custom import DoctorFactory
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
 from agentclinic.privacy import DataClass, strictest
-from agentclinic.runs.build import variable
+from agentclinic.results.run_cases import case_lines, lines_digest
 from agentclinic.version import __version__
 
 # Settings that do not change what is written under any key but `timing`.
@@ -52,7 +52,7 @@ class Unit:
     repeat: int
     seed: int
     copy: int = 0
-    """How many rows with the same case stand before this one in the data set."""
+    """How many of the chosen rows before this one hold the same case."""
 
     @property
     def key(self) -> str:
@@ -82,7 +82,7 @@ class Plan:
     units: tuple[Unit, ...]
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused where one of them changed."""
-    own_doctor: DoctorFile | None = None
+    custom_doctor: DoctorFactory | None = None
     agent: Agent | None = None
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
@@ -97,23 +97,31 @@ class Plan:
         return "human" in (run.doctor_llm, run.patient_llm)
 
 
-def make_plan(settings: Settings) -> Plan:
-    """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written."""
+def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = None) -> Plan:
+    """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written.
+
+    `cases` are played as they are, and the data set is not read: those of a resumed run, or given in Python.
+    `doctor` is a custom doctor given in Python, a class or an instance.
+    """
+    custom_doctor = DoctorFactory(doctor) if doctor is not None else None
+    if custom_doctor:
+        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"doctor": custom_doctor.name})})
     settings = _with_people(_with_places(settings))
     agent = load_agent(_path(settings.run.agent_config)) if settings.run.doctor == "uncertainty" else None
     if agent:
         settings = _with_agent(settings, agent)
     run = settings.run
     _refuse_impossible(settings)
-    own_doctor = None if run.doctor in OURS else DoctorFile(run.doctor)
+    if custom_doctor is None and run.doctor not in OURS:
+        custom_doctor = DoctorFactory(run.doctor)
     prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
     policy = None
     if run.doctor_test_policy_enabled:
         policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir))
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)
-    every = load_cases(run.dataset, settings.datasets)
-    chosen = select(
+    every = list(cases) or load_cases(run.dataset, settings.datasets)
+    chosen = list(cases) or select(
         every,
         scenarios=run.scenarios,
         offset=run.offset,
@@ -125,15 +133,15 @@ def make_plan(settings: Settings) -> Plan:
     data_class = strictest(case.data_class for case in every)
     if data_class is DataClass.CREDENTIALED:
         _refuse_to_send(run, chosen)
-    copies = _copies(every)
+    copies = _copies(chosen)
     units = tuple(
         Unit(case, repeat, _unit_seed(run.seed, case, repeat), copies[case.scenario_id])
         for repeat in range(run.repeats)
         for case in chosen
     )
-    digest = _digest(settings, prompts, chosen, own_doctor, agent, policy)
+    digest = _digest(settings, prompts, chosen, custom_doctor, agent, policy)
     return Plan(
-        settings, prompts, every[0].dataset, tuple(chosen), units, digest, own_doctor, agent, policy, data_class
+        settings, prompts, every[0].dataset, tuple(chosen), units, digest, custom_doctor, agent, policy, data_class
     )
 
 
@@ -170,9 +178,9 @@ def _with_people(settings: Settings) -> Settings:
 def _with_places(settings: Settings) -> Settings:
     """Settle what depends on the working folder and the environment: a resumed run must find the same."""
     run = settings.run
-    prompts = run.prompts_dir or ("prompts" if Path("prompts").is_dir() else None)
+    prompts = user_prompts(run.prompts_dir)
     places: dict[str, Any] = {
-        "prompts_dir": str(Path(prompts).absolute()) if prompts else None,
+        "prompts_dir": str(prompts.absolute()) if prompts else None,
         "record": str(Path(run.record).expanduser().absolute()) if run.record else None,
         "agent_config": _agent_file(run),
     }
@@ -244,16 +252,14 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
                 "credentialed; name a local file there, or leave images off"
             )
     if run.doctor not in OURS:
-        warnings.warn(
-            f"{run.doctor} is shown credentialed data; what it sends in ways of its own, nobody guards", stacklevel=3
-        )
+        warnings.warn(f"{run.doctor} is shown credentialed data; its own network calls are not checked", stacklevel=3)
 
 
 def _digest(
     settings: Settings,
     prompts: Prompts,
     cases: list[Case],
-    own_doctor: DoctorFile | None,
+    custom_doctor: DoctorFactory | None,
     agent: Agent | None,
     policy: Policy | None,
 ) -> dict[str, Any]:
@@ -267,8 +273,8 @@ def _digest(
         **{f"prompts.{name}": digest for name, digest in prompts.digests.items()},
         "openai.base_url": without_credentials(settings.openai.base_url),
         "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
-        **({"doctor_file": own_doctor.digest} if own_doctor else {}),
+        **({"doctor_file": custom_doctor.digest} if custom_doctor else {}),
         **({"agent": agent.digest} if agent else {}),
         **({"policy": policy.digest} if policy else {}),
-        "cases": hashlib.sha256("\n".join(f"{c.scenario_id}:{c.id}" for c in cases).encode()).hexdigest()[:16],
+        "cases": lines_digest(case_lines(cases)),
     }

@@ -1,51 +1,58 @@
-"""One unit from start to record: hire the roles, hold the encounter, have it judged."""
+"""One unit from start to record: build the roles, run the encounter, judge it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from agentclinic.cases.facts import chart_text
-from agentclinic.cases.model import Case
-from agentclinic.clinic.encounter import Clinic, Fault, Status, Transcript, Turn, encounter
+from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic.doctor import Doctor, turn_of
+from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.laboratory import Laboratory
+from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.payloads import SilentSymptom
-from agentclinic.clinic.roles import Judgement, Measurement, Moderator, Patient, as_text
 from agentclinic.config import ROLES
 from agentclinic.doctors.confidence import elicit
-from agentclinic.doctors.plain import Doctor, PlainDoctor
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.doctor import PolicyDoctor
 from agentclinic.doctors.planner.engine import Baseline, DifferentialDiagnosisEngine
 from agentclinic.doctors.reference import chart_exchanges, reference_doctor, without_tests
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
-from agentclinic.models.base import Model, ModelError, Reply, Request, Usage
+from agentclinic.models.base import Model, ModelError, Reply, Request
 from agentclinic.models.recording import enter_unit
+from agentclinic.results.outcome import Fault, Status, Verdict
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn, Usage
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.plan import Plan, Unit
+from agentclinic.runs.undo import Tape
 
 UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
 """Prices of tests are not known to this version: null, never 0."""
-
-
 METERED = (*ROLES, "planner", "synthesis")
-"""Parts whose use is counted, each apart."""
+"""Parts whose use is counted, each separately."""
 
 
-class UnitModels(Models):
-    """A run's models as one unit uses them: what they cost is counted by role, failed requests included."""
+class UnitModels:
+    """A run's models as one unit uses them: usage is counted by role, failed requests included.
 
-    def __init__(self, run: Models) -> None:
-        self._run = run
-        self.gate = run.gate
+    With a `tape`, replies are kept so that a person can go back.
+    """
+
+    def __init__(self, run: Models, tape: Tape | None = None) -> None:
         self.usage: dict[str, Usage] = {}
+        self._run = run
+        self._tape = tape
         self._others: set[str] = set()
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
-        """A model asked for by name: only a doctor's own program does that, by `query_model`."""
+        """A model asked for by name: only a custom doctor does that, through `query_model`."""
         if endpoint is None and self._run.plays("doctor", name):
             return self.for_role("doctor")
         self._others.add("doctor")
@@ -53,10 +60,11 @@ class UnitModels(Models):
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
-        return Metered(self._run.for_role(role), role, self.usage)
+        model = Metered(self._run.for_role(role), role, self.usage)
+        return self._tape.wrap(model, role) if self._tape else model
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
-        """What a role's tokens cost; None where the role also used models of its own choice."""
+        """What a role's tokens cost; None if the role also used models of its own choice."""
         return None if role in self._others else self._run.cost_usd(role, usage)
 
 
@@ -84,15 +92,48 @@ class Metered:
         self._usage[self._role] = self._usage[self._role] + usage if self._role in self._usage else usage
 
 
+@dataclass
+class _Played:
+    """One encounter and those who took part in it."""
+
+    transcript: Transcript
+    doctor: Doctor
+    patient: Patient
+    laboratory: Laboratory
+
+
 async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStore | None = None) -> Record:
     """Play one unit and return its record; every failure of a model is in it."""
     started = datetime.now(UTC)
     clock = time.perf_counter()
     enter_unit(unit.recording)
-    models = UnitModels(run_models)
+    tape = Tape() if plan.people and plan.custom_doctor is None else None
+    models = UnitModels(run_models, tape)
     current.set(models)
     if sessions:
         use_store(sessions)
+    played = await (
+        tape.play(lambda: _encounter(plan, unit, models, sessions))
+        if tape
+        else _encounter(plan, unit, models, sessions)
+    )
+    run, transcript = plan.settings.run, played.transcript
+    judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=run.judge_relation)
+    verdict = await judged(transcript, unit, judge)
+    if plan.custom_doctor:
+        models.usage.setdefault("doctor", Usage(requests=0))  # what it did on its own is not known
+    record = make_record(plan, unit, transcript, verdict)
+    record.usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
+    record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
+    record.doctor_hist = played.doctor.history
+    record.patient_hist = played.patient.history.text
+    record.measurement_hist = played.laboratory.history.text
+    record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
+    return record
+
+
+async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore | None) -> _Played:
+    """Build the roles and run the encounter."""
     run, prompts, case = plan.settings.run, plan.prompts, unit.case
     patient = Patient(
         case,
@@ -102,10 +143,10 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         silent_symptom=_silence(plan, case),
     )
     charted = without_tests(case) if run.doctor == "history_only" else case
-    measurement = Measurement(
+    laboratory = Laboratory(
         charted, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
     )
-    clinic = Clinic(case, patient, measurement, prompts["doctor"], images=run.doctor_image_request)
+    clinic = Clinic(case, patient, laboratory, prompts["doctor"], images=run.doctor_image_request)
     speaker = _doctor(plan, unit, models, sessions or current_store())
     doctor = _planned(plan, unit, models, speaker)
     transcript = await encounter(
@@ -113,22 +154,11 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         doctor,
         run.total_inferences,
         seconds=plan.settings.llm.runtime.encounter_timeout,
-        own_time=plan.own_doctor is not None,
+        own_time=plan.custom_doctor is not None,
     )
     if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
         transcript.turns.append(await _asked_how_sure(plan, unit, speaker, transcript))
-    moderator = Moderator(models.for_role("moderator"), prompts["moderator"], relation=run.judge_relation)
-    judgement = await judged(transcript, unit, moderator)
-    if plan.own_doctor:
-        models.usage.setdefault("doctor", Usage(requests=0))  # what it did behind our back is not known
-    record = make_record(plan, unit, transcript, judgement)
-    record.usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
-    record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
-    record.doctor_hist = doctor.history
-    record.patient_hist = patient.history.text
-    record.measurement_hist = measurement.history.text
-    record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
-    return record
+    return _Played(transcript, doctor, patient, laboratory)
 
 
 def _silence(plan: Plan, case: Case) -> SilentSymptom:
@@ -147,11 +177,11 @@ async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcrip
             doctor, plan.prompts["doctor"], unit.case.door, said, transcript.diagnosis or ""
         )
     except ModelError as error:
-        return Turn(number, "confidence", "", notes=(f"confidence not stated: {error.kind}",))
-    return Turn(number, "confidence", reply.text, usage=reply.usage, differential=differential, notes=reply.notes)
+        return Turn(turn=number, role="confidence", text="", notes=(f"confidence not stated: {error.kind}",))
+    return turn_of(replace(reply, differential=differential), turn=number, role="confidence")
 
 
-def _planned(plan: Plan, unit: Unit, models: Models, doctor: Doctor) -> Doctor:
+def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doctor:
     """The doctor with a planner beside it, where the run has one."""
     if plan.policy is None:
         return doctor
@@ -170,7 +200,7 @@ def _planned(plan: Plan, unit: Unit, models: Models, doctor: Doctor) -> Doctor:
     return PolicyDoctor(doctor, engine)
 
 
-def _doctor(plan: Plan, unit: Unit, models: Models, sessions: SessionStore) -> Doctor:
+def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) -> Doctor:
     run, case = plan.settings.run, unit.case
     if plan.agent:
         return UncertaintyDoctor(
@@ -185,8 +215,8 @@ def _doctor(plan: Plan, unit: Unit, models: Models, sessions: SessionStore) -> D
             bias=run.doctor_bias,
             images=run.doctor_image_request,
         )
-    if plan.own_doctor:
-        return plan.own_doctor.make(
+    if plan.custom_doctor:
+        return plan.custom_doctor.make(
             case,
             backend=run.doctor_llm,
             limit=run.total_inferences,
@@ -214,12 +244,12 @@ def _doctor(plan: Plan, unit: Unit, models: Models, sessions: SessionStore) -> D
     )
 
 
-async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Judgement | None:
-    """Have a diagnosis judged; a judge that fails makes the unit `judge_failed`, never wrong."""
+async def judged(transcript: Transcript, unit: Unit, judge: Judge) -> Verdict | None:
+    """Judge the diagnosis; a judge that fails makes the unit `judge_failed`, never wrong."""
     if transcript.status is not Status.DIAGNOSED:
         return None
     try:
-        return await moderator.judge(
+        return await judge.judge(
             transcript.diagnosis or "", unit.case.diagnosis, unit.case.answer_key, chart_text(unit.case.facts)
         )
     except ModelError as error:
@@ -228,7 +258,7 @@ async def judged(transcript: Transcript, unit: Unit, moderator: Moderator) -> Ju
         return None
 
 
-def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judgement | None) -> Record:
+def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict | None) -> Record:
     """The record of an encounter, without the histories, what it cost and the time it took."""
     run, case = plan.settings.run, unit.case
     right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
@@ -239,7 +269,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "dataset": plan.dataset,
             "status": transcript.status.value,
             "num_turns": transcript.num_turns,
-            "correct": judgement.yes if judgement else right,
+            "correct": verdict.correct if verdict else right,
             "ground_truth": case.diagnosis,
             "diagnosis_text": transcript.diagnosis,
             "final_doctor_dialogue": said[-1] if said else None,
@@ -255,7 +285,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             **UNKNOWN_ECONOMICS,
             "case_hash": case.id,
             "data_class": plan.data_class,
-            "door": asdict(case.door),
+            "door": case.door,
             "repeat": unit.repeat,
             "seed": unit.seed,
             "doctor": run.doctor,
@@ -266,32 +296,10 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, judgement: Judge
             "patient_bias": run.patient_bias,
             "missing_test": run.missing_test,
             "silent_symptom": _silence(plan, case),
-            "fault": asdict(transcript.fault) if transcript.fault else None,
-            "judgement": {
-                "relation": judgement.relation,
-                "reason": judgement.reason,
-                "correct_lenient": judgement.lenient,
-            }
-            if judgement
-            else None,
+            "fault": transcript.fault,
+            "judgement": verdict,
             "differential": transcript.differential,
-            "transcript": [_turn_record(turn) for turn in transcript.turns],
+            "transcript": transcript.turns,
             "annotations": dict(case.annotations),
         }
     )
-
-
-def _turn_record(turn: Turn) -> dict[str, Any]:
-    return {
-        "turn": turn.turn,
-        "role": turn.role,
-        "text": turn.text,
-        "action": turn.action,
-        "disclosures": [
-            {"topic": d.topic, "provenance": d.provenance.value, "paths": list(d.paths)} for d in turn.disclosures
-        ],
-        "differential": turn.differential,
-        "usage": asdict(turn.usage) if turn.usage else None,
-        "notes": list(turn.notes),
-        "details": dict(turn.details) if turn.details else None,
-    }

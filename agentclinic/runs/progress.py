@@ -1,4 +1,4 @@
-"""Showing how a run goes: a bar on a terminal, plain lines elsewhere, nothing when quiet."""
+"""Showing progress: a bar on a terminal, plain lines elsewhere, nothing when quiet."""
 
 from __future__ import annotations
 
@@ -7,107 +7,121 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from agentclinic.runs.pool import Observer
 from agentclinic.scoring.outcome import Tally
 
 
-class Quiet:
-    """Shows nothing."""
+class Progress:
+    """Shows nothing but messages; the base of the others."""
 
-    def start(self, total: int, done: Tally) -> None:
-        """Nothing to show."""
+    def start(self, total: int, done: int, what: str = "scenarios") -> None:
+        """Work starts: so many in all, so many done by an earlier process."""
 
-    def finished(self, tally: Tally) -> None:
-        """Nothing to show."""
+    def advance(self, line: str) -> None:
+        """One more is done; `line` says how it is going."""
 
     def say(self, message: str) -> None:
-        """Even when quiet: it is said only when it matters."""
+        """Show a message that the user needs now, even when quiet."""
         sys.stderr.write(message + "\n")
 
     def stop(self) -> None:
-        """Nothing to show."""
+        """Work is over."""
 
 
-class Lines(Quiet):
+class _Counting(Progress):
+    """Counts what is done and how fast."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._total = self._done = self._before = 0
+        self._began = 0.0
+
+    def start(self, total: int, done: int, what: str = "scenarios") -> None:
+        """Start counting."""
+        del what
+        self._total, self._done, self._before, self._began = total, done, done, self._now()
+
+    def _status(self, line: str) -> str:
+        """done/total, the line, rate and time left; the rate counts only what this process did."""
+        parts = [f"{self._done}/{self._total}", *([line] if line else [])]
+        elapsed, done = self._now() - self._began, self._done - self._before
+        if elapsed > 0 and done:
+            rate = done / elapsed
+            parts.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
+            if self._done < self._total:
+                parts.append(f"{_duration((self._total - self._done) / rate)} left")
+        return "  ".join(parts)
+
+
+class Lines(_Counting):
     """Prints a line now and then: for logs and pipes."""
 
     def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(now)
         self._stream = stream
-        self._now = now
-        self._total = 0
         self._last = 0.0
-        self._before = 0
 
-    def start(self, total: int, done: Tally) -> None:
+    def start(self, total: int, done: int, what: str = "scenarios") -> None:
         """Say how much there is to do."""
-        self._total, self._before, self._begin = total, done.presented, self._now()
-        self._last = self._begin
-        already = f", {done.presented} already done" if done.presented else ""
-        self.say(f"{total} scenarios{already}")
+        super().start(total, done, what)
+        self._last = self._began
+        self.say(f"{total} {what}" + (f", {done} already done" if done else ""))
 
-    def finished(self, tally: Tally) -> None:
-        """A line for each twentieth of the run, or after ten seconds of silence."""
+    def advance(self, line: str) -> None:
+        """A line for each twentieth of the work, or after ten seconds of silence."""
+        self._done += 1
         twentieth = max(1, self._total // 20)
-        if tally.presented % twentieth and self._now() - self._last < 10 and tally.presented != self._total:
-            return
-        self._last = self._now()
-        self.say(status_line(tally, self._total, self._now() - self._begin, self._before))
+        if self._done % twentieth == 0 or self._done == self._total or self._now() - self._last >= 10:
+            self._last = self._now()
+            self.say(self._status(line))
 
     def say(self, message: str) -> None:
-        """Where the other lines go."""
+        """Write to the same stream as the other lines."""
         self._stream.write(message + "\n")
         self._stream.flush()
 
 
-class Bar(Quiet):
+class Bar(_Counting):
     """A progress bar for a terminal."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as RichProgress
 
-        self._now = now
-        self._progress = Progress(
-            BarColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
-        )
+        super().__init__(now)
+        columns = (BarColumn(), TextColumn("{task.description}"))
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
 
-    def start(self, total: int, done: Tally) -> None:
+    def start(self, total: int, done: int, what: str = "scenarios") -> None:
         """Draw the bar."""
-        self._total, self._before, self._begin = total, done.presented, self._now()
-        self._task = self._progress.add_task(f"{done.presented}/{total}", total=total, completed=done.presented)
-        self._progress.start()
+        super().start(total, done, what)
+        self._task = self._bar.add_task(self._status(""), total=total, completed=done)
+        self._bar.start()
 
-    def finished(self, tally: Tally) -> None:
+    def advance(self, line: str) -> None:
         """Move the bar."""
-        line = status_line(tally, self._total, self._now() - self._begin, self._before)
-        self._progress.update(self._task, completed=tally.presented, description=line)
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, description=self._status(line))
 
     def say(self, message: str) -> None:
-        """Above the bar."""
-        self._progress.console.print(message, highlight=False, markup=False)
+        """Show a message above the bar."""
+        self._bar.console.print(message, highlight=False, markup=False)
 
     def stop(self) -> None:
-        """Take the bar away."""
-        self._progress.stop()
+        """Remove the bar."""
+        self._bar.stop()
 
 
-def status_line(tally: Tally, total: int, elapsed: float, before: int = 0) -> str:
-    """done/total, running accuracy, failures, tokens, money, rate, time left."""
-    done = tally.presented - before
-    share = tally.running
-    parts = [f"{tally.presented}/{total}"]
-    if share.value is not None:
-        parts.append(f"accuracy {share.value:.0%}")
+def run_line(tally: Tally) -> str:
+    """How a run is going: accuracy so far, failures, tokens and money."""
+    parts = []
+    if tally.running.value is not None:
+        parts.append(f"accuracy {tally.running.value:.0%}")
     if tally.missing:
         parts.append(f"{tally.missing} failed")
     if tally.tokens:
         parts.append(f"{tally.tokens:,} tokens")
         parts.append("cost unknown" if tally.spent is None else f"${tally.spent:.2f}")
-    if elapsed > 0 and done:
-        rate = done / elapsed
-        parts.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
-        if tally.presented < total:
-            parts.append(f"{_duration((total - tally.presented) / rate)} left")
     return "  ".join(parts)
 
 
@@ -119,8 +133,8 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def observer_for(*, quiet: bool, stream: TextIO) -> Observer:
-    """The observer that suits where the output goes."""
+def progress_for(*, quiet: bool, stream: TextIO) -> Progress:
+    """The display that suits where the output goes."""
     if quiet:
-        return Quiet()
+        return Progress()
     return Bar() if stream.isatty() else Lines(stream)

@@ -1,4 +1,4 @@
-"""A matrix of runs as one experiment that can be stopped and gone on with."""
+"""A matrix of runs as one experiment that can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
 from agentclinic.runs.build import Models
+from agentclinic.runs.execute import Finished, begin_folder, note_attestations, play_missing
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.pool import Finished, Observer, note_attestations, play_missing, used_config
+from agentclinic.runs.progress import Progress
 
 
 class SweepFile(BaseModel):
@@ -100,7 +101,7 @@ async def admit(arms: Sequence[Arm]) -> None:
                 models.admit()
 
 
-async def play_arm(arm: Arm, observer: Observer) -> Finished:
+async def play_arm(arm: Arm, progress: Progress) -> Finished:
     """Play an arm, or what is missing of it; refused when its settings changed since it was begun."""
     plan = make_plan(arm.settings)
     config = arm.folder / folders.CONFIG
@@ -115,8 +116,8 @@ async def play_arm(arm: Arm, observer: Observer) -> Finished:
         if config.is_file():
             note_attestations(arm.folder, models.gate)
         else:
-            folders.write_json(config, used_config(plan, models.gate))
-        return await play_missing(plan, arm.folder, models, observer)
+            begin_folder(plan, arm.folder, models.gate)
+        return await play_missing(plan, arm.folder, models, progress)
 
 
 def _refuse_changed(arm: Arm, plan: Plan, config: Path) -> None:

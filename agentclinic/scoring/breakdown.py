@@ -13,12 +13,13 @@ from pydantic import BaseModel
 from agentclinic.cases.facts import patient_section, readable
 from agentclinic.cases.model import Section
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import case_key, diagnosis_of, strict
+from agentclinic.results.run_data import diagnosis_of
+from agentclinic.scoring.estimates import Proportion, proportion
 from agentclinic.scoring.harm import harm_if_missed
 from agentclinic.scoring.information import KeyFinding, Request, Way, key_facts, requests
 from agentclinic.scoring.orders import UNANSWERED, Bill, Item, Price, PriceOf, bill, items
-from agentclinic.scoring.outcome import Proportion, proportion
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
+from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.compare import Relation, compare
 from agentclinic.vocabulary.text import fold

@@ -31,13 +31,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from agentclinic.errors import InputError
-from agentclinic.results.actions import parse_action
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, case_key, names_truth
+from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, Measure, estimates
+from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.ranking import final_differentials
+from agentclinic.scoring.verdicts import case_key, names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 
 LANDMARKS = (1, 3, 5, 10, 15, 20)
@@ -280,10 +281,9 @@ def leader(differential: Differential) -> Number | None:
 
 def committed(record: Record, differential: Differential) -> Hypothesis | None:
     """The hypothesis of a differential that the diagnosis names; None where it holds none."""
-    said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue
-    if not said:
+    diagnosis = diagnosis_of(record)
+    if not diagnosis:
         return None
-    diagnosis = parse_action(said).content
     hypotheses = differential.hypotheses
     plain = _plain(diagnosis)
     for hypothesis in hypotheses:

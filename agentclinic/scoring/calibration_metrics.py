@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.results.run_data import Estimate
+from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.stats import stretch_for
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, RunData, case_key, lenient, strict
-from agentclinic.scoring.outcome import proportion
+from agentclinic.results.run_data import RunData
+from agentclinic.scoring.estimates import Estimate, proportion
 from agentclinic.scoring.secondary_metrics import MEASURES
 from agentclinic.scoring.stats import (
     Clusters,
@@ -26,6 +26,7 @@ from agentclinic.scoring.stats import (
     mcnemar_p,
     permutation_p,
 )
+from agentclinic.scoring.verdicts import case_key, lenient, strict
 from agentclinic.vocabulary.text import fold
 
 RULES: Mapping[str, Callable[[Record], bool | None]] = {"strict": strict, "lenient": lenient}

@@ -8,9 +8,9 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, strict
-from agentclinic.scoring.outcome import Proportion, proportion
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.verdicts import strict
 from agentclinic.vocabulary.compare import Relation, compare
 
 SERIOUS = 3

@@ -16,12 +16,12 @@ from pydantic import BaseModel
 
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
-from agentclinic.results.actions import parse_action
 from agentclinic.results.differential import Differential, Source
-from agentclinic.results.record import Record, TurnRecord
-from agentclinic.results.run_data import Estimate, case_key, names_truth, strict
-from agentclinic.scoring.outcome import Proportion, proportion
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import STOP_WORDS, clauses, content_words, fold
 
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
     kind: Literal["question", "test", "images"]
     content: str
-    reply: TurnRecord | None
+    reply: Turn | None
     """None when the encounter ended before anybody answered."""
 
 
@@ -47,7 +47,7 @@ def requests(record: Record) -> tuple[Request, ...] | None:
         return None
     found = []
     for index, turn in enumerate(record.transcript):
-        action = parse_action(turn.text) if turn.role == "doctor" else None
+        action = turn.action
         if action is None or action.kind == "diagnosis":
             continue
         after = record.transcript[index + 1 : index + 2]

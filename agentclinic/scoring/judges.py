@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from agentclinic.errors import InputError
-from agentclinic.files import make_folder, write_whole
+from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.results.journal import read_records
+from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, case_key, diagnosis_of, load_run, read_judgements, unit_of
-from agentclinic.results.run_folder import Lock
-from agentclinic.scoring.outcome import MISSING, Proportion, proportion
+from agentclinic.results.run_data import diagnosis_of, load_run, read_judgements, unit_of
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.verdicts import case_key
 
 Floats = NDArray[np.float64]
 

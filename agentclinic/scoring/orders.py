@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, strict
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.information import NOT_RECORDED, Request, repeated, requests
-from agentclinic.scoring.outcome import Proportion, proportion
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.verdicts import strict
 
 UNKNOWN = "unknown"
 """Provenance of what a laboratory without disclosures (a language model) reported."""

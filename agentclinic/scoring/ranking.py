@@ -8,10 +8,10 @@ from pydantic import BaseModel
 
 from agentclinic.results.differential import Differential
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, names_truth
-from agentclinic.scoring.outcome import Proportion, proportion
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.verdicts import names_truth
 
 DEPTHS = (1, 3, 5)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, case_key, strict
+from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.sample import Sample
+from agentclinic.scoring.verdicts import case_key, strict
 
 DETERMINISTIC = "deterministic: no variance between repeats"
 NOT_REPEATED = "no case was repeated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from agentclinic.results.differential import Source
-from agentclinic.results.run_data import Estimate, RunData, case_key, strict
+from agentclinic.results.run_data import RunData
 from agentclinic.scoring import harm, information, orders, ranking, repeats
 from agentclinic.scoring.calibration import (
     Calibration,
@@ -16,10 +16,12 @@ from agentclinic.scoring.calibration import (
     fit_recalibration,
     number_of,
 )
+from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.outcome import Tally as OutcomeTally
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.ranking import final_differentials
+from agentclinic.scoring.verdicts import case_key, strict
 
 
 class Score(BaseModel):

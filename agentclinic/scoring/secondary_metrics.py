@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import strict
 from agentclinic.scoring.calibration import committed, number_of, scale_of
 from agentclinic.scoring.ranking import final_differentials
+from agentclinic.scoring.verdicts import strict
 
 DOCTORS_PARTS = ("doctor", "planner", "synthesis")
 """What the doctor's side asks of models."""
@@ -24,7 +24,11 @@ def turns(record: Record) -> float | None:
 
 def tests(record: Record) -> float | None:
     """Tests and examinations it ordered."""
-    return None if record.transcript is None else sum(turn.action == "test" for turn in record.transcript)
+    return (
+        None
+        if record.transcript is None
+        else sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
+    )
 
 
 def requests(record: Record) -> float | None:

@@ -12,9 +12,10 @@ from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError,
 from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import Estimate, RunData, diagnosis_of, load_run, names_truth, strict
-from agentclinic.scoring.outcome import Proportion, proportion
+from agentclinic.results.run_data import RunData, diagnosis_of, load_run
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.verdicts import names_truth, strict
 from agentclinic.vocabulary.compare import Relation, compare
 
 

@@ -16,21 +16,19 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import (
+from agentclinic.clinic.doctor import Incoming, door_text
+from agentclinic.clinic.payloads import DiscriminatorPayload, PlannerPayload
+from agentclinic.clinic.prompts import fill, joined
+from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
+from agentclinic.doctors.planner.schema import (
     Discriminator,
-    DiscriminatorPayload,
     Discriminators,
-    Exchange,
     PlannedHypothesis,
-    PlannerPayload,
     PlannerReply,
     WeightedDifferential,
 )
-from agentclinic.clinic.prompts import fill, joined
-from agentclinic.doctors.plain import Heard, door_text
-from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
-from agentclinic.doctors.planner.weighing import Sifted, Weighed, as_differential, ranked, sift, weigh
+from agentclinic.doctors.planner.weighing import Sifted, Weighed, ranked, sift, weigh
 from agentclinic.models.base import (
     ContextTooLongError,
     Image,
@@ -42,10 +40,10 @@ from agentclinic.models.base import (
     RefusedError,
     Reply,
     Request,
-    Usage,
 )
 from agentclinic.models.structured import InvalidReplyError, parse
-from agentclinic.results.differential import Differential
+from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.turn import Exchange, Usage
 
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter (seeds/000, step 4)."""
@@ -92,7 +90,13 @@ class Decision:
     @property
     def differential(self) -> Differential | None:
         """The scores, for the record."""
-        return as_differential(self.hypotheses)
+        return as_differential(
+            Source.PLANNER_SCORE,
+            (
+                Hypothesis(diagnosis=h.diagnosis, score=round(h.confidence, 4), reason=f"coverage {h.coverage:.2f}")
+                for h in self.hypotheses
+            ),
+        )
 
     @property
     def details(self) -> dict[str, Any]:
@@ -123,7 +127,7 @@ class Decision:
 class _Moment:
     """The case as it stands at a turn."""
 
-    heard: Heard
+    incoming: Incoming
     exchanges: tuple[Exchange, ...]
     turn: int
 
@@ -152,21 +156,12 @@ class DifferentialDiagnosisEngine:
         # A biased doctor plans with its bias, too: notes without it would talk the doctor out of it.
         self.system_prompt = joined(policy.system_base.strip(), bias)
 
-    def state(self) -> object:
-        """What `restore` needs to come back to this moment."""
-        return self.requirement, self._images
-
-    def restore(self, state: object) -> None:
-        """Come back to an earlier moment."""
-        assert isinstance(state, tuple)
-        self.requirement, self._images = state
-
     async def decide(
-        self, heard: Heard, exchanges: tuple[Exchange, ...], *, turn: int, broken: Sequence[str] = ()
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, broken: Sequence[str] = ()
     ) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke, for the notes."""
-        now = _Moment(heard, exchanges, turn)
-        self._images = tuple(dict.fromkeys((*self._images, *heard.images)))
+        now = _Moment(incoming, exchanges, turn)
+        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))
         asked = self.requirement
         attempt = await self._plan(now)
         decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
@@ -325,7 +320,7 @@ class DifferentialDiagnosisEngine:
             door=door_text(self.door),
             baseline=f"[The patient's script]\n{self._baseline.text}" if self._baseline.text else "",
             transcript=_transcript(now.exchanges) or "(nothing has been said yet)",
-            reply=f"{now.heard.speaker}: {now.heard.text}" if now.exchanges else "(none yet)",
+            reply=now.incoming.line if now.exchanges else "(none yet)",
             turn=now.turn,
             max_infs=self._limit,
             discriminators=self.policy.discriminators_with_plan if settings.discriminators == "with_plan" else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.clinic.payloads import Discriminator, PlannedFinding
+from agentclinic.doctors.planner.schema import Discriminator, PlannedFinding
 from agentclinic.doctors.planner.settings import PolicyFile
 from agentclinic.doctors.planner.weighing import Weighed
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import gather
-from agentclinic.clinic.payloads import Exchange
 from agentclinic.doctors.planner.settings import PolicyFile
+from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import words
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.clinic.payloads import PlannedFinding, PlannedHypothesis
-from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.doctors.planner.schema import PlannedFinding, PlannedHypothesis
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold, words
 
@@ -147,16 +146,3 @@ def _finding_names() -> dict[tuple[str, ...], set[str]]:
         for name in (finding.name, *finding.terms, *finding.lay):
             names.setdefault(words(name), set()).add(finding.id)
     return names
-
-
-def as_differential(hypotheses: Sequence[Weighed]) -> Differential | None:
-    """The ranked hypotheses for the record, by their scores."""
-    if not hypotheses:
-        return None
-    return Differential(
-        source=Source.PLANNER_SCORE,
-        hypotheses=tuple(
-            Hypothesis(diagnosis=h.diagnosis, score=round(h.confidence, 4), reason=f"coverage {h.coverage:.2f}")
-            for h in hypotheses
-        ),
-    )

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agentclinic.config import parse_settings, suggestion
-from agentclinic.doctors.uncertainty.tools import registry
+from agentclinic.doctors.uncertainty.tools import ARGUMENTS
 from agentclinic.errors import ConfigError
 
 SHIPPED = Path(__file__).parent / "agent_config.yaml"
@@ -41,8 +41,8 @@ class AgentSettings(BaseModel):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if name not in registry():
-                raise ValueError(f"there is no tool {name!r}{suggestion(name, registry())}")
+            if name not in ARGUMENTS:
+                raise ValueError(f"there is no tool {name!r}{suggestion(name, ARGUMENTS)}")
         return value
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ handled: no turn ends without a step in the session, and nothing the doctor hear
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -15,19 +15,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import DoctorPayload, Exchange
+from agentclinic.clinic.doctor import History, Incoming, door_text, utterance
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, Prompts, fill, joined
-from agentclinic.clinic.roles import History
-from agentclinic.doctors.plain import Heard, door_text, take
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
 from agentclinic.doctors.uncertainty.steps import (
     NO_DOUBTS,
     Doubts,
     Uncertainty,
-    as_differential,
     loosely,
     read_action,
     read_uncertainties,
+    stated_differential,
 )
 from agentclinic.doctors.uncertainty.store import Session, SessionStore, set_current_session, use_store
 from agentclinic.doctors.uncertainty.synthesis import synthesise
@@ -54,10 +53,10 @@ from agentclinic.models.base import (
     Request,
     ToolCall,
     UnknownModelError,
-    Usage,
 )
 from agentclinic.results.actions import Action, parse_action
 from agentclinic.results.differential import Differential
+from agentclinic.results.turn import Exchange, Turn, Usage
 
 ToolName = Literal["diagnosis_step", "final_diagnosis"]
 
@@ -147,16 +146,6 @@ class UncertaintyDoctor:
         """Take something into the history outside the turns."""
         self._history.add(entry)
 
-    def state(self) -> tuple[str, tuple[Image, ...], Action | None, Session]:
-        """What `restore` needs to come back to this moment."""
-        return self._history.text, self.images, self.last_action, self.session().model_copy(deep=True)
-
-    def restore(self, state: object | None) -> None:
-        """Come back to an earlier moment, the session included."""
-        assert isinstance(state, tuple)
-        self._history.text, self.images, self.last_action, session = state
-        self._store.save(session)
-
     def session(self) -> Session:
         """The session so far; at the first look a new one begins."""
         if not self._begun:
@@ -165,40 +154,38 @@ class UncertaintyDoctor:
         return self._store.load(self.session_id)
 
     async def act(
-        self, heard: Heard, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
-    ) -> Reply:
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn]:
         """One tool call, carried out; on the last turn, and when the doctor is ready, the diagnosis."""
         use_store(self._store)
         set_current_session(self.session_id)
-        self.images = tuple(dict.fromkeys((*self.images, *heard.images)))
-        now = _Turn(self, heard, exchanges, turn, last, notes)
+        self.images = tuple(dict.fromkeys((*self.images, *incoming.images)))
+        now = _Attempt(self, incoming, exchanges, turn, last, notes)
         call = await now.ask()
-        reply = await self._carry_out(call, now)
-        take(self._history, heard, reply.text)
-        self.last_action = parse_action(reply.text)
-        return reply
+        said = await self._carry_out(call, now)
+        self._history.add_turn(incoming, said.text)
+        self.last_action = said.action
+        return (said,)
 
-    def say(self, heard: Heard, text: str) -> None:
+    def say(self, incoming: Incoming, text: str) -> None:
         """Take words said in the doctor's name into history and session; a diagnosis among them ends it."""
-        take(self._history, heard, text)
+        self._history.add_turn(incoming, text)
         session = self.session()
-        fact = learned(self.door, heard, self.last_action)
+        fact = learned(self.door, incoming, self.last_action)
         session.add(fact, session.current_uncertainties, text, recorded_by="planner")
         self.last_action = parse_action(text)
         if self.last_action.kind == "diagnosis":
             session.final_diagnosis = self.last_action.content  # type: ignore[attr-defined]
         self._store.save(session)
 
-    async def _carry_out(self, call: _Call, now: _Turn) -> Reply:
+    async def _carry_out(self, call: _Call, now: _Attempt) -> Turn:
         taken = self._record(call, now)
         remarks = [*now.remarks, *taken.remarks]
         session = self.session()
         details: dict[str, Any] = {"tool": call.tool, "step": len(session.steps)}
         differential = _differential(session)
         if not (call.ready or now.last):
-            return Reply(
-                taken.next.utterance, usage=now.usage, differential=differential, notes=tuple(remarks), details=details
-            )
+            return self._said(taken.next.utterance, now, now.usage, differential, remarks, details)
         found = await synthesise(
             self._synthesis_model, self._synthesis_prompt, session.facts, top_of(session) or call.said
         )
@@ -208,11 +195,21 @@ class UncertaintyDoctor:
             remarks.append("last turn: concluded for the doctor")
         details["synthesis"] = {"model": found.model, "failed": found.error}
         text = conclude(self._store, self.session_id, call.reason, found)
-        return Reply(
-            text, usage=now.usage + found.usage, differential=differential, notes=tuple(remarks), details=details
-        )
+        return self._said(text, now, now.usage + found.usage, differential, remarks, details)
 
-    def _record(self, call: _Call, now: _Turn) -> Taken:
+    @staticmethod
+    def _said(
+        text: str,
+        now: _Attempt,
+        usage: Usage,
+        differential: Differential | None,
+        remarks: Sequence[str],
+        details: Mapping[str, Any],
+    ) -> Turn:
+        reply = Reply(text, usage=usage, differential=differential, notes=tuple(remarks))
+        return utterance(reply, turn=now.turn).model_copy(update={"details": details})
+
+    def _record(self, call: _Call, now: _Attempt) -> Taken:
         """Write the step; with `final_diagnosis` the newest reply, which no step holds yet."""
         doubts, information = call.doubts, call.new_information.strip()
         ours: dict[str, Any] = {"turn": now.turn}
@@ -228,25 +225,25 @@ class UncertaintyDoctor:
 def _differential(session: Session) -> Differential | None:
     """The differential of the last step."""
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
-    return as_differential(read_uncertainties(given)) if given else None
+    return stated_differential(read_uncertainties(given)) if given else None
 
 
-def learned(door: Door, heard: Heard, asked: Action | None) -> str:
+def learned(door: Door, incoming: Incoming, asked: Action | None) -> str:
     """A reply as a fact that can be understood on its own; before any, what stands on the door."""
-    if not heard.speaker:
+    if not incoming.speaker:
         return door_text(door).replace("\n", "; ")
     # Cut: a weak model's question may be a page long, and a fact is about the answer.
     about = f"{asked.content[:150]} " if asked and asked.kind in ("question", "test") else ""
-    return f"{about}{heard.speaker}: {heard.text}"
+    return f"{about}{incoming.line}"
 
 
-class _Turn:
+class _Attempt:
     """One turn of the doctor: asking the model until it makes sense, at most twice."""
 
     def __init__(
         self,
         doctor: UncertaintyDoctor,
-        heard: Heard,
+        incoming: Incoming,
         exchanges: tuple[Exchange, ...],
         turn: int,
         last: bool,
@@ -256,12 +253,12 @@ class _Turn:
         self.last = last
         self.remarks: list[str] = []
         self._doctor = doctor
-        self._heard = heard
+        self._incoming = incoming
         self._exchanges = exchanges
         self._notes = notes
         self._usages: list[Usage] = []
         self._prompt = doctor.prompt
-        self._nothing_heard = not heard.speaker
+        self._nothing_heard = not incoming.speaker
 
     @property
     def usage(self) -> Usage:
@@ -271,7 +268,7 @@ class _Turn:
     @property
     def learned(self) -> str:
         """The newest reply as a fact that can be understood on its own."""
-        return learned(self._doctor.door, self._heard, self._doctor.last_action)
+        return learned(self._doctor.door, self._incoming, self._doctor.last_action)
 
     async def ask(self) -> _Call:
         """The doctor's call; a reply that cannot be used is sent back once, then made the best of."""
@@ -301,7 +298,7 @@ class _Turn:
             prompt.text("user_prompt_template"),
             record=session.accumulated_notes or prompt.text("no_notes"),
             asked=_shown(last) if last else prompt.text("no_action"),
-            reply=f"{self._heard.speaker}: {self._heard.text}" if self._heard.speaker else self._heard.text,
+            reply=self._incoming.line,
             turn=self.turn,
             max_infs=doctor.limit,
             notes=joined(self._notes, moment),

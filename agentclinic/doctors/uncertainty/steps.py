@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
-from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 
 ASK_PATIENT = "ASK PATIENT"
 READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
@@ -199,26 +199,14 @@ def _rest(reason: str, number: re.Match[str]) -> str:
     return re.sub(r"\s+", " ", left).strip(" ,;:–-")
 
 
-def as_differential(doubts: Doubts) -> Differential | None:
-    """The doctor's stated differential, surest first; a sum over 1 is scaled down to 1."""
-    if not doubts.items:
-        return None
-    total = sum(item.probability or 0.0 for item in doubts.items)
-    scale = max(1.0, total)
-    complete = all(item.probability is not None for item in doubts.items)
-    # Stable: where nothing was stated, the order in which they were named says what comes first.
-    ordered = sorted(doubts.items, key=lambda item: -(item.probability or 0.0))
-    return Differential(
-        source=Source.STATED,
-        hypotheses=tuple(
-            Hypothesis(
-                diagnosis=item.diagnosis,
-                probability=None if item.probability is None else min(1.0, item.probability / scale),
-                reason=item.reason or None,
-            )
-            for item in ordered
+def stated_differential(doubts: Doubts) -> Differential | None:
+    """The differential as the doctor stated it, most likely first."""
+    return as_differential(
+        Source.STATED,
+        (
+            Hypothesis(diagnosis=item.diagnosis, probability=item.probability, reason=item.reason or None)
+            for item in doubts.items
         ),
-        other=max(0.0, 1 - total / scale) if complete else None,
     )
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from agentclinic.clinic.payloads import SynthesisPayload
 from agentclinic.clinic.prompts import Prompt, fill
-from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request, Usage
+from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
 from agentclinic.results.actions import DIAGNOSIS_READY
+from agentclinic.results.turn import Usage
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,19 @@
-"""The two tools a doctor reasons through, and a registry of them.
+"""The two tools a doctor reasons through, and what they write to its session.
 
-Each records to the current session and returns what is said next. The session is set by whoever runs the doctor:
-neither the tools' parameters nor their descriptions speak of it.
+Neither the parameters of the tools nor their descriptions mention the session: the code that runs the doctor sets it.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agentclinic.doctors.uncertainty.steps import (
     ALLOWED,
@@ -28,7 +27,7 @@ from agentclinic.doctors.uncertainty.steps import (
     read_action,
     read_uncertainties,
 )
-from agentclinic.doctors.uncertainty.store import Session, SessionStore, Step, current_store, get_current_session
+from agentclinic.doctors.uncertainty.store import Session, SessionStore, Step
 from agentclinic.doctors.uncertainty.synthesis import Synthesis
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.base import Tool
@@ -115,82 +114,45 @@ def top_of(session: Session) -> str | None:
     return None
 
 
-def diagnosis_step(
-    new_information: Annotated[
-        str,
-        Field(
-            description="What was learned since your last step, as short facts that can be understood on their own; "
-            "no interpretation. At the first step: age, sex and complaint."
-        ),
-    ],
-    current_uncertainties: Annotated[
-        list[Uncertainty] | str,
-        BeforeValidator(loosely),
-        Field(description="The 2 to 4 diagnoses that are possible now, likeliest first, each with its probability."),
-    ],
-    next_step_action: Annotated[
-        str,
-        Field(
-            description="Exactly one of: `ASK PATIENT: <question>`, `REQUEST TEST: <test>`, `REQUEST IMAGES`, or "
-            "`DIAGNOSIS READY` when the facts suffice."
-        ),
-    ],
-) -> str:
+class DiagnosisStep(BaseModel):
     """Write down what you learned, what you still doubt and what you do next; your action is carried out."""
-    store, session_id = current_store(), get_current_session()
-    doubts = read_uncertainties(current_uncertainties)
-    problem = check_step(doubts, next_step_action)
-    if problem:
-        with store.change(session_id) as session:
-            told = getattr(session, "refused_after", None) == len(session.steps)
-            session.refused_after = len(session.steps)  # type: ignore[attr-defined]
-        if not told:
-            return problem
-    return take_step(store, session_id, new_information, doubts, next_step_action).next.utterance
+
+    model_config = ConfigDict(title="diagnosis_step", validate_assignment=True)
+
+    new_information: str = Field(
+        description="What was learned since your last step, as short facts that can be understood on their own; "
+        "no interpretation. At the first step: age, sex and complaint."
+    )
+    current_uncertainties: Annotated[list[Uncertainty] | str, BeforeValidator(loosely)] = Field(
+        description="The 2 to 4 diagnoses that are possible now, likeliest first, each with its probability."
+    )
+    next_step_action: str = Field(
+        description="Exactly one of: `ASK PATIENT: <question>`, `REQUEST TEST: <test>`, `REQUEST IMAGES`, or "
+        "`DIAGNOSIS READY` when the facts suffice."
+    )
 
 
-def final_diagnosis(
-    reason_ready: Annotated[str, Field(description="Why the facts you collected suffice, in a sentence.")],
-) -> str:
+class FinalDiagnosis(BaseModel):
     """Conclude: the facts you wrote down are turned into the diagnosis. Not before you have collected any."""
-    from agentclinic.compat.by_hand import synthesise_by_hand
 
-    store, session_id = current_store(), get_current_session()
-    session = store.load(session_id)
-    if not session.facts:
-        return NOT_YET
-    synthesis = synthesise_by_hand(session.facts, top_of(session))
-    return conclude(store, session_id, reason_ready, synthesis)
+    model_config = ConfigDict(title="final_diagnosis", validate_assignment=True)
+
+    reason_ready: str = Field(description="Why the facts you collected suffice, in a sentence.")
 
 
-NOT_YET = (
-    "It is too early for final_diagnosis: nothing has been learned that a diagnosis could be made from. "
-    "Call diagnosis_step and find something out first."
-)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A registered tool."""
-
-    function: Callable[..., str]
-    arguments: type[BaseModel]
-    tool: Tool
+ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "final_diagnosis": FinalDiagnosis}
+"""Every tool by name, with the arguments it takes."""
 
 
 @cache
-def registry() -> Mapping[str, Entry]:
-    """Every tool by name, its schema made from the function."""
-    return {function.__name__: _entry(function) for function in (diagnosis_step, final_diagnosis)}
-
-
-def _entry(function: Callable[..., str]) -> Entry:
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {name: (hints[name], ...) for name in inspect.signature(function).parameters}
-    arguments = create_model(function.__name__, __config__=ConfigDict(validate_assignment=True), **fields)
+def _tool(name: str) -> Tool:
+    """The tool as a model is offered it."""
+    arguments = known_arguments(name)
     schema = arguments.model_json_schema()
-    parameters = _inlined({key: value for key, value in schema.items() if key != "$defs"}, schema.get("$defs", {}))
-    return Entry(function, arguments, Tool(function.__name__, inspect.getdoc(function) or "", parameters))
+    parameters = _inlined(
+        {key: value for key, value in schema.items() if key not in ("$defs", "description")}, schema.get("$defs", {})
+    )
+    return Tool(name, inspect.getdoc(arguments) or "", parameters)
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
@@ -211,58 +173,54 @@ def _is_title(value: object) -> bool:
 
 
 def tools(names: Sequence[str] | None = None) -> tuple[Tool, ...]:
-    """The tools of these names, all when none are given, as a model is offered them."""
-    return tuple(_known(name).tool for name in (names if names is not None else registry()))
+    """The tools of these names, or all of them, as a model is offered them."""
+    return tuple(map(_tool, ARGUMENTS if names is None else names))
 
 
-def _known(name: str) -> Entry:
-    if name not in registry():
-        raise ToolError(f"there is no tool {name[:60]!r}; there are {', '.join(registry())}")
-    return registry()[name]
+def known_arguments(name: str) -> type[BaseModel]:
+    """The arguments of a tool; an unknown name is refused with the known ones."""
+    if name not in ARGUMENTS:
+        raise ToolError(f"there is no tool {name[:60]!r}; the tools are {', '.join(ARGUMENTS)}")
+    return ARGUMENTS[name]
 
 
 def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """Validated arguments of a call, given as an object or as its JSON text."""
-    entry = _known(name)
+    model = known_arguments(name)
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)
         except ValueError:
             raise ToolError(
-                f"the arguments of {name} are not valid JSON; send one object with {_wanted(entry)}"
+                f"the arguments of {name} are not valid JSON; send one object with {_wanted(model)}"
             ) from None
     try:
-        parsed = entry.arguments.model_validate(arguments)
+        parsed = model.model_validate(arguments)
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, e['loc'])) or 'the whole'}: {e['msg'].lower()}" for e in error.errors()[:3]
         )
-        raise ToolError(f"the arguments of {name} cannot be used ({wrong}); it needs {_wanted(entry)}") from None
-    return {field: getattr(parsed, field) for field in entry.arguments.model_fields}
+        raise ToolError(f"the arguments of {name} cannot be used ({wrong}); it needs {_wanted(model)}") from None
+    return {field: getattr(parsed, field) for field in model.model_fields}
 
 
 def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """Those arguments of a call that can be used, where not all of them can; empty for a tool nobody knows."""
-    entry = registry().get(name)
+    model = ARGUMENTS.get(name)
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)
         except (ValueError, RecursionError):
             return {}
-    if entry is None or not isinstance(arguments, Mapping):
+    if model is None or not isinstance(arguments, Mapping):
         return {}
-    blank, usable = entry.arguments.model_construct(), {}
-    for field in entry.arguments.model_fields.keys() & arguments.keys():
+    blank, usable = model.model_construct(), {}
+    for field in model.model_fields.keys() & arguments.keys():
         with suppress(ValidationError):
             setattr(blank, field, arguments[field])
             usable[field] = getattr(blank, field)
     return usable
 
 
-def _wanted(entry: Entry) -> str:
-    return ", ".join(entry.arguments.model_fields)
-
-
-def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
-    """Call a tool by name with its arguments, in the current session."""
-    return _known(name).function(**read_arguments(name, args))
+def _wanted(model: type[BaseModel]) -> str:
+    return ", ".join(model.model_fields)

@@ -9,8 +9,8 @@ from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import Drawn, View, details, figure, note, number, section, share, table
 from agentclinic.report.text import percent, plural
-from agentclinic.results.run_data import Estimate
 from agentclinic.scoring.calibration import LandmarkCalibration, SourceCalibration
+from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.information import DifferentialCourse
 
 

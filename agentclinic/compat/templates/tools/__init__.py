@@ -5,6 +5,7 @@ Sessions are kept beside this folder, in `agent/diagnosis_sessions/`.
 
 from pathlib import Path
 
+from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis, registry
 from agentclinic.doctors.uncertainty.store import (
     append_step,
     clear_session,
@@ -16,7 +17,7 @@ from agentclinic.doctors.uncertainty.store import (
     set_current_session,
     use_folder,
 )
-from agentclinic.doctors.uncertainty.tools import diagnosis_step, execute_tool, final_diagnosis, registry, tools
+from agentclinic.doctors.uncertainty.tools import tools
 
 use_folder(Path(__file__).resolve().parent.parent / "diagnosis_sessions")
 

@@ -1,5 +1,6 @@
 """The tools at the seed's address; see the package `tools`."""
 
-from agentclinic.doctors.uncertainty.tools import diagnosis_step, execute_tool, final_diagnosis, registry, tools
+from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis, registry
+from agentclinic.doctors.uncertainty.tools import tools
 
 __all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]

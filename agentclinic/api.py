@@ -1,0 +1,282 @@
+"""The Python interface: evaluate a doctor, load cases and runs, compare runs.
+
+Each function does what the command of the same name does, and reads and writes the same files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from agentclinic import sync_bridge
+from agentclinic.cases import registry
+from agentclinic.cases.model import Case
+from agentclinic.config import load_settings
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.results import run_data
+from agentclinic.results.record import Record
+from agentclinic.results.run_cases import read_cases
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agentclinic.runs.execute import Finished
+    from agentclinic.runs.plan import Plan
+    from agentclinic.scoring.compare import ComparisonReport
+    from agentclinic.scoring.outcome import Summary
+    from agentclinic.scoring.score import Score
+
+
+class RunOptions(TypedDict, total=False):
+    """The settings of a run, by their names in `agentclinic.config.json`; docs/settings.md says what each does."""
+
+    num_scenarios: int | None
+    offset: int
+    scenarios: str | None
+    sample: int | None
+    lockbox: bool
+    seed: int
+    repeats: int
+    total_inferences: int
+    workers: int
+    inf_type: Literal["llm", "human_doctor", "human_patient"]
+    doctor_llm: str
+    patient_llm: str
+    measurement_llm: str
+    moderator_llm: str
+    judge_relation: bool
+    doctor_endpoint: str | None
+    patient_endpoint: str | None
+    measurement_endpoint: str | None
+    moderator_endpoint: str | None
+    agent_config: str | None
+    doctor_bias: str | None
+    patient_bias: str | None
+    doctor_image_request: bool
+    missing_test: Literal["unavailable", "normal"]
+    silent_symptom: Literal["deny", "unknown"]
+    elicit_confidence: bool
+    doctor_test_policy_enabled: bool
+    doctor_test_policy: str
+    planner_baseline: Literal["door", "full"]
+    synthesis_llm: str | None
+    synthesis_endpoint: str | None
+    resource_level: str | None
+    measurement_cost_llm: str | None
+    prompts_dir: str | None
+    record: str | None
+    output_dir: str
+
+
+class Run:
+    """A run on disk. Get one from `evaluate` or `load_run`."""
+
+    def __init__(self, data: run_data.RunData) -> None:
+        self._data = data
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._data.path.parent
+
+    @property
+    def name(self) -> str:
+        """The name of the run: that of its folder."""
+        return self._data.name
+
+    @property
+    def records(self) -> list[Record]:
+        """The records, one for each encounter, with the verdicts of the judge the run was loaded with."""
+        return list(self.iter_records())
+
+    def iter_records(self) -> Iterator[Record]:
+        """The records one at a time, for runs that do not fit into memory."""
+        return self._data.records()
+
+    @property
+    def cases(self) -> list[Case]:
+        """The cases the run was played on; empty for a run of an older version, which did not keep them."""
+        return read_cases(self.folder)
+
+    @property
+    def summary(self) -> Summary:
+        """Outcomes, accuracy with its interval, tokens and cost."""
+        from agentclinic.scoring.outcome import summarise
+
+        return summarise(self.iter_records())
+
+    def score(self, *, seed: int = 0) -> Score:
+        """Every metric of the run, with intervals; `seed` is that of the resampling."""
+        from agentclinic.scoring.score import score
+
+        return score(self._data, seed=seed)
+
+    def report(
+        self,
+        output: str | Path | None = None,
+        *,
+        format: Literal["html", "md", "json", "csv"] | None = None,  # noqa: A002
+    ) -> Path:
+        """Write a report, by default `report.html` in the run's folder, and return its path."""
+        from agentclinic.report.files import write_report
+
+        return write_report([self.folder], Path(output) if output else None, format, self._data.judge)
+
+    def to_pandas(self, *, per: Literal["encounter", "turn"] = "encounter") -> pd.DataFrame:
+        """The records as a table with one row for each encounter, or one for each turn. Needs the extra `pandas`."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise AgentClinicError("to_pandas needs pandas; install it with: pip install '.[pandas]'") from None
+
+        if per not in ("encounter", "turn"):
+            raise InputError(f"per: {per!r} is neither 'encounter' nor 'turn'")
+        rows = _encounter_rows if per == "encounter" else _turn_rows
+        return pd.DataFrame.from_records([row for record in self.iter_records() for row in rows(record)])
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+
+def evaluate(
+    doctor: str | object = "plain",
+    dataset: str | Path | Sequence[Case] = "OpenOSCE_Demo",
+    *,
+    config: str | Path | None = None,
+    llm_config: str | Path | None = None,
+    allow_hosts: Sequence[str] = (),
+    progress: bool = True,
+    **options: Unpack[RunOptions],
+) -> Run:
+    """Evaluate a doctor on a data set and return the run, as `agentclinic run` does.
+
+    `doctor` is a name (plain, uncertainty, a reference doctor, FILE.py:Class), a class, or an instance. `dataset` is a
+    name, the path of a case file, or cases from `load_cases`. `config` and `llm_config` are files like
+    `agentclinic.config.json` and `llm.config.json`; options win over them.
+
+    Works in a script, in a notebook and inside a running event loop. A run that stops early (Ctrl-C, a key that is
+    not accepted) raises `AgentClinicError`; what was recorded is kept, and the message says how to resume.
+    """
+    from agentclinic.runs.plan import make_plan
+
+    overrides: dict[str, Any] = dict(options)
+    cases: Sequence[Case] = ()
+    if isinstance(dataset, str | Path):
+        overrides["dataset"] = str(dataset)
+    else:
+        cases = list(dataset)
+        if not cases:
+            raise InputError("dataset: no cases were given")
+        overrides["dataset"] = cases[0].dataset
+    if isinstance(doctor, str):
+        overrides["doctor"] = doctor
+    settings = load_settings(
+        Path(config) if config else None, Path(llm_config) if llm_config else None, overrides, allow_hosts
+    )
+    plan = make_plan(settings, cases, None if isinstance(doctor, str) else doctor)
+    finished = _execute(plan, progress=progress)
+    if finished.missing:
+        raise AgentClinicError(
+            f"{finished.missing} of {len(plan.units)} scenarios were not played ({finished.reason}); "
+            f"resume with: agentclinic resume {finished.folder}"
+        )
+    return load_run(finished.folder)
+
+
+def _execute(plan: Plan, *, progress: bool) -> Finished:
+    import anyio
+
+    from agentclinic.runs.execute import execute
+    from agentclinic.runs.progress import progress_for
+
+    shown = progress_for(quiet=not progress, stream=sys.stderr)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(execute, plan, shown)
+    return sync_bridge.call(execute, plan, shown)  # in a notebook: the loop here is taken, so use our own
+
+
+def load_cases(dataset: str | Path) -> list[Case]:
+    """The cases of a data set, by its name or by the path of a case file, in file order."""
+    return registry.load_cases(str(dataset))
+
+
+def load_run(run: str | Path, judge: str | None = None) -> Run:
+    """A run by its folder, or by its file of records; `judge` names a file under `judgements/`."""
+    return Run(run_data.load_run(Path(run), judge))
+
+
+def compare(*runs: Run | str | Path, seed: int = 0) -> ComparisonReport:
+    """Compare runs with the first one, case by case, with intervals and p-values, as `agentclinic compare` does."""
+    from agentclinic.scoring.compare import compare_arms, load_arm
+
+    if len(runs) < 2:
+        raise InputError("compare needs at least two runs; the first is the baseline")
+    loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
+    names = [run.name for run in loaded]
+    arms = [
+        load_arm(run._data, name if names.count(name) == 1 else str(run.folder))
+        for run, name in zip(loaded, names, strict=True)
+    ]
+    return compare_arms(arms, seed=seed)
+
+
+_PLAIN = (
+    "scenario_id", "repeat", "dataset", "case_hash", "status", "correct", "ground_truth", "diagnosis_text", "num_turns",
+    "doctor", "doctor_llm", "patient_llm", "measurement_llm", "moderator_llm", "doctor_bias", "patient_bias",
+    "test_policy", "seed",
+)  # fmt: skip
+"""Fields of a record that are columns as they are."""
+
+
+def _encounter_rows(record: Record) -> Iterator[dict[str, Any]]:
+    verdict, leader = record.judgement, record.differential.hypotheses[0] if record.differential else None
+    actions = [turn.action.kind for turn in record.transcript or () if turn.action]
+    yield {
+        **{name: getattr(record, name) for name in _PLAIN},
+        "relation": verdict.relation if verdict else None,
+        "correct_lenient": verdict.correct_lenient if verdict else None,
+        "fault_role": record.fault.role if record.fault else None,
+        "fault": record.fault.error if record.fault else None,
+        "questions": actions.count("question"),
+        "tests": actions.count("test"),
+        "leader": leader.diagnosis if leader else None,
+        "leader_probability": leader.probability if leader else None,
+        "input_tokens": _total(record, "input_tokens"),
+        "output_tokens": _total(record, "output_tokens"),
+        "cost_usd": _sum(list((record.cost_usd or {}).values())),
+        "seconds": (record.timing or {}).get("seconds"),
+    }
+
+
+def _turn_rows(record: Record) -> Iterator[dict[str, Any]]:
+    for turn in record.transcript or ():
+        yield {
+            "scenario_id": record.scenario_id,
+            "repeat": record.repeat,
+            "turn": turn.turn,
+            "role": turn.role,
+            "text": turn.text,
+            "action": turn.action.kind if turn.action else None,
+            "content": turn.action.content if turn.action else None,
+            "provenance": ", ".join(dict.fromkeys(d.provenance.value for d in turn.disclosures)) or None,
+            "facts": sum(len(disclosure.paths) for disclosure in turn.disclosures),
+            "leader": turn.differential.hypotheses[0].diagnosis if turn.differential else None,
+            "leader_probability": turn.differential.hypotheses[0].probability if turn.differential else None,
+            "input_tokens": turn.usage.input_tokens if turn.usage else None,
+            "output_tokens": turn.usage.output_tokens if turn.usage else None,
+            "notes": "; ".join(turn.notes) or None,
+        }
+
+
+def _total(record: Record, key: str) -> Any:
+    return _sum([used.get(key) for used in (record.usage or {}).values()])
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    """A sum with an unknown part is unknown."""
+    return None if not values or any(value is None for value in values) else sum(values)

@@ -1,0 +1,75 @@
+"""The doctor's two tools and its sessions as plain functions, under the original's names.
+
+Each tool writes to the current session (`set_current_session`) and returns what is said next. The diagnosis is
+synthesised by the model that `agent_config.yaml` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentclinic import sync_bridge
+from agentclinic.clinic.prompts import load_prompt, user_prompts
+from agentclinic.doctors.uncertainty.agent_config import load_agent
+from agentclinic.doctors.uncertainty.steps import read_uncertainties
+from agentclinic.doctors.uncertainty.store import current_store, get_current_session
+from agentclinic.doctors.uncertainty.synthesis import synthesise
+from agentclinic.doctors.uncertainty.tools import (
+    check_step,
+    conclude,
+    known_arguments,
+    read_arguments,
+    take_step,
+    tools,
+    top_of,
+)
+from agentclinic.runs.lazy_model import LazyModel
+
+NOT_YET = (
+    "It is too early for final_diagnosis: nothing has been learned that a diagnosis could be made from. "
+    "Call diagnosis_step and find something out first."
+)
+
+
+def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str) -> str:
+    """Record a step and return what is said next; a step that cannot be used is sent back once."""
+    store, session_id = current_store(), get_current_session()
+    doubts = read_uncertainties(current_uncertainties)
+    problem = check_step(doubts, next_step_action)
+    if problem:
+        with store.change(session_id) as session:
+            told = getattr(session, "refused_after", None) == len(session.steps)
+            session.refused_after = len(session.steps)  # type: ignore[attr-defined]
+        if not told:
+            return problem
+    return take_step(store, session_id, new_information, doubts, next_step_action).next.utterance
+
+
+def final_diagnosis(reason_ready: str) -> str:
+    """Turn the recorded facts into the diagnosis; not before there are any."""
+    store, session_id = current_store(), get_current_session()
+    session = store.load(session_id)
+    if not session.facts:
+        return NOT_YET
+    model = LazyModel(load_agent().settings.model)
+    prompt = load_prompt("synthesis", user_prompts())
+    synthesis = sync_bridge.call(synthesise, model, prompt, session.facts, top_of(session))
+    return conclude(store, session_id, reason_ready, synthesis)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step, "final_diagnosis": final_diagnosis}
+
+
+def registry() -> Mapping[str, Callable[..., str]]:
+    """Every tool by name."""
+    return _FUNCTIONS
+
+
+def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
+    """Call a tool by name with its arguments, in the current session."""
+    known_arguments(name)
+    return _FUNCTIONS[name](**read_arguments(name, args))
+
+
+__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]

@@ -1,0 +1,67 @@
+"""`RUN/cases.jsonl`: the cases a run was played on, each once, so that nothing has to look for the data set again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentclinic.cases.formats import Row, read_case
+from agentclinic.cases.model import Case
+from agentclinic.errors import InputError
+from agentclinic.files import write_whole
+from agentclinic.jsonl import read_json_lines
+from agentclinic.privacy import DataClass
+
+CASES = "cases.jsonl"
+
+
+def case_lines(cases: Iterable[Case]) -> list[str]:
+    """The lines that hold these cases: each row as it was written, with what is needed to read it back."""
+    return [
+        json.dumps(
+            {
+                "scenario_id": case.scenario_id,
+                "case_hash": case.id,
+                "dataset": case.dataset,
+                "data_class": case.data_class.value,
+                **({"image": case.image} if case.image else {}),
+                "case": case.row,
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        for case in cases
+    ]
+
+
+def lines_digest(lines: Sequence[str]) -> str:
+    """Hash of the exact lines: guards a run against changed cases, answer keys and objectives."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def write_cases(folder: Path, cases: Iterable[Case]) -> None:
+    """Write a run's cases, with the permissions of its folder."""
+    write_whole(folder / CASES, "".join(f"{line}\n" for line in case_lines(cases)))
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """The cases of a run; empty for a run of an older version, which did not keep them."""
+    path = folder / CASES
+    if not path.is_file():
+        return []
+    cases = []
+    for number, entry in read_json_lines(path):
+        try:
+            row = Row(path, number, int(entry["scenario_id"]), entry["case"])
+            case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path} line {number}: not a case of a run") from None
+        if case.id != entry.get("case_hash"):
+            raise InputError(
+                f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"
+            )
+        cases.append(replace(case, image=entry.get("image")))
+    return cases

@@ -1,0 +1,105 @@
+"""The utterances of an encounter, what each one disclosed and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from agentclinic.results.actions import Action, ActionKind, parse_action
+from agentclinic.results.differential import Differential
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one or more requests. Unknown is None, never 0."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    requests: int = 1
+    retries: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add field by field; a sum with an unknown part is unknown."""
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
+            self.requests + other.requests,
+            self.retries + other.retries,
+        )
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
+"""A reply that took no language model: known to be zero, not unknown."""
+NOTHING_ASKED = Usage(0, 0, 0, 0, requests=0)
+"""No model was asked at all."""
+
+
+class Provenance(StrEnum):
+    """Where an answer of the patient or the laboratory comes from."""
+
+    CHART = "chart"
+    CHART_EQUIVALENT = "chart_equivalent"
+    DEFAULT_NEGATIVE = "default_negative"
+    DEFAULT_NORMAL = "default_normal"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """One part of a reply: what it was about, where it comes from, and which chart facts it used."""
+
+    topic: str
+    provenance: Provenance
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One finished turn as the doctor knows it: what it asked, and the reply."""
+
+    kind: ActionKind
+    content: str
+    reply: str
+    disclosures: tuple[Disclosure, ...] = ()
+
+
+class Turn(BaseModel):
+    """One utterance, in the encounter and in its record."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    """Counted from 1; a doctor's utterance and the reply to it share the number."""
+    role: str
+    """doctor, patient, measurement or clinic; planner and confidence are not part of the dialogue."""
+    text: str
+    action: Action | None = None
+    """What a doctor's utterance does; None for everyone else."""
+    disclosures: tuple[Disclosure, ...] = ()
+    differential: Differential | None = None
+    usage: Usage | None = None
+    notes: tuple[str, ...] = ()
+    """What a reader should know: a clipped prompt, a repair, a rule that was broken."""
+    details: Mapping[str, Any] | None = None
+    """Numbers behind it: a plan's scores, a session's step."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_action(cls, data: Any) -> Any:
+        """Read a doctor's utterance, once. Records of version 0.2 name the kind of action only: it is read again."""
+        if not isinstance(data, dict) or data.get("role") != "doctor" or not isinstance(data.get("text"), str):
+            return data
+        given = data.get("action")
+        return data if isinstance(given, Action | dict) else {**data, "action": parse_action(data["text"])}

@@ -1,0 +1,167 @@
+"""Running a plan: every unit is played once and recorded as soon as its encounter is over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agentclinic.clinic.human import Leave
+from agentclinic.config import read_json
+from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
+from agentclinic.errors import InputError
+from agentclinic.files import Lock, is_private
+from agentclinic.jsonl import JsonLines, repair
+from agentclinic.models.base import FATAL
+from agentclinic.models.gate import Gate, in_force
+from agentclinic.results import run_folder as folders
+from agentclinic.results.journal import drop_records, read_records
+from agentclinic.results.outcome import MISSING
+from agentclinic.results.run_cases import write_cases
+from agentclinic.runs.build import Models, current
+from agentclinic.runs.plan import Plan, Unit
+from agentclinic.runs.play import play
+from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.progress import Progress, run_line
+from agentclinic.scoring.outcome import Summary, Tally
+from agentclinic.version import __version__
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that ended, complete or not."""
+
+    folder: Path
+    summary: Summary
+    seconds: float
+    missing: int
+    """Units that were not played."""
+    reason: str | None = None
+    """Why units are missing."""
+    interrupted: bool = False
+
+
+async def execute(plan: Plan, progress: Progress) -> Finished:
+    """Make the run's folder and play every unit of the plan."""
+    async with Models(plan.settings, plan.data_class) as models:
+        models.prepare()
+        output, private = Path(plan.settings.run.output_dir), models.gate.closed
+        folder = folders.create(output, plan.dataset, datetime.now(), private=private)
+        begin_folder(plan, folder, models.gate)
+        return await play_missing(plan, folder, models, progress)
+
+
+def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
+    """Write what a run starts with: its cases, then its settings, so that a folder with settings is complete."""
+    write_cases(folder, plan.cases)
+    folders.write_json(folder / folders.CONFIG, used_config(plan, gate))
+
+
+def note_attestations(folder: Path, gate: Gate) -> None:
+    """Before credentialed data of a run is sent again: make its folder private and record the host attestations."""
+    if not gate.closed:
+        return
+    folders.make_private(folder)
+    path = folder / folders.CONFIG
+    if gate.attested and path.is_file():
+        used = read_json(path)
+        ours = used.setdefault("agentclinic", {}) if isinstance(used, dict) else None
+        if not isinstance(ours, dict):
+            raise InputError(f"{path}: cannot record the host attestation; the file was not written by this program")
+        known = ours.get("attestations", [])
+        ours["attestations"] = known + [entry for entry in in_force(gate) if entry not in known]
+        if ours["attestations"] != known:
+            folders.write_json(path, used)
+
+
+def used_config(plan: Plan, gate: Gate) -> dict[str, Any]:
+    """`config.used.json`: the settings without secrets, the digest that guards resume, and the host attestations."""
+    return {
+        **plan.settings.public(),
+        "agentclinic": {
+            "version": __version__,
+            "dataset": plan.dataset,
+            "units": len(plan.units),
+            "digest": dict(plan.digest),
+            "data_class": plan.data_class.value,
+            **({"attestations": in_force(gate)} if gate.attested else {}),
+        },
+    }
+
+
+async def play_missing(
+    plan: Plan, folder: Path, models: Models, progress: Progress, *, retry_failed: bool = False
+) -> Finished:
+    """Play the units that have no record in the folder yet, then write the summary."""
+    began = time.perf_counter()
+    records = folder / folders.RECORDS
+    with Lock(folder):
+        if repair(records):
+            progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
+        if retry_failed:
+            drop_records(records, lambda record: record.status in MISSING)
+        tally, done = Tally(), set()
+        for record in read_records(records) if records.exists() else ():
+            tally.add(record)
+            done.add(record.unit)
+        with JsonLines(records, private=is_private(folder)) as journal:
+            player = _Player(plan, models, journal, tally, progress, SessionStore(folder / FOLDER))
+            progress.start(len(plan.units), tally.presented)
+            outer = current.set(models)
+            try:
+                await player.pool.work_off(one_by_one(unit for unit in plan.units if unit.key not in done), player.play)
+            finally:
+                current.reset(outer)
+                progress.stop()
+        seconds = round(time.perf_counter() - began, 3)
+        summary = tally.summary()
+        folders.write_json(
+            folder / folders.SUMMARY, {**summary.model_dump(mode="json"), "timing": {"seconds": seconds}}
+        )
+    missing = len(plan.units) - tally.presented
+    return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
+
+
+class _Player:
+    """Plays units and writes each record down as soon as its encounter is over."""
+
+    def __init__(
+        self, plan: Plan, models: Models, journal: JsonLines, tally: Tally, progress: Progress, sessions: SessionStore
+    ) -> None:
+        self.pool = Pool(plan.settings.run.workers, progress.say, at_once=plan.people)
+        self._plan = plan
+        self._models = models
+        self._journal = journal
+        self._tally = tally
+        self._progress = progress
+        self._sessions = sessions
+        self._check_limit()
+
+    async def play(self, unit: Unit) -> None:
+        """Play one unit; an encounter that was stopped is not recorded."""
+        try:
+            record = await play(self._plan, unit, self._models, self._sessions)
+        except Leave:
+            self.pool.interrupt("you left")
+            return
+        # An image that is missing, a session that cannot be written: to be fixed before this unit is played.
+        except (InputError, SessionError) as error:
+            self.pool.stop(str(error))
+            return
+        if record.fault and record.fault.error in FATAL:
+            self.pool.stop(f"{record.fault.role}: {record.fault.message}")
+            return
+        self._journal.append(record.model_dump(mode="json"))
+        self._tally.add(record)
+        self._progress.advance(run_line(self._tally))
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        limit = self._plan.settings.llm.runtime.token_limit
+        if limit is not None and self._tally.tokens >= limit:
+            self.pool.stop(
+                f"the token limit of {limit:,} is reached with {self._tally.tokens:,} used; "
+                "raise it with --token-limit N"
+            )

@@ -1,0 +1,256 @@
+"""Judging a run's diagnoses again, with another judge or from a new synthesis."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentclinic.cases.facts import chart_text
+from agentclinic.cases.formats import answer_key_of
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
+from agentclinic.config import Settings
+from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, SessionStore, read_session
+from agentclinic.doctors.uncertainty.synthesis import synthesise
+from agentclinic.doctors.uncertainty.tools import top_of
+from agentclinic.errors import InputError
+from agentclinic.files import Lock, make_folder, write_whole
+from agentclinic.jsonl import JsonLines, read_json_lines, repair
+from agentclinic.models.base import FATAL, Model, ModelError
+from agentclinic.models.recording import enter_unit
+from agentclinic.results import run_folder as folders
+from agentclinic.results.journal import read_records
+from agentclinic.results.outcome import Fault
+from agentclinic.results.record import Record
+from agentclinic.results.run_cases import read_cases
+from agentclinic.results.run_data import diagnosis_of, unit_of
+from agentclinic.runs.build import Models
+from agentclinic.runs.execute import note_attestations
+from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import class_of_run, settings_of
+
+
+@dataclass(frozen=True)
+class Regraded:
+    """The outcome of judging a run again."""
+
+    path: Path
+    judged: int
+    failed: int
+    changed: tuple[tuple[int, bool | None, bool], ...]
+    """Scenario, the recorded verdict, the new one: where they differ."""
+    not_tried: int = 0
+    reason: str | None = None
+    """Why the rest was not tried, or the judge's first failure."""
+    interrupted: bool = False
+    new_diagnoses: int | None = None
+    """How many diagnoses differ from the recorded ones; None if those were judged."""
+    without_chart: int = 0
+    """Diagnoses judged by names alone: the run does not hold their cases."""
+
+
+class _Recorded:
+    """The diagnoses as they are in the records."""
+
+    made_by: Mapping[str, Any] = {}
+
+    def among(self, records: list[Record]) -> list[Record]:
+        """Those with a diagnosis to judge."""
+        return [record for record in records if diagnosis_of(record) is not None]
+
+    async def of(self, record: Record) -> tuple[str, str | None]:
+        """The diagnosis, and what went wrong in making it."""
+        return diagnosis_of(record) or "", None
+
+
+class _Resynthesized:
+    """Diagnoses made again from the facts in the run's sessions."""
+
+    def __init__(self, folder: Path, model: Model, prompt: Prompt) -> None:
+        self._store = SessionStore(folder / FOLDER)
+        self._sessions: dict[str, Session] = {}
+        self._model = model
+        self._prompt = prompt
+        self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
+
+    def among(self, records: list[Record]) -> list[Record]:
+        """Those of encounters that came to a conclusion and kept their facts."""
+        concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
+        if not concluded:
+            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
+        for record in concluded:  # all of them before the first request: a missing one is told while it costs nothing
+            path = self._store.path(record.session_id or "")
+            try:
+                self._sessions[record.session_id or ""] = read_session(path)
+            except FileNotFoundError:
+                raise InputError(
+                    f"{path}: missing; scenario {record.scenario_id} cannot be synthesised again"
+                ) from None
+            except SessionError as error:
+                raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesised again") from None
+        return concluded
+
+    async def of(self, record: Record) -> tuple[str, str | None]:
+        """The diagnosis, and what went wrong in making it."""
+        session = self._sessions[record.session_id or ""]
+        found = await synthesise(self._model, self._prompt, session.facts, top_of(session))
+        return found.diagnosis, found.error
+
+
+async def regrade(
+    folder: Path,
+    settings: Settings,
+    name: str | None = None,
+    *,
+    progress: Progress | None = None,
+    resynthesize: bool = False,
+) -> Regraded:
+    """Judge every diagnosis in a run with another judge; `scenarios.jsonl` is not touched.
+
+    Writes `judgements/<name>.jsonl`, continues where an earlier call stopped, and tries again what failed. With
+    `resynthesize` the diagnoses are first synthesised again from the facts in the run's sessions.
+    """
+    progress = progress or Progress()
+    prompts = user_prompts(settings.run.prompts_dir)
+    if resynthesize:
+        settings = _with_the_runs_synthesis(folder, settings)
+    every = list(read_records(folder / folders.RECORDS))
+    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
+        diagnoses: _Recorded | _Resynthesized = _Recorded()
+        usual = settings.run.moderator_llm
+        if resynthesize:
+            prompt = load_prompt("synthesis", prompts)
+            diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
+            usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
+        path = _judgements(folder, name, usual)
+        records = diagnoses.among([record for record in every if record.ground_truth is not None])
+        judge = Judge(
+            models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
+        )
+        charts = {case.id: chart_text(case.facts) for case in read_cases(folder)}
+        made_by = {"moderator_llm": judge.model.name, **diagnoses.made_by}
+        note_attestations(folder, models.gate)
+        make_folder(path.parent)
+        pool = Pool(settings.run.workers, progress.say, what="verdicts")
+        with Lock(path.parent, what="run's judgements"):
+            verdicts = _kept(path, records, made_by)
+            failures: list[Fault] = []
+            with JsonLines(path, private=models.gate.closed) as sink:
+
+                async def judge_one(record: Record) -> None:
+                    entry = await _judge(record, judge, diagnoses, charts.get(record.case_hash or "", ""))
+                    sink.append(entry)
+                    if entry["correct"] is None:
+                        failures.append(Fault("moderator", **entry["fault"]))
+                        if failures[-1].error in FATAL:
+                            pool.stop(failures[-1].message)
+                    else:
+                        verdicts[record.unit] = entry
+                    progress.advance(f"{len(failures)} failed" if failures else "")
+
+                progress.start(len(records), len(verdicts), "diagnoses to judge")
+                try:
+                    await pool.work_off(one_by_one([r for r in records if r.unit not in verdicts]), judge_one)
+                finally:
+                    progress.stop()
+    new = sum(verdicts[r.unit]["diagnosis"] != diagnosis_of(r) for r in records if r.unit in verdicts)
+    return Regraded(
+        path,
+        len(verdicts),
+        len(failures),
+        tuple(
+            (r.scenario_id, r.correct, bool(verdicts[r.unit]["correct"]))
+            for r in records
+            if r.unit in verdicts and r.correct is not bool(verdicts[r.unit]["correct"])
+        ),
+        len(records) - len(verdicts) - len(failures),
+        pool.reason or (failures[0].message if failures else None),
+        pool.interrupted,
+        new if resynthesize else None,
+        sum(r.case_hash not in charts for r in records),
+    )
+
+
+def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
+    """Where no synthesis model is named, the one the run used."""
+    if settings.run.synthesis_llm:
+        return settings
+    used, _ = settings_of(folder)
+    before = used.run
+    named = (before.synthesis_llm or before.doctor_llm, before.synthesis_endpoint or before.doctor_endpoint)
+    changes = dict(zip(("synthesis_llm", "synthesis_endpoint"), named, strict=True))
+    return settings.model_copy(
+        update={
+            "run": settings.run.model_copy(update=changes),
+            "endpoints": {**used.endpoints, **settings.endpoints},
+        }
+    )
+
+
+def _judgements(folder: Path, name: str | None, usual: str) -> Path:
+    name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", usual)
+    if name == "recorded":
+        raise InputError("name: 'recorded' stands for the verdicts in scenarios.jsonl; choose another")
+    if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
+        raise InputError(f"name: {name!r} cannot name a file in {folder / 'judgements'}; leave out slashes and dots")
+    if not (folder / folders.RECORDS).is_file():
+        raise InputError(f"{folder} is not the folder of a run: it has no {folders.RECORDS}")
+    return folder / "judgements" / f"{name}.jsonl"
+
+
+def _unrecorded(settings: Settings) -> Settings:
+    """A recording belongs to a run; judging again is not recorded."""
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+
+
+def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The verdicts of an earlier call that still hold; lines without a verdict, or on something else, go."""
+    repair(path)
+    diagnoses = {record.unit: diagnosis_of(record) for record in records}
+    made_anew = "synthesis" in made_by
+    kept: dict[str, dict[str, Any]] = {}
+    lines = []
+    for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
+        for key in ("moderator_llm", "synthesis"):
+            if entry.get(key) != made_by.get(key):
+                raise InputError(
+                    f"{path} holds the verdicts of {entry.get(key)!r}, not of {made_by.get(key)!r}; "
+                    "choose another file with --name"
+                )
+        unit = unit_of(entry)
+        same = made_anew or entry.get("diagnosis") == diagnoses.get(unit)
+        if entry.get("correct") is not None and unit in diagnoses and same:
+            kept[unit] = entry
+            lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
+    write_whole(path, "".join(lines))
+    return kept
+
+
+async def _judge(record: Record, judge: Judge, diagnoses: _Recorded | _Resynthesized, chart: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "scenario_id": record.scenario_id,
+        "case_hash": record.case_hash,
+        "repeat": record.repeat,
+        "moderator_llm": judge.model.name,
+        **diagnoses.made_by,
+    }
+    enter_unit(f"{record.case_hash}:{record.repeat}")
+    key = answer_key_of((record.annotations or {}).get("Answer_Key"))
+    try:
+        diagnosis, problem = await diagnoses.of(record)
+        entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
+        verdict = await judge.judge(diagnosis, record.ground_truth or "", key, chart)
+    except ModelError as error:
+        return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
+    return {
+        **entry,
+        "correct": verdict.correct,
+        "correct_lenient": verdict.correct_lenient,
+        "relation": verdict.relation,
+        "reason": verdict.reason,
+    }

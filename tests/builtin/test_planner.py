@@ -1,0 +1,115 @@
+"""The builtin doctor as planner, discriminator, synthesis, tool user, and asked how sure it is."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+
+from agentclinic.builtin import Builtin
+from agentclinic.cases.model import Door
+from agentclinic.clinic.payloads import (
+    ConfidencePayload,
+    DiscriminatorPayload,
+    DoctorPayload,
+    PlannerPayload,
+    SynthesisPayload,
+)
+from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.confidence import StatedDifferential
+from agentclinic.doctors.planner.schema import Discriminators, PlannerReply
+from agentclinic.models.base import Purpose, Reply, Request, Tool
+from agentclinic.results.differential import Hypothesis, Source, as_differential
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Exchange
+from agentclinic.runs.build import Models
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.play import play
+from agentclinic.scoring.information import requests
+
+DOOR = Door("Assess a patient with knee pain.", "60-year-old man")
+KNEE = (
+    Exchange(
+        "question", "What brings you in?", "Sudden severe pain and swelling in one joint, my knee, since last night."
+    ),
+    Exchange("test", "Joint fluid analysis", "RESULTS: Crystals: needle-shaped, negatively birefringent crystals."),
+)
+TOOLS = (Tool("diagnosis_step", "", {}), Tool("final_diagnosis", "", {}))
+
+
+def reply(payload: object, purpose: Purpose = Purpose.PLANNER, tools: tuple[Tool, ...] = ()) -> Reply:
+    return anyio.run(Builtin().reply, Request(purpose, (), tools=tools, payload=payload))
+
+
+def test_a_plan_has_as_many_hypotheses_and_findings_as_asked_for() -> None:
+    plan = reply(PlannerPayload(DOOR, KNEE, min_findings=4, max_hypotheses=3)).parsed
+    assert isinstance(plan, PlannerReply)
+    assert len(plan.hypotheses) == 3
+    assert all(len(hypothesis.findings) == 4 for hypothesis in plan.hypotheses)
+    assert plan.hypotheses[0].diagnosis == "Gout"
+    states = {finding.finding: finding.observed for finding in plan.hypotheses[0].findings}
+    assert "present" in states.values(), "the crystals were reported"
+    assert "unknown" in states.values(), "not everything was"
+
+
+def test_discriminators_tell_the_named_hypotheses_apart_and_were_not_asked_before() -> None:
+    found = reply(DiscriminatorPayload(DOOR, KNEE[:1], ("Gout", "Septic arthritis")), Purpose.DISCRIMINATOR).parsed
+    assert isinstance(found, Discriminators)
+    assert found.discriminators
+    assert all(item.tells_apart == ["Gout", "Septic arthritis"] for item in found.discriminators)
+
+
+def test_synthesis_goes_by_the_facts_alone() -> None:
+    facts = (
+        "60-year-old man with a hot swollen joint",
+        "needle-shaped, negatively birefringent crystals in joint fluid",
+    )
+    assert reply(SynthesisPayload(facts), Purpose.SYNTHESIS).text == "Gout"
+
+
+def test_with_tools_it_speaks_through_them() -> None:
+    asked = reply(DoctorPayload(DOOR, (), 1, 20, last=False), Purpose.DOCTOR, TOOLS).tool_calls[0]
+    arguments = json.loads(asked.arguments)
+    assert asked.name == "diagnosis_step"
+    assert arguments["next_step_action"].startswith("ASK PATIENT: ")
+    assert len(arguments["current_uncertainties"]) == 4
+    ready = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS).tool_calls[0]
+    assert json.loads(ready.arguments)["next_step_action"] == "DIAGNOSIS READY"
+    assert "crystals" in json.loads(ready.arguments)["new_information"]
+    only = reply(DoctorPayload(DOOR, KNEE, 20, 20, last=True), Purpose.DOCTOR, TOOLS[1:]).tool_calls[0]
+    assert only.name == "final_diagnosis"
+
+
+def test_it_says_how_sure_it_is() -> None:
+    stated = reply(ConfidencePayload(DOOR, KNEE, "Gout"), Purpose.CONFIDENCE).parsed
+    assert isinstance(stated, StatedDifferential)
+    assert stated.hypotheses[0].diagnosis == "Gout"
+    assert stated.hypotheses[0].probability > 0.5
+
+
+def test_stated_probabilities_over_one_are_scaled_and_the_rest_is_left_to_other() -> None:
+    sure = Hypothesis(diagnosis="Gout", probability=0.9)
+    less = Hypothesis(diagnosis="Septic arthritis", probability=0.3)
+    scaled, alone = as_differential(Source.ELICITED, [less, sure]), as_differential(Source.ELICITED, [less])
+    assert scaled is not None
+    assert alone is not None
+    assert [h.probability for h in scaled.hypotheses] == pytest.approx([0.75, 0.25])
+    assert scaled.other == 0
+    assert alone.other == pytest.approx(0.7)
+
+
+def test_confidence_is_asked_outside_the_dialogue_and_counts_as_no_turn() -> None:
+    async def played(sure: bool) -> Record:
+        plan = make_plan(Settings(run=RunSettings(scenarios="3", elicit_confidence=sure)))
+        async with Models(plan.settings) as models:
+            return await play(plan, plan.units[0], models)
+
+    plain, asked = anyio.run(played, False), anyio.run(played, True)
+    assert asked.num_turns == plain.num_turns
+    assert (asked.doctor_hist, asked.final_doctor_dialogue) == (plain.doctor_hist, plain.final_doctor_dialogue)
+    last = (asked.transcript or [])[-1]
+    assert last.role == "confidence"
+    assert requests(asked) == requests(plain), "what is asked afterwards is no question to the patient"
+    assert asked.differential is not None
+    assert asked.differential.source == "elicited"

@@ -1,0 +1,292 @@
+"""The encounter, branch by branch, with scripted roles."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import replace
+
+import anyio
+import pytest
+from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of
+from helpers import osce
+
+from agentclinic.builtin import Builtin
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.encounter import Transcript
+from agentclinic.clinic.human import Leave
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.models import base
+from agentclinic.models.base import Image, ModelError, Reply, Request
+from agentclinic.results.actions import Action
+from agentclinic.results.outcome import Status
+from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.runs.plan import Unit
+from agentclinic.runs.play import judged
+
+pytestmark = pytest.mark.anyio
+
+LAST_TURN = load_prompts()["doctor"].text("last_turn")
+ERRORS = sorted(
+    (
+        error
+        for error in vars(base).values()
+        if isinstance(error, type) and issubclass(error, ModelError) and error is not ModelError
+    ),
+    key=lambda error: error.kind,
+)
+
+
+def spoken(transcript: Transcript) -> list[tuple[int, str, str]]:
+    return [(turn.turn, turn.role, turn.text) for turn in transcript.turns]
+
+
+async def test_a_question_goes_to_the_patient_a_test_to_the_laboratory_and_a_diagnosis_ends_it() -> None:
+    meeting = Meeting(
+        Scripted("Where does it hurt?", "REQUEST TEST: CBC", "DIAGNOSIS READY: Migraine"),
+        Scripted("Here."),
+        Scripted("Hemoglobin 13"),
+    )
+    transcript = await meeting.hold()
+    assert spoken(transcript) == [
+        (1, "doctor", "Where does it hurt?"),
+        (1, "patient", "Here."),
+        (2, "doctor", "REQUEST TEST: CBC"),
+        (2, "measurement", "RESULTS: Hemoglobin 13"),
+        (3, "doctor", "DIAGNOSIS READY: Migraine"),
+    ]
+    assert [turn.action for turn in transcript.turns if turn.role == "doctor"] == [
+        Action("question", "Where does it hurt?"),
+        Action("test", "CBC"),
+        Action("diagnosis", "Migraine"),
+    ]
+    assert (transcript.status, transcript.diagnosis, transcript.num_turns) == (Status.DIAGNOSED, "Migraine", 3)
+    assert transcript.fault is None
+
+
+async def test_each_doctor_prompt_holds_the_whole_dialogue_and_the_newest_reply() -> None:
+    doctor = Scripted("Where does it hurt?", "REQUEST TEST: CBC", "DIAGNOSIS READY: Migraine")
+    await Meeting(doctor, Scripted("Here."), Scripted("fine")).hold()
+    first, second, third = doctor.prompts
+    assert "Here." not in first
+    assert second.index("Doctor: Where does it hurt?") < second.index("Patient: Here.")
+    assert third.index("Patient: Here.") < third.index("Doctor: REQUEST TEST: CBC") < third.index("RESULTS: fine")
+
+
+async def test_histories_are_kept_verbatim_with_a_blank_line_after_each_entry() -> None:
+    meeting = Meeting(
+        Scripted("Any *pain*?\nWhere?", "Please REQUEST TEST: CBC now", "DIAGNOSIS READY: Migraine"),
+        Scripted("Yes, {notes} here. "),
+        Scripted("RESULTS: 13"),
+    )
+    await meeting.hold()
+    told = "Doctor: Any *pain*?\nWhere?\n\nPatient: Yes, {notes} here. \n\n"
+    tested = "Doctor: Please REQUEST TEST: CBC now\n\nMeasurement: RESULTS: 13\n\n"
+    assert meeting.doctor_role.history == told + tested + "Doctor: DIAGNOSIS READY: Migraine\n\n"
+    assert meeting.patient_role.history.text == told + tested
+    assert meeting.lab_role.history.text == told + tested
+
+
+async def test_only_the_last_turn_is_told_to_commit_and_nobody_is_asked_after_it() -> None:
+    doctor = Scripted("One?", "Two?", "REQUEST TEST: CBC")
+    transcript = await Meeting(doctor, Scripted("1", "2"), Scripted(), limit=3).hold()
+    assert [LAST_TURN in prompt for prompt in doctor.prompts] == [False, False, True]
+    assert transcript.status is Status.MAX_INFS_REACHED
+    assert transcript.diagnosis is None
+    assert transcript.num_turns == 3
+    assert spoken(transcript)[-1] == (3, "doctor", "REQUEST TEST: CBC")
+
+
+async def test_a_diagnosis_on_the_last_turn_counts() -> None:
+    transcript = await Meeting(Scripted("DIAGNOSIS READY: Migraine"), limit=1).hold()
+    assert (transcript.status, transcript.num_turns) == (Status.DIAGNOSED, 1)
+
+
+async def test_the_payload_tells_turn_limit_and_what_was_exchanged_but_not_the_truth() -> None:
+    disclosed = (Disclosure("headache", Provenance.CHART, ("Patient_Actor/History",)),)
+    doctor = Scripted("Where?", "DIAGNOSIS READY: Flu")
+    await Meeting(doctor, Scripted(Reply("Here.", disclosures=disclosed)), limit=2).hold()
+    payload = doctor.requests[1].payload
+    assert isinstance(payload, DoctorPayload)
+    assert (payload.turn, payload.limit, payload.last) == (2, 2, True)
+    assert [(e.kind, e.content, e.reply, e.disclosures) for e in payload.exchanges] == [
+        ("question", "Where?", "Here.", disclosed)
+    ]
+    assert "Migraine" not in repr(payload)
+
+
+IMAGE = Image(str(NEJM["image_url"]))
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_images_once_shown_stay_in_view_and_are_shown_once(again: bool) -> None:
+    second = "REQUEST IMAGES" if again else "REQUEST TEST: biopsy"
+    doctor = Scripted("Hello?", "REQUEST IMAGES", second, "Itchy?", "DIAGNOSIS READY: Psoriasis")
+    lab = Scripted() if again else Scripted("none")
+    transcript = await Meeting(doctor, Scripted("Hi", "Yes"), lab, case_of(NEJM), images=True).hold()
+    shown = [request.messages[-1].images for request in doctor.requests]
+    assert shown == [(), (), (IMAGE,), (IMAGE,), (IMAGE,)]
+    assert transcript.turns[3].role == "clinic"
+    assert transcript.turns[3].usage is None
+    assert "attached" in transcript.turns[3].text
+
+
+@pytest.mark.parametrize(("row", "images"), [(NEJM, False), (OSCE, True), (OSCE, False)])
+async def test_asking_for_images_that_cannot_be_shown_is_told_so(row: dict[str, object], images: bool) -> None:
+    doctor = Scripted("REQUEST IMAGES", "DIAGNOSIS READY: Psoriasis")
+    transcript = await Meeting(doctor, case=case_of(row), images=images).hold()
+    assert "No images can be shown" in transcript.turns[1].text
+    assert transcript.turns[1].text in doctor.prompts[1]
+    assert doctor.requests[1].messages[-1].images == ()
+    assert transcript.num_turns == 2
+
+
+async def test_only_a_doctor_who_may_ask_is_told_of_images() -> None:
+    suffix = load_prompts()["doctor"].text("images_suffix")
+    for images in (True, False):
+        doctor = Scripted("DIAGNOSIS READY: Psoriasis")
+        await Meeting(doctor, case=case_of(NEJM), images=images).hold()
+        assert (suffix in doctor.requests[0].messages[0].content) is images
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.kind)
+async def test_a_doctor_that_fails_is_at_fault_only_for_its_own_doing(error: type[ModelError]) -> None:
+    transcript = await Meeting(Scripted("Hello?", error("went wrong")), Scripted("Hi")).hold()
+    own = error.kind in ("refused", "context_too_long", "malformed")
+    assert transcript.status is (Status.DOCTOR_FAILED if own else Status.MODEL_FAILED)
+    assert transcript.fault is not None
+    assert (transcript.fault.role, transcript.fault.error, transcript.fault.message) == (
+        "doctor",
+        error.kind,
+        "went wrong",
+    )
+    assert transcript.num_turns == 1
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.kind)
+@pytest.mark.parametrize("role", ["patient", "measurement"])
+async def test_patient_and_laboratory_failing_is_never_the_doctors_fault(role: str, error: type[ModelError]) -> None:
+    failing = Scripted(error("went wrong"))
+    if role == "patient":
+        meeting = Meeting(Scripted("Hello?"), failing)
+    else:
+        meeting = Meeting(Scripted("REQUEST TEST: CBC"), Scripted(), failing)
+    transcript = await meeting.hold()
+    assert transcript.status is Status.MODEL_FAILED
+    assert transcript.fault is not None
+    assert (transcript.fault.role, transcript.fault.error) == (role, error.kind)
+    assert transcript.num_turns == 1
+
+
+async def test_the_builtin_judge_looks_into_the_chart_and_a_language_model_is_not_shown_it() -> None:
+    case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
+    transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
+    unit, prompt = Unit(case, 0, 0), load_prompts()["moderator"]
+    verdict = await judged(transcript, unit, Judge(Builtin(), prompt))
+    assert verdict is not None
+    assert (verdict.correct, verdict.relation) == (False, "narrower_unsupported")
+    model = Scripted("Yes")
+    assert await judged(transcript, unit, Judge(model, prompt)) is not None
+    assert "three days" not in model.prompts[0]
+
+
+@pytest.mark.parametrize("answer", [base.ServerError("down"), base.RefusedError("no"), "Perhaps", ""])
+async def test_a_judge_that_fails_leaves_the_case_unjudged(answer: str | ModelError) -> None:
+    case = case_of(OSCE)
+    transcript = await Meeting(Scripted("DIAGNOSIS READY: Migraine"), case=case).hold()
+    verdict = await judged(transcript, Unit(case, 0, 0), Judge(Scripted(answer), load_prompts()["moderator"]))
+    assert verdict is None
+    assert transcript.status is Status.JUDGE_FAILED
+    assert transcript.fault is not None
+    assert transcript.fault.role == "moderator"
+    assert transcript.fault.error == (answer.kind if isinstance(answer, ModelError) else "malformed")
+    assert transcript.diagnosis == "Migraine"
+
+
+async def test_the_judge_sees_diagnosis_and_truth_and_is_asked_only_about_a_diagnosis() -> None:
+    case = case_of(OSCE)
+    judge = Scripted("Yes")
+    moderator = Judge(judge, load_prompts()["moderator"])
+    transcript = await Meeting(Scripted("DIAGNOSIS READY: Sick headache"), case=case).hold()
+    verdict = await judged(transcript, Unit(case, 0, 0), moderator)
+    assert verdict is not None
+    assert verdict.correct
+    assert "Sick headache" in judge.prompts[0]
+    assert "Migraine" in judge.prompts[0]
+    undecided = await Meeting(Scripted("Hm?"), case=case, limit=1).hold()
+    assert await judged(undecided, Unit(case, 0, 0), moderator) is None
+    assert len(judge.requests) == 1
+
+
+class Sleeping:
+    name = "sleeping"
+
+    async def reply(self, request: Request) -> Reply:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("role", ["doctor", "patient", "measurement"])
+async def test_an_encounter_over_its_time_limit_is_missing_data(role: str) -> None:
+    doctor = Scripted("REQUEST TEST: CBC" if role == "measurement" else "Hello?")
+    meeting = Meeting(Sleeping() if role == "doctor" else doctor, Sleeping(), Sleeping(), seconds=0.01)
+    transcript = await meeting.hold()
+    assert transcript.status is Status.MODEL_FAILED
+    assert transcript.fault is not None
+    assert (transcript.fault.role, transcript.fault.error) == (role, "encounter_timeout")
+    assert "0.01 s" in transcript.fault.message
+
+
+async def test_a_programming_error_in_a_model_is_not_swallowed() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Meeting(Scripted(ZeroDivisionError())).hold()
+
+
+async def test_leaving_ends_the_encounter_without_an_outcome() -> None:
+    with pytest.raises(Leave):
+        await Meeting(Scripted(Leave())).hold()
+
+
+async def test_the_system_prompt_never_changes_and_most_of_each_prompt_was_sent_before() -> None:
+    case = load_cases("OpenOSCE_Demo")[0]
+    questions = [
+        "What brings you here today?",
+        "When did it begin?",
+        "REQUEST TEST: Vital Signs",
+        "Do you have nausea?",
+        "Have you vomited?",
+        "REQUEST TEST: Abdominal examination",
+        "Do you have diarrhea?",
+        "REQUEST TEST: Complete blood count",
+        "Any operations in the past?",
+        "Do you take any medicine?",
+        "REQUEST TEST: Abdominal ultrasound",
+        "DIAGNOSIS READY: Acute appendicitis",
+    ]
+    doctor = Scripted(*questions)
+    transcript = await Meeting(doctor, Builtin(), Builtin(), case, limit=12).hold()
+    assert transcript.num_turns == 12
+    assert len({request.messages[0] for request in doctor.requests}) == 1
+    prompts = ["\n".join(m.content for m in request.messages) for request in doctor.requests]
+    repeated = sum(len(os.path.commonprefix([a, b])) for a, b in itertools.pairwise(prompts))  # noqa: RUF071
+    assert repeated / sum(len(prompt) for prompt in prompts[1:]) >= 0.85
+
+
+async def test_builtin_roles_meet_until_a_diagnosis() -> None:
+    case = load_cases("OpenOSCE_Demo")[0]
+    doctor = Listening(Builtin())
+    transcript = await Meeting(doctor, Builtin(), Builtin(), case).hold()
+    assert transcript.status is Status.DIAGNOSED
+    assert transcript.differential is not None
+    assert all(turn.disclosures for turn in transcript.turns if turn.role in ("patient", "measurement"))
+
+
+async def test_a_prompt_file_without_a_place_for_notes_still_tells_of_the_last_turn() -> None:
+    prompts = load_prompts()
+    bare = replace(prompts["doctor"], texts={**prompts["doctor"].texts, "user_prompt_template": "{history} {reply}"})
+    doctor = Scripted("DIAGNOSIS READY: Migraine")
+    meeting = Meeting(doctor, limit=1, prompts=replace(prompts, files={**prompts.files, "doctor": bare}))
+    await meeting.hold()
+    assert doctor.prompts[0].endswith(LAST_TURN)

@@ -1,0 +1,254 @@
+"""A person at the terminal, typing through an injected keyboard."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from fakes import NEJM, Meeting, Scripted, case_of, plan_of
+
+from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.human import Human, Leave
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.custom import CustomDoctor, DoctorView
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import Session, SessionStore
+from agentclinic.models.base import BadRequestError, Message, Purpose, Request
+from agentclinic.results.outcome import Status
+from agentclinic.runs.undo import Tape
+
+pytestmark = pytest.mark.anyio
+
+
+def typing(*lines: str) -> tuple[Human, io.StringIO, list[str]]:
+    """A person who types these lines and then closes the terminal; what is shown; the prompts."""
+    screen, waiting, prompts = io.StringIO(), list(lines), list[str]()
+
+    def read(prompt: str) -> str:
+        prompts.append(prompt)
+        if not waiting:
+            raise EOFError
+        return waiting.pop(0)
+
+    return Human(read, screen), screen, prompts
+
+
+async def test_a_person_as_doctor_asks_tests_and_diagnoses_by_command() -> None:
+    human, screen, prompts = typing("Where does it hurt?", ":test  Chest X-ray ", "", ":diagnose Migraine")
+    transcript = await Meeting(human, Scripted("Here."), Scripted("clear")).hold()
+    assert [t.text for t in transcript.turns if t.role == "doctor"] == [
+        "Where does it hurt?",
+        "REQUEST TEST: Chest X-ray",
+        "DIAGNOSIS READY: Migraine",
+    ]
+    assert prompts == ["doctor 1/20> ", "doctor 2/20> ", "doctor 3/20> ", "doctor 3/20> "]
+    shown = screen.getvalue()
+    assert "Patient: 35-year-old woman" in shown
+    assert "Objective: Assess a patient with headache." in shown
+    assert "Here." in shown
+    assert "RESULTS: clear" in shown
+    assert "Migraine" not in shown
+    assert transcript.turns[0].usage is not None
+    assert transcript.turns[0].usage.input_tokens == 0
+
+
+async def test_the_tokens_themselves_work_as_well() -> None:
+    human, _, _ = typing("DIAGNOSIS READY: Migraine")
+    assert (await Meeting(human).hold()).diagnosis == "Migraine"
+
+
+async def test_images_are_shown_by_their_address() -> None:
+    human, screen, _ = typing(":images", "Does it itch?", ":diagnose Psoriasis")
+    await Meeting(human, Scripted("Yes"), case=case_of(NEJM), images=True).hold()
+    assert screen.getvalue().count(str(NEJM["image_url"])) == 1
+
+
+async def test_the_last_turn_is_announced() -> None:
+    human, screen, _ = typing("Hello?", ":diagnose Migraine")
+    await Meeting(human, Scripted("Hi"), limit=2).hold()
+    before, _, after = screen.getvalue().partition("Hi\n")
+    assert "This is your last turn" not in before
+    assert "This is your last turn" in after
+
+
+async def test_help_history_and_mistyped_commands_use_no_turn() -> None:
+    human, screen, _ = typing(
+        ":history", ":undo", "Hello?", ":help", ":history", ":test", ":diagnose", ":tset CBC", ":diagnose Migraine"
+    )
+    transcript = await Meeting(human, Scripted("Hi there")).hold()
+    assert transcript.num_turns == 2
+    shown = screen.getvalue()
+    assert "(nothing yet)" in shown
+    assert "There is nothing to take back." in shown
+    assert shown.count("take back your last turn") == 2
+    assert "Doctor: Hello?\n  Hi there" in shown
+    assert ":test needs a name" in shown
+    assert ":diagnose needs a name" in shown
+    assert ":tset is not a command" in shown
+
+
+async def test_a_doctor_takes_the_last_turn_back() -> None:
+    human, _, prompts = typing("Wrong?", ":undo", "Right?", ":diagnose Migraine")
+    meeting = Meeting(human, Scripted("no", "yes"))
+    transcript = await meeting.hold()
+    assert [t.text for t in transcript.turns] == ["Right?", "yes", "DIAGNOSIS READY: Migraine"]
+    assert "Wrong?" not in meeting.patient_role.history.text
+    assert prompts == ["doctor 1/20> ", "doctor 2/20> ", "doctor 1/20> ", "doctor 2/20> "]
+
+
+async def test_a_person_as_patient_sees_the_script_and_answers() -> None:
+    human, screen, _ = typing(":undo", ":script", "It throbs.", ":history", ":undo", "It pounds.", "Yes.")
+    doctor = Scripted("REQUEST TEST: CBC", "How is it?", "Sick?", "Nauseous?", "DIAGNOSIS READY: Migraine")
+    transcript = await Meeting(doctor, human, Scripted("13")).hold()
+    assert [t.text for t in transcript.turns if t.role == "patient"] == ["It pounds.", "Yes."]
+    shown = screen.getvalue()
+    assert shown.count("throbbing headache") == 3  # at first, by command, and back at the first question
+    assert "There is nothing to take back." in shown
+    assert shown.count("Doctor: How is it?") == 3  # asked, in the history, asked again
+    assert "Migraine" not in shown
+
+
+@pytest.mark.parametrize("lines", [(":quit",), ()], ids=["quit", "end of input"])
+@pytest.mark.parametrize("role", ["doctor", "patient"])
+async def test_leaving_by_command_or_by_closing_the_terminal(role: str, lines: tuple[str, ...]) -> None:
+    human, _, _ = typing(*lines)
+    meeting = Meeting(human) if role == "doctor" else Meeting(Scripted("Hello?"), human)
+    with pytest.raises(Leave):
+        await meeting.hold()
+
+
+async def test_a_keyboard_that_breaks_is_not_waited_for_forever() -> None:
+    def read(prompt: str) -> str:
+        raise OSError("keyboard unplugged")
+
+    with pytest.raises(OSError, match="unplugged"):
+        await Meeting(Human(read, io.StringIO())).hold()
+
+
+async def test_the_clinic_goes_on_while_a_person_thinks() -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def read(prompt: str) -> str:
+        asked.set()
+        assert answered.wait(timeout=30)
+        return ":diagnose Migraine"
+
+    async def elsewhere() -> None:
+        while not asked.is_set():
+            await anyio.lowlevel.checkpoint()
+        answered.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(elsewhere)
+        transcript = await Meeting(Human(read, io.StringIO())).hold()
+    assert transcript.status is Status.DIAGNOSED
+
+
+async def test_a_person_plays_no_other_role() -> None:
+    human, _, _ = typing("x")
+    with pytest.raises(BadRequestError, match="doctor or patient, not moderator"):
+        await human.reply(Request(Purpose.MODERATOR, (Message("user", "x"),)))
+
+
+async def test_a_patient_cannot_take_back_what_a_users_program_remembers() -> None:
+    """A user's doctor cannot be made to forget: the question is asked again instead."""
+
+    class Program:
+        said = 0
+
+        def inference_doctor(self, question: str) -> str:
+            self.said += 1
+            return ["One?", "Two?", "DIAGNOSIS READY: Flu"][self.said - 1]
+
+    human, screen, _ = typing("1", ":undo", "2")
+    meeting = Meeting(Scripted(), human)
+    doctor = CustomDoctor(lambda view: Program(), DoctorView(meeting.case), "mine")
+    clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
+    transcript = await encounter(clinic, doctor, 5)
+    assert [t.text for t in transcript.turns] == ["One?", "1", "Two?", "2", "DIAGNOSIS READY: Flu"]
+    assert screen.getvalue().count("Doctor: Two?") == 2
+
+
+@pytest.mark.parametrize("mode", ["human_doctor", "human_patient"])
+def test_human_modes_play_one_scenario_at_a_time_and_say_so(mode: str) -> None:
+    with pytest.warns(UserWarning, match="one scenario at a time; workers 8 is ignored"):
+        plan = plan_of(inf_type=mode, workers=8)
+    assert plan.settings.run.workers == 1
+    role = mode.removeprefix("human_")
+    assert getattr(plan.settings.run, f"{role}_llm") == "human"
+    assert plan_of(inf_type=mode).people
+
+
+def test_the_terminal_is_the_usual_one_unless_told_otherwise() -> None:
+    assert Human()._out is sys.stdout
+
+
+async def doubting(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:
+    """A person who keeps notes of what is learned and doubted."""
+    store = SessionStore(folder)
+    prompts = load_prompts(None, "uncertainty", "synthesis")
+    tape = Tape()
+    model = tape.wrap(human, "doctor")
+
+    async def once() -> Transcript:
+        doctor = UncertaintyDoctor(
+            meeting.case.door,
+            model,
+            model,
+            load_agent(SHIPPED).settings,
+            prompts,
+            limit=9,
+            store=store,
+            session_id="s1",
+        )
+        return await encounter(meeting.build(tape), doctor, 9)
+
+    return await tape.play(once), store.load("s1")
+
+
+async def test_a_person_can_be_the_doctor_that_keeps_its_doubts(tmp_path: Path) -> None:
+    human, screen, prompts = typing(
+        "Where?", "headache", ":help", "migraine 60 %, tumour 10 %",
+        ":test CT", "on the left", "migraine 70 %, tumour 5 %",
+        ":diagnose Migraine", "CT normal", "migraine 95 %", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("Left."), Scripted("normal")), tmp_path)
+    said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
+    assert said == ["Where?", "REQUEST TEST: CT", "DIAGNOSIS READY: Migraine"]
+    assert session.facts == ["headache", "on the left", "CT normal"]
+    assert session.steps[2].next_step_action == "DIAGNOSIS READY: Migraine"
+    assert prompts[-1] == "diagnosis> "
+    assert "The facts you recorded:\n  - headache\n  - on the left\n  - CT normal" in screen.getvalue()
+
+
+async def test_a_person_is_told_why_a_step_is_sent_back(tmp_path: Path) -> None:
+    human, screen, _ = typing(
+        ":diagnose Migraine", "headache", "migraine", "Where?", "headache", "migraine, tumour",
+        ":diagnose Migraine", "left", "migraine", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("Left.")), tmp_path)
+    assert transcript.num_turns == 2
+    assert "It is too early to conclude" in screen.getvalue()
+    assert len(session.steps) == 2
+
+
+async def test_a_person_takes_a_step_back_and_the_session_goes_back_too(tmp_path: Path) -> None:
+    human, _, _ = typing(
+        "Wrong?", "headache", "migraine, tumour", "Next?", "oops", ":undo",
+        "Right?", "headache for days", "migraine, flu", ":diagnose Migraine", "yes", "migraine", "Migraine",
+    )  # fmt: skip
+    transcript, session = await doubting(human, Meeting(human, Scripted("no", "yes")), tmp_path)
+    assert [turn.text for turn in transcript.turns] == ["Right?", "yes", "DIAGNOSIS READY: Migraine"]
+    assert session.facts == ["headache for days", "yes"]
+
+
+async def test_a_person_may_leave_while_writing_notes(tmp_path: Path) -> None:
+    human, _, _ = typing("Where?", ":quit")
+    with pytest.raises(Leave):
+        await doubting(human, Meeting(human), tmp_path)

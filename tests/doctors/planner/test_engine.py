@@ -1,0 +1,541 @@
+"""The planning engine, step by step as the specification numbers them, with planner replies good and bad."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from policy_support import ASKED, DOOR, Planning, plan, policy, replied
+
+from agentclinic.builtin import Builtin
+from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.payloads import PlannerPayload
+from agentclinic.doctors.planner.engine import Baseline, Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.schema import Discriminators, PlannerReply, WeightedDifferential
+from agentclinic.models.base import (
+    ContextTooLongError,
+    Image,
+    MalformedError,
+    ModelError,
+    Purpose,
+    RateLimitError,
+    RefusedError,
+    Reply,
+    ServerError,
+)
+from agentclinic.models.structured import format_of, parse
+from agentclinic.results.turn import Exchange, Usage
+
+pytestmark = pytest.mark.anyio
+
+SURE = "+5 +5 +5 ?1"  # confidence 0.97, coverage 0.94
+FAIR = "+5 +2 -3 ?5"  # confidence 0.63, coverage 0.67
+OPEN = "?5 ?5 ?5 ?5"  # confidence 0.5, coverage 0
+AGAINST = "-5 -5 -5 -5"
+TELLS = [{"request": "REQUEST TEST: Lumbar puncture", "tells_apart": ["A", "B"]}]
+
+
+def malformed(text: str) -> MalformedError:
+    """What a model raises when its text is no plan."""
+    error = MalformedError("no usable PlannerReply", text=text)
+    error.usage = Usage(10, 5, 0, 0)
+    return error
+
+
+# Step 1: the case as it stands.
+
+
+async def test_step_1_the_planner_is_told_door_transcript_and_latest_reply() -> None:
+    planning = Planning(plan(A=OPEN))
+    test = Exchange("test", "CT head", "RESULTS: no bleeding.")
+    await planning.turn(3, (ASKED, test))
+    (request,) = planning.model.requests
+    assert request.purpose is Purpose.PLANNER
+    user = request.messages[-1].content
+    assert "35-year-old woman" in user
+    assert "Assess a patient with headache." in user
+    dialogue = "Doctor: What brings you here?\nPatient: My head throbs.\nDoctor: REQUEST TEST: CT head"
+    assert f"[Dialogue]\n{dialogue}\n" in user
+    assert "[Latest reply]\n" in user
+    assert user.count("RESULTS: no bleeding.") == 1
+    assert "Turn 3 of 20" in user
+    assert "at most 5 diagnoses, each with at least 4 findings" in user
+    assert "script" not in user
+
+
+async def test_step_1_before_anything_was_said_the_prompt_says_so() -> None:
+    planning = Planning(plan(A=OPEN))
+    await planning.turn(1, ())
+    user = planning.model.prompts[0]
+    assert "(nothing has been said yet)" in user
+    assert "(none yet)" in user
+    assert "Begin." not in user, "the clinic's opening words are no reply"
+
+
+async def test_step_1_the_prompt_grows_by_its_end_so_that_a_cache_can_reuse_it() -> None:
+    planning = Planning(*[plan(A=OPEN)] * 2)
+    more = Exchange("question", "Since when?", "For two days.")
+    await planning.turn(2, (ASKED,))
+    await planning.turn(3, (ASKED, more))
+    first, second = planning.model.prompts
+    assert second.startswith(first.split("\n\n[Latest reply]")[0])
+
+
+async def test_step_1_images_once_shown_stay_in_view() -> None:
+    planning = Planning(*[plan(A=OPEN)] * 3)
+    await planning.turn(1, ())
+    rash = Incoming("Clinic", "Here.", (Image("https://images.example/rash.jpg"),))
+    await planning.engine.decide(rash, (Exchange("images", "REQUEST IMAGES", "Here."),), turn=2)
+    await planning.turn(3)
+    assert [len(request.messages[-1].images) for request in planning.model.requests] == [0, 1, 1]
+
+
+async def test_step_1_a_biased_doctor_plans_with_its_bias() -> None:
+    planning = Planning(plan(A=OPEN), bias="You trust your first idea.")
+    await planning.turn()
+    assert planning.model.requests[0].messages[0].content.endswith("You trust your first idea.")
+
+
+async def test_the_planner_knows_the_script_only_with_the_full_baseline() -> None:
+    told = (Exchange("question", "History", "SCRIPT"),)
+    for baseline, knows in [(None, False), (Baseline("full", "SCRIPT", told), True)]:
+        planning = Planning(plan(A=OPEN), baseline=baseline)
+        decision = await planning.turn()
+        (request,) = planning.model.requests
+        assert isinstance(request.payload, PlannerPayload)
+        assert ("SCRIPT" in request.messages[-1].content) is knows
+        assert (request.payload.baseline == told) is knows
+        assert ("planner_baseline full" in decision.notes) is knows
+        assert ("what a doctor knows at the door" in decision.notes) is not knows
+
+
+# Steps 2 and 3: the weighted differential and its numbers.
+
+
+async def test_steps_2_and_3_a_good_plan_costs_one_request_and_shows_every_number() -> None:
+    planning = Planning(plan(A=FAIR, B=OPEN))
+    decision = await planning.turn()
+    assert len(planning.model.requests) == 1
+    assert planning.model.requests[0].repair is False, "the engine alone decides about trying again"
+    assert decision.kind == "plan"
+    assert decision.notes.startswith("[Planning Notes]\n")
+    assert "1. A: confidence 0.63, coverage 0.67 (for 7, against 3, unknown 5)" in decision.notes
+    assert "for: thing 0 (5), thing 1 (2)" in decision.notes
+    assert "against: no thing 2 (3)" in decision.notes
+    assert "not known: thing 3 (5)" in decision.notes
+    assert decision.remarks == ()
+    assert decision.usage == Usage(10, 5, 0, 0, requests=1)
+    assert decision.details["hypotheses"][0] == {
+        "diagnosis": "A",
+        "confidence": 0.6333,
+        "coverage": 0.6667,
+        "support": 7,
+        "contradiction": 3,
+        "unknown": 5,
+        "findings": [
+            ["thing 0", 5, "present", "present"],
+            ["thing 1", 2, "present", "present"],
+            ["thing 2", 3, "present", "absent"],
+            ["thing 3", 5, "present", "unknown"],
+        ],
+    }
+    assert decision.details["margin"] == pytest.approx(0.1333, abs=1e-4)
+    assert (decision.details["requirement"], decision.details["next_requirement"]) == (4, 4)
+    assert json.loads(json.dumps(decision.details)) == decision.details
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "remark"),
+    [
+        ({"observed": "not assessed"}, [5, "present", "unknown"], "observed 'not assessed' taken as unknown"),
+        ({"observed": "unknown"}, [5, "present", "unknown"], None),
+        ({"observed": "no fever"}, [5, "present", "absent"], "observed 'no fever' taken as absent"),
+        ({"observed": "abnormal"}, [5, "present", "unknown"], "observed 'abnormal' taken as unknown"),
+        ({"observed": True}, [5, "present", "present"], "observed True taken as present"),
+        ({"observed": False}, [5, "present", "absent"], "observed False taken as absent"),
+        ({"observed": None}, [5, "present", "unknown"], None),
+        ({"weight": 17}, [5, "present", "present"], "weight 17 taken as 5"),
+        ({"weight": 0}, [1, "present", "present"], "weight 0 taken as 1"),
+        ({"weight": "high"}, [1, "present", "present"], "weight 'high' taken as 1"),
+        ({"expected": "negative"}, [5, "absent", "present"], "expected 'negative' taken as absent"),
+    ],
+    ids=str,
+)
+async def test_step_3_odd_states_and_weights_are_read_with_care_and_said(
+    changes: dict[str, Any], expected: list[Any], remark: str | None
+) -> None:
+    given = json.loads(plan(A="+5 +5 +5 +5"))
+    given["hypotheses"][0]["findings"][0] |= changes
+    decision = await Planning(json.dumps(given)).turn(1)
+    assert decision.details["hypotheses"][0]["findings"][0] == ["thing 0", *expected]
+    assert any(remark in said for said in decision.remarks) if remark else decision.remarks == ()
+    assert remark is None or remark in decision.notes
+
+
+async def test_step_3_a_flood_of_remarks_is_whole_in_the_record_and_cut_in_the_notes() -> None:
+    given = json.loads(plan(A="+5 +5 +5 +5 +5 +5", B="+1 +1 +1 +1 +1 +1"))
+    for hypothesis in given["hypotheses"]:
+        for finding in hypothesis["findings"]:
+            finding["observed"] = "not assessed"
+    planning = Planning(SHORT, json.dumps(given))
+    decision = await planning.turn(1)
+    assert len(decision.remarks) == 14
+    noted = [line for line in decision.notes.splitlines() if line.startswith("Note: ")]
+    assert len(noted) == 9
+    assert noted[0].startswith("Note: plan sent back once")
+    assert noted[-1] == "Note: 6 more remarks are in the record."
+
+
+async def test_step_2_more_hypotheses_than_the_maximum_are_cut_and_said() -> None:
+    decision = await Planning(plan(A=OPEN, B=OPEN, C=OPEN), max_differentials=2).turn()
+    assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"]
+    assert "Note: 3 hypotheses, only the first 2 are kept." in decision.notes
+
+
+async def test_step_2_a_diagnosis_by_another_name_is_the_same() -> None:
+    decision = await Planning(plan(Migraine=OPEN, migraine_headache=OPEN, B=OPEN)).turn()
+    assert [h.diagnosis for h in decision.hypotheses] == ["Migraine", "B"]
+    assert "named before as Migraine, taken as one" in decision.notes
+
+
+async def test_step_2_findings_that_are_one_do_not_fill_the_requirement() -> None:
+    doubled = json.loads(plan(A="+5 +5 +5 +5"))
+    for finding, name in zip(
+        doubled["hypotheses"][0]["findings"], ["nausea", "Nausea", "queasy", "vomiting"], strict=True
+    ):
+        finding["finding"] = name
+    planning = Planning(json.dumps(doubled), plan(A="+5 +5 +5 +5"))
+    decision = await planning.turn(1)
+    assert "plan sent back once: 1 of 1 diagnoses list fewer than 4 findings" in decision.remarks
+    assert len(planning.model.requests) == 2
+
+
+# Step 4: the early finish.
+
+
+@dataclass(frozen=True)
+class Finish:
+    """A plan, when it comes, and whether it ends the encounter."""
+
+    hypotheses: dict[str, str]
+    ends: bool
+    turn: int = 2
+    exchanges: tuple[Exchange, ...] = (ASKED,)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+FINISHES = {
+    "sure and alone ahead": Finish({"A": SURE, "B": OPEN}, True),
+    "the first turn": Finish({"A": SURE, "B": OPEN}, False, turn=1),
+    "the first turn, even with dialogue": Finish({"A": SURE, "B": OPEN}, False, turn=1, exchanges=(ASKED,)),
+    "no dialogue yet": Finish({"A": SURE, "B": OPEN}, False, exchanges=()),
+    "confidence exactly at the threshold": Finish({"A": "+5 +2 -2 -1", "B": AGAINST}, True),  # 7 of 10
+    "confidence just under the threshold": Finish({"A": "+5 +2 -2 -2", "B": AGAINST}, False),  # 7 of 11
+    "coverage exactly 0.6": Finish({"A": "+2 +4 ?2 ?2", "B": AGAINST}, True),
+    "coverage just under 0.6": Finish({"A": "+2 +4 ?2 ?3", "B": AGAINST}, False),
+    "high confidence, low coverage": Finish({"A": "+5 ?1 ?1 ?4", "B": AGAINST}, False),
+    "a tie": Finish({"A": SURE, "B": SURE}, False),
+    "a tie, with no margin demanded": Finish(
+        {"A": SURE, "B": SURE}, False, settings={"confidence_close_threshold": 0.0}
+    ),
+    "margin exactly 0.12": Finish(  # 25 of 25 against 22 of 25
+        {"A": "+5 +5 +5 +5 +5", "B": "+5 +5 +5 +5 +2 -3"}, False
+    ),
+    "margin just over 0.12": Finish({"A": "+5 +5 +5 +5 +5", "B": "+5 +5 +5 +5 +1 -4"}, True),
+    "a single hypothesis": Finish({"A": SURE}, True),
+    "a single hypothesis that is not sure": Finish({"A": FAIR}, False),
+    "the leader named last": Finish({"B": OPEN, "C": AGAINST, "A": SURE}, True),
+    "a higher threshold": Finish({"A": SURE, "B": OPEN}, False, settings={"finish_early_if_confident": 1.0}),
+    "a wider margin": Finish({"A": SURE, "B": OPEN}, False, settings={"confidence_close_threshold": 0.5}),
+}
+
+
+@pytest.mark.parametrize("case", FINISHES.values(), ids=FINISHES)
+async def test_step_4_the_early_finish(case: Finish) -> None:
+    decision = await Planning(plan(**case.hypotheses), **case.settings).turn(case.turn, case.exchanges)
+    assert decision.kind == ("finish" if case.ends else "plan")
+    assert decision.diagnosis == ("A" if case.ends else None)
+    if case.ends:
+        top = decision.hypotheses[0]
+        numbers = f"confidence {top.confidence:.2f}, margin {decision.details['margin']:.2f}, coverage"
+        assert f"early finish: A with {numbers} {top.coverage:.2f}" in decision.remarks
+        assert decision.differential is not None
+        assert decision.differential.source == "planner_score"
+
+
+# Step 5: discriminators.
+
+
+async def test_step_5_close_hypotheses_come_with_what_tells_them_apart_in_one_request() -> None:
+    planning = Planning(plan(TELLS, A=FAIR, B=FAIR, C=AGAINST))
+    decision = await planning.turn()
+    assert len(planning.model.requests) == 1
+    assert planning.model.requests[0].schema is PlannerReply
+    assert "tell them apart" in planning.model.prompts[0]
+    assert "Too close to call (within 0.12): A, B.\n   tells apart: REQUEST TEST: Lumbar puncture" in decision.notes
+    assert decision.details["close"] == ["A", "B"]
+    assert decision.details["discriminators"] == TELLS
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "close"),
+    [
+        ({"A": "+5 +5 +5 +5 +5", "B": "+5 +5 +5 +5 +2 -3"}, ["A", "B"]),  # 1.00 and 0.88: exactly at the margin
+        ({"A": FAIR, "B": AGAINST}, []),
+        ({"A": FAIR}, []),
+    ],
+    ids=["at the margin", "far apart", "alone"],
+)
+async def test_step_5_close_is_up_to_and_with_the_margin(hypotheses: dict[str, str], close: list[str]) -> None:
+    decision = await Planning(plan(TELLS, **hypotheses)).turn()
+    assert decision.details["close"] == close
+    assert ("Too close to call" in decision.notes) is bool(close)
+    assert ("tells apart" in decision.notes) is bool(close), "what separates them is shown only where it is needed"
+    assert decision.details["discriminators"] == (TELLS if close else [])
+
+
+async def test_step_5_a_planner_that_names_no_discriminators_is_noted() -> None:
+    decision = await Planning(plan(A=FAIR, B=FAIR)).turn()
+    assert "the planner named nothing that tells them apart" in decision.remarks
+
+
+async def test_step_5_of_many_discriminators_three_are_kept() -> None:
+    many = [{"request": f"Question {n}?"} for n in range(1, 9)]
+    decision = await Planning(plan(many, A=FAIR, B=FAIR)).turn()
+    assert [found.request for found in decision.discriminators] == ["Question 1?", "Question 2?", "Question 3?"]
+
+
+def apart(request: str) -> Reply:
+    text = json.dumps({"discriminators": [{"request": request, "tells_apart": ["A", "B"]}]})
+    return Reply(text, parsed=parse(text, Discriminators), usage=Usage(7, 3, 0, 0))
+
+
+async def test_step_5_asked_for_separately_they_cost_one_request_more() -> None:
+    planning = Planning(plan(A=FAIR, B=FAIR), apart("Does light hurt?"), discriminators="separate")
+    decision = await planning.turn()
+    planner, discriminator = planning.model.requests
+    assert (planner.purpose, discriminator.purpose) == (Purpose.PLANNER, Purpose.DISCRIMINATOR)
+    assert planner.schema is WeightedDifferential
+    assert "discriminators" not in format_of(WeightedDifferential).schema["properties"]
+    assert "tell them apart" not in planner.messages[-1].content
+    assert "too close to call: A, B" in discriminator.messages[-1].content
+    assert "tells apart: Does light hurt?" in decision.notes
+    assert decision.usage == Usage(17, 8, 0, 0, requests=2)
+
+
+async def test_step_5_asked_for_separately_only_where_it_is_close() -> None:
+    planning = Planning(plan(A=FAIR, B=AGAINST), discriminators="separate")
+    await planning.turn()
+    assert len(planning.model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [malformed("Well..."), RefusedError("no"), ContextTooLongError("too long")], ids=lambda e: e.kind
+)
+async def test_step_5_without_an_answer_the_plan_stands_all_the_same(error: ModelError) -> None:
+    planning = Planning(plan(A=FAIR, B=FAIR), error, discriminators="separate")
+    decision = await planning.turn()
+    assert decision.kind == "plan"
+    assert f"no discriminators: {error.kind}" in decision.remarks
+    assert "Too close to call" in decision.notes
+    assert decision.usage.requests == 2
+
+
+async def test_step_5_off_means_neither_asked_for_nor_shown() -> None:
+    planning = Planning(plan(TELLS, A=FAIR, B=FAIR), discriminators="off")
+    decision = await planning.turn()
+    (request,) = planning.model.requests
+    assert request.schema is WeightedDifferential
+    assert "tell them apart" not in request.messages[-1].content
+    assert decision.discriminators == ()
+    assert "tells apart" not in decision.notes
+    assert "Too close to call" in decision.notes
+    assert decision.remarks == ()
+
+
+# Step 6: relaxation and restoration.
+
+SHORT = plan(A="+5 +5 +5", B="+1 ?1 ?1")
+ENOUGH = plan(A="+5 +5 +5 ?1", B="+1 ?1 ?1 ?1")
+
+
+async def test_step_6_too_few_findings_are_sent_back_and_then_the_requirement_is_relaxed_by_one() -> None:
+    planning = Planning(SHORT, SHORT)
+    decision = await planning.turn(1)
+    first, second = planning.model.requests
+    assert [m.role for m in second.messages] == ["system", "user", "assistant", "user"]
+    assert second.messages[:2] == first.messages, "what was sent once can be reused"
+    assert second.messages[2].content == SHORT
+    assert "2 of 2 diagnoses list fewer than 4 findings" in second.messages[3].content
+    assert "at least 4 different findings" in second.messages[3].content
+    assert decision.kind == "plan"
+    because = "because 2 of 2 diagnoses list fewer than 4 findings"
+    assert f"Note: requirement relaxed from 4 to 3 findings per diagnosis, {because}." in decision.notes
+    assert (decision.details["requirement"], decision.details["next_requirement"]) == (4, 3)
+    assert planning.engine.requirement == 3
+    assert decision.usage == Usage(20, 10, 0, 0, requests=2)
+
+
+async def test_step_6_sent_back_and_mended_nothing_is_relaxed() -> None:
+    planning = Planning(SHORT, ENOUGH)
+    decision = await planning.turn(1)
+    assert decision.remarks == ("plan sent back once: 2 of 2 diagnoses list fewer than 4 findings",)
+    assert planning.engine.requirement == 4
+
+
+async def test_step_6_the_requirement_falls_by_one_a_turn_to_three_and_comes_back_by_one_a_turn() -> None:
+    three, six = plan(A="+5 +5 +5"), plan(A="+5 +5 +5 ?1 ?1 ?1")
+    bad = [three, three] * 4
+    planning = Planning(*bad, three, six, six, six, min_symptoms_per_disease=6)
+    seen: list[tuple[str, int, int]] = []
+    for turn in range(1, 9):
+        decision = await planning.turn(turn, ())
+        seen.append((decision.kind, decision.requirement, decision.next_requirement))
+    assert seen == [
+        ("fallback", 6, 5),
+        ("fallback", 5, 4),
+        ("plan", 4, 3),
+        ("plan", 3, 4),
+        ("plan", 4, 3),  # three findings are still all it can do
+        ("plan", 3, 4),
+        ("plan", 4, 5),
+        ("plan", 5, 6),
+    ]
+
+
+async def test_step_6_restoring_is_said_in_the_notes() -> None:
+    planning = Planning(SHORT, SHORT, ENOUGH, ENOUGH)
+    await planning.turn(1)
+    again = await planning.turn(2, ())
+    assert "Note: 4 findings per diagnosis are asked for again from now on." in again.notes
+    assert "at least 3 findings" in planning.model.prompts[2], "what is asked for now"
+    settled = await planning.turn(3, ())
+    assert settled.remarks == ()
+    assert "at least 4 findings" in planning.model.prompts[3]
+
+
+async def test_step_6_never_below_three_those_with_fewer_are_left_out() -> None:
+    some = plan(A="+5 +5 +5", B="+1 ?1")
+    planning = Planning(*[some] * 4)
+    await planning.turn(1)
+    decision = await planning.turn(2, ())
+    assert [h.diagnosis for h in decision.hypotheses] == ["A"]
+    assert "B: left out, fewer than 3 findings" in decision.remarks
+    assert not any("relaxed" in remark for remark in decision.remarks)
+    assert planning.engine.requirement == 3
+
+
+async def test_step_6_with_two_findings_each_there_is_no_plan_even_after_relaxing() -> None:
+    two = plan(A="+5 +5", B="+5 +5")
+    decision = await Planning(two, two).turn()
+    assert decision.kind == "fallback"
+    assert decision.next_requirement == 3
+    assert any("relaxed from 4 to 3" in remark for remark in decision.remarks)
+    assert any("relaxed from 4 to 3" in line for line in decision.notes.splitlines())
+
+
+async def test_step_6_the_builtin_planner_relaxes_and_recovers_like_any_other() -> None:
+    """No disease of the knowledge base lists twenty findings."""
+    engine = DifferentialDiagnosisEngine(Builtin(), policy(min_symptoms_per_disease=20), DOOR, limit=20)
+    seen = [await engine.decide(Incoming("", ""), (), turn=turn) for turn in range(1, 12)]
+    assert seen[0].next_requirement == 19
+    assert {decision.kind for decision in seen} == {"fallback", "plan"}
+    first = next(place for place, decision in enumerate(seen) if decision.kind == "plan")
+    assert [decision.requirement for decision in seen[: first + 1]] == list(range(20, 19 - first, -1))
+
+
+# Step 7: the fallback.
+
+TRUNCATED = ENOUGH[: len(ENOUGH) // 2]
+BAD = {
+    "prose": (malformed("The patient may have migraine."), "it contains no JSON object"),
+    "truncated JSON": (malformed(TRUNCATED), "its JSON is broken or incomplete"),
+    "another object": (malformed('{"answer": 42}'), "hypotheses: field required"),
+    "nothing": (malformed(""), "it contains no JSON object"),
+    "a list of names": (malformed('{"hypotheses": ["Migraine"]}'), "hypotheses.0: "),
+    "a finding without a name": (
+        malformed('{"hypotheses": [{"diagnosis": "A", "findings": [{"finding": " ", "weight": 1}]}]}'),
+        "hypotheses.0.findings.0.finding: ",
+    ),
+    "a diagnosis without a name": (malformed('{"hypotheses": [{"diagnosis": " ", "findings": []}]}'), "diagnosis: "),
+    "an empty list": (replied('{"hypotheses": []}'), "no diagnosis was named"),
+    "a model that knows no schema": (Reply("I have no idea.", usage=Usage(10, 5, 0, 0)), "it contains no JSON object"),
+}
+
+
+@pytest.mark.parametrize(("answer", "why"), BAD.values(), ids=BAD)
+async def test_step_7_a_planner_that_fails_twice_is_unavailable_for_the_turn(
+    answer: Reply | MalformedError, why: str
+) -> None:
+    planning = Planning(answer, answer, ENOUGH)
+    decision = await planning.turn()
+    assert len(planning.model.requests) == 2, "never more than two requests a turn"
+    assert why in planning.model.prompts[1], "the planner hears what is wrong"
+    assert decision.kind == "fallback"
+    assert decision.notes.startswith("[Planning Notes]\nThe planner is temporarily unavailable.")
+    assert "ask an open question" in decision.notes
+    assert why in decision.notes
+    assert any(remark.startswith("planner unavailable: ") and why in remark for remark in decision.remarks)
+    assert decision.details["decision"] == "fallback"
+    assert (decision.details["hypotheses"], decision.details["margin"]) == ([], None)
+    assert decision.differential is None
+    assert decision.usage == Usage(20, 10, 0, 0, requests=2)
+    assert decision.next_requirement == 4, "only too few findings relax the requirement"
+    retried = await planning.turn(3)
+    assert retried.kind == "finish", "the next turn plans again"
+
+
+@pytest.mark.parametrize(("answer", "why"), BAD.values(), ids=BAD)
+async def test_step_7_once_is_mended_by_sending_it_back(answer: Reply | MalformedError, why: str) -> None:
+    planning = Planning(answer, plan(A=FAIR, B=AGAINST))
+    decision = await planning.turn()
+    assert decision.kind == "plan"
+    assert decision.remarks[0].startswith("plan sent back once: ")
+    assert why in decision.remarks[0]
+    second = planning.model.requests[1]
+    said = [m.content for m in second.messages if m.role == "assistant"]
+    text = answer.text
+    assert said == ([text] if text else []), "an empty answer is not sent back as a message"
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(RefusedError("no"), "the model refused"), (ContextTooLongError("8192"), "the model found the case too long")],
+    ids=["refused", "too long"],
+)
+async def test_step_7_a_refusal_is_not_asked_again_in_the_same_turn(error: ModelError, why: str) -> None:
+    planning = Planning(error, ENOUGH)
+    decision = await planning.turn()
+    assert len(planning.model.requests) == 1
+    assert decision.kind == "fallback"
+    assert f"planner unavailable: {why}" in decision.remarks
+    assert decision.usage.requests == 1
+    assert decision.usage.input_tokens is None, "what it cost is not known, and not nothing"
+    assert (await planning.turn(3)).kind == "finish"
+
+
+@pytest.mark.parametrize("error", [ServerError("500"), RateLimitError("429")], ids=lambda e: e.kind)
+async def test_an_endpoint_that_fails_is_nobodys_plan(error: ModelError) -> None:
+    with pytest.raises(type(error)):
+        await Planning(error).turn()
+
+
+async def test_what_the_endpoint_says_is_for_the_record_and_not_for_the_doctor() -> None:
+    reply = replied(plan(A=FAIR, B=AGAINST))
+    noted = Reply(reply.text, parsed=reply.parsed, notes=("answered by chat completions",))
+    decision: Decision = await Planning(noted).turn()
+    assert decision.remarks == ("answered by chat completions",)
+    assert "chat completions" not in decision.notes
+
+
+async def test_the_notes_hold_rules_advice_and_what_the_last_order_broke() -> None:
+    planning = Planning(plan(A=FAIR), RefusedError("no"))
+    for _ in range(2):
+        decision = await planning.engine.decide(
+            Incoming("Patient", "Yes."), (ASKED,), turn=2, broken=("one test per turn",)
+        )
+        assert "Your last order broke a rule: one test per turn." in decision.notes
+        assert "Rules: Order one test per turn" in decision.notes
+        assert decision.notes.endswith(planning.engine.policy.advice)

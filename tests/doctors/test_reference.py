@@ -1,0 +1,108 @@
+"""Reference doctors: less, or more, than a consultation gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from agentclinic.builtin import Builtin
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.reference import NAMES, every_step, without_tests
+from agentclinic.models.base import Model, Reply, Request
+from agentclinic.results.record import Record
+from agentclinic.runs.build import Models
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.play import play
+
+pytestmark = pytest.mark.anyio
+
+
+class Listening:
+    """The builtin model, keeping what the doctor was asked."""
+
+    name = "builtin"
+
+    def __init__(self) -> None:
+        self.doctor: list[Request] = []
+        self._model = Builtin()
+
+    async def reply(self, request: Request) -> Reply:
+        if request.purpose == "doctor":
+            self.doctor.append(request)
+        return await self._model.reply(request)
+
+
+async def met(doctor: str, monkeypatch: pytest.MonkeyPatch, row: int = 2, **run: object) -> tuple[Record, Listening]:
+    model = Listening()
+    choose: Callable[..., Model] = lambda *_: model  # noqa: E731
+    monkeypatch.setattr(Models, "_choose", choose)
+    settings = Settings(run=RunSettings.model_validate({"doctor": doctor, "scenarios": str(row), **run}))
+    plan = make_plan(settings)
+    async with Models(plan.settings) as models:
+        return await play(plan, plan.units[0], models), model
+
+
+def text_of(request: Request) -> str:
+    return "\n".join(message.content for message in request.messages)
+
+
+async def test_prior_only_hears_nothing_about_the_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, model = await met("prior_only", monkeypatch)
+    assert record.num_turns == 1
+    assert "41-year-old" not in text_of(model.doctor[0])
+    assert "chest pain" not in text_of(model.doctor[0])
+    assert record.status == "diagnosed"
+
+
+async def test_door_only_commits_on_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, model = await met("door_only", monkeypatch)
+    assert (record.num_turns, record.status) == (1, "diagnosed")
+    assert "41-year-old woman" in text_of(model.doctor[0])
+    assert "contraceptive" not in text_of(model.doctor[0]), "the chart is closed"
+
+
+async def test_full_information_sees_the_whole_chart_and_never_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, model = await met("full_information", monkeypatch)
+    seen = text_of(model.doctor[0])
+    assert "filling defects" in seen
+    assert "contraceptive" in seen
+    assert "embol" not in seen.lower(), "neither label nor answer key nor differential"
+    assert (record.num_turns, record.correct) == (1, True)
+
+
+async def test_history_only_never_orders_and_would_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, model = await met("history_only", monkeypatch)
+    actions = {turn.action.kind for turn in record.transcript or () if turn.action}
+    assert actions == {"question", "diagnosis"}
+    assert "no tests, images or examinations" in text_of(model.doctor[0])
+    case = without_tests(load_cases("OpenOSCE_Demo")[2])
+    assert case.exam_facts == ()
+
+
+async def test_random_questions_are_drawn_by_the_seed_and_end_in_a_diagnosis(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+    for seed in (1, 1, 2):
+        record, model = await met("random_questions", monkeypatch, seed=seed, total_inferences=6)
+        assert len(model.doctor) == 1, "the model speaks once, at the end"
+        assert record.status == "diagnosed"
+        said.append([turn.text for turn in record.transcript or () if turn.role == "doctor"][:-1])
+    assert said[0] == said[1] != said[2]
+    assert set(said[0]) <= set(every_step())
+
+
+def test_every_reference_can_be_chosen_and_others_are_refused() -> None:
+    from agentclinic.errors import ConfigError
+
+    for name in NAMES:
+        make_plan(Settings(run=RunSettings(doctor=name, num_scenarios=1)))
+    with pytest.raises(ConfigError, match="is not a doctor"):
+        make_plan(Settings(run=RunSettings(doctor="door_onli")))
+
+
+def test_the_doctor_s_prompt_file_has_a_text_for_a_consultation_without_tests() -> None:
+    assert "not available" in load_prompts()["doctor"].text("no_tests")
+    assert random.Random(1).sample(every_step(), 3) == random.Random(1).sample(every_step(), 3)

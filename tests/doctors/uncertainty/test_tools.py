@@ -1,0 +1,412 @@
+"""The two tools: what they return and record, and how a doctor's words are understood."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_server import ScriptedServer
+
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.compat import agents as doors
+from agentclinic.compat import tools as by_hand
+from agentclinic.compat.tools import execute_tool
+from agentclinic.doctors.uncertainty import store, tools
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED
+from agentclinic.doctors.uncertainty.steps import (
+    READY_MESSAGE,
+    loosely,
+    read_action,
+    read_uncertainties,
+    stated_differential,
+)
+from agentclinic.doctors.uncertainty.store import SessionError
+from agentclinic.doctors.uncertainty.synthesis import name_in, synthesise
+from agentclinic.doctors.uncertainty.tools import ToolError
+from agentclinic.models.base import FATAL, ModelError, Reply, Request
+
+CHEST_PAIN: list[tuple[dict[str, str], str]] = [
+    (
+        {
+            "new_information": "Patient presents with chest pain for 2 hours, sharp quality",
+            "current_uncertainties": "MI (acute onset), PE (sharp pain), costochondritis, pleurisy",
+            "next_step_action": "REQUEST TEST: Vital Signs",
+        },
+        "REQUEST TEST: Vital Signs",
+    ),
+    (
+        {
+            "new_information": "BP 120/80, HR 78, RR 16, SpO2 98%, temp 37.0°C - all normal",
+            "current_uncertainties": "costochondritis (likely - stable vitals), muscle strain, anxiety",
+            "next_step_action": "REQUEST TEST: Chest examination",
+        },
+        "REQUEST TEST: Chest examination",
+    ),
+    (
+        {
+            "new_information": "Pain reproducible on palpation of left chest wall at 4th rib",
+            "current_uncertainties": "costochondritis (most likely - reproducible pain), muscle strain",
+            "next_step_action": "ASK PATIENT: Any recent trauma, heavy lifting, or new exercise?",
+        },
+        "Any recent trauma, heavy lifting, or new exercise?",
+    ),
+    (
+        {
+            "new_information": "Patient started weight training 3 days ago, first time in years",
+            "current_uncertainties": "costochondritis (trauma + reproducible pain confirms)",
+            "next_step_action": "DIAGNOSIS READY",
+        },
+        "I'm ready to provide a diagnosis. Let me finalize my assessment.",
+    ),
+]
+"""The seed's example and the returns it states."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder without an `agent_config.yaml`: `final_diagnosis` asks the builtin synthesis."""
+    before = store.current_store()
+    store.use_folder(tmp_path / "kept")
+    store.set_current_session("scenario_1_test")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path / "kept"
+    doors.set_llm_config({})
+    store.use_folder(before.folder)
+
+
+def test_the_seeds_chest_pain_example_gives_what_the_seed_says(
+    folder: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "agent").mkdir()
+    shipped = SHIPPED.read_text(encoding="utf-8")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(shipped.replace("model: builtin", "model: gpt-5-mini"))
+    doors.set_llm_config({"openai": {"base_url": server.base_url}})
+    server.control(synthesis="Costochondritis")
+    for arguments, returned in CHEST_PAIN:
+        assert execute_tool("diagnosis_step", arguments) == returned
+    final = execute_tool("final_diagnosis", {"reason_ready": "Musculoskeletal chest pain confirmed."})
+    assert final == "DIAGNOSIS READY: Costochondritis"
+    written = json.loads((folder / "scenario_1_test.json").read_text())
+    assert written["session_id"] == "scenario_1_test"
+    assert [step["step_number"] for step in written["steps"]] == [1, 2, 3, 4]
+    for step, (arguments, _) in zip(written["steps"], CHEST_PAIN, strict=True):
+        assert step["new_information"] == arguments["new_information"]
+        assert step["next_step_action"] == arguments["next_step_action"]
+        assert ", ".join(step["current_uncertainties"]) == arguments["current_uncertainties"]
+    assert [item["diagnosis"] for item in written["steps"][0]["differential"]] == [
+        "MI",
+        "PE",
+        "costochondritis",
+        "pleurisy",
+    ]
+    assert written["steps"][0]["differential"][0]["reason"] == "acute onset"
+    assert written["current_uncertainties"] == ["costochondritis (trauma + reproducible pain confirms)"]
+    assert written["accumulated_notes"].count("[Step ") == 4
+    assert written["final_diagnosis"] == "Costochondritis"
+    assert written["reason_ready"] == "Musculoskeletal chest pain confirmed."
+    for arguments, _ in CHEST_PAIN:
+        assert arguments["new_information"] in written["synthesis_prompt"]
+    assert "Musculoskeletal" not in written["synthesis_prompt"], "the synthesis sees the facts only"
+    assert "anxiety" not in written["synthesis_prompt"]
+    (asked,) = server.log()
+    assert (asked["purpose"], asked["body"]["model"]) == ("synthesis", "gpt-5-mini")
+    assert "scenario_1_test" not in json.dumps(asked)
+    assert (written["synthesis_answer"], written["synthesis_model"]) == ("Costochondritis", "gpt-5-mini")
+
+
+def test_final_diagnosis_waits_for_facts(folder: Path) -> None:
+    assert execute_tool("final_diagnosis", {"reason_ready": "I am sure"}) == by_hand.NOT_YET
+    assert not folder.exists()
+
+
+def step(action: str, doubts: Any = "gout, flu") -> str:
+    return execute_tool(
+        "diagnosis_step", {"new_information": "fever", "current_uncertainties": doubts, "next_step_action": action}
+    )
+
+
+def kept() -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = store.load_session("scenario_1_test")["steps"]
+    return steps
+
+
+def test_an_action_in_no_known_form_is_answered_once_and_then_handled() -> None:
+    answer = step("Palpate the abdomen")
+    for allowed in ("ASK PATIENT: <question>", "REQUEST TEST: <test>", "REQUEST IMAGES", "DIAGNOSIS READY"):
+        assert allowed in answer
+    assert kept() == [], "nothing is recorded that was not carried out"
+    assert step("Palpate the abdomen") == "Palpate the abdomen"
+    assert kept()[0]["remarks"] == ["an action in no known form was taken as words to the patient"]
+    assert "Allowed are" in step("Percuss the chest"), "the next step is told anew"
+    assert step("ASK PATIENT: Pain?") == "Pain?"
+
+
+def test_two_to_four_diagnoses_and_one_only_when_ready() -> None:
+    assert "names 1 diagnosis; name 2 to 4" in step("ASK PATIENT: Pain?", "gout")
+    assert step("ASK PATIENT: Pain?", "gout") == "Pain?", "insisted on, it is taken"
+    assert step("DIAGNOSIS READY", "gout") == READY_MESSAGE
+    assert "names no diagnosis" in step("ASK PATIENT: Pain?", "")
+    step("ASK PATIENT: Pain?", "a, b, c, d, e, f")
+    assert kept()[-1]["current_uncertainties"] == ["a", "b", "c", "d"]
+    assert kept()[-1]["remarks"] == ["only the first 4 diagnoses of the differential were kept"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("differential", {}, "there is no tool 'differential'; there are diagnosis_step, final_diagnosis"),
+        ("final_diagnosis", {}, "reason_ready: field required"),
+        ("final_diagnosis", "{", "not valid JSON"),
+        ("final_diagnosis", "[1]", "it needs reason_ready"),
+        ("diagnosis_step", {"new_information": 7}, "new_information: input should be a valid string"),
+    ],
+)
+def test_calls_that_cannot_be_carried_out_say_what_would_be(name: str, arguments: Any, told: str) -> None:
+    with pytest.raises(ToolError, match=told):
+        execute_tool(name, arguments)
+
+
+def test_without_a_session_a_tool_says_so() -> None:
+    store._session.set(None)
+    with pytest.raises(SessionError, match="set_current_session"):
+        step("ASK PATIENT: Pain?")
+
+
+def test_schemas_have_the_parameters_of_the_functions_and_speak_of_no_session() -> None:
+    offered = {tool.name: tool for tool in tools.tools()}
+    assert list(offered) == ["diagnosis_step", "final_diagnosis"]
+    for name, tool in offered.items():
+        function = getattr(by_hand, name)
+        assert set(tool.parameters["properties"]) == set(inspect.signature(function).parameters)
+        assert tool.parameters["required"] == list(inspect.signature(function).parameters)
+        text = json.dumps([tool.name, tool.description, tool.parameters]).lower()
+        assert "session" not in text
+        assert "$ref" not in text
+    described = offered["diagnosis_step"].parameters["properties"]["current_uncertainties"]
+    kinds = {kind["type"] for kind in described["anyOf"]}
+    assert kinds == {"array", "string"}
+    items = next(kind for kind in described["anyOf"] if kind["type"] == "array")["items"]
+    assert set(items["properties"]) == {"diagnosis", "probability", "reason"}
+
+
+def test_by_hand_the_agents_own_model_and_the_users_prompt_are_used(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    own = {"system_base": "Mine.", "user_prompt_template": "<<{facts}>>"}
+    (tmp_path / "prompts" / "synthesis.json").write_text(json.dumps(own))
+    store.set_current_session("mine")
+    for fact in ("58-year-old man with a hot toe", "needle-shaped crystals"):
+        store.append_step("mine", fact, "gout, septic arthritis", "ASK PATIENT: since when?")
+    assert by_hand.final_diagnosis("enough is known") == "DIAGNOSIS READY: Gout"
+    found = store.load_session("mine")
+    assert found["synthesis_prompt"] == "Mine.\n\n<<- 58-year-old man with a hot toe\n- needle-shaped crystals>>"
+    assert (found["synthesis_model"], found["synthesis_error"]) == ("builtin", None)
+
+
+Read = list[tuple[str, float | None, str]]
+
+
+def read(text: Any) -> Read:
+    return [(item.diagnosis, item.probability, item.reason) for item in read_uncertainties(text).items]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pneumonia, flu", [("pneumonia", None, ""), ("flu", None, "")]),
+        ("MI (acute, sudden), PE", [("MI", None, "acute, sudden"), ("PE", None, "")]),
+        ("MI: sudden, with sweat; PE: leg", [("MI", None, "sudden, with sweat"), ("PE", None, "leg")]),
+        ("MI: sudden, sweat, PE: swollen leg", [("MI", None, "sudden, sweat"), ("PE", None, "swollen leg")]),
+        ("MI (a; b), PE [c, d]", [("MI", None, "a; b"), ("PE [c, d]", None, "")]),
+        ("MI (70%), PE (about 20 %, leg)", [("MI", 0.7, ""), ("PE", 0.2, "leg")]),
+        ("MI 70%, PE 0.2, flu - 5 %", [("MI", 0.7, ""), ("PE", 0.2, ""), ("flu", 0.05, "")]),
+        ("MI: 0.7; PE: probability 0.2, leg", [("MI", 0.7, ""), ("PE", 0.2, "leg")]),
+        ("MI (p=0.7), PE (p = .2)", [("MI", 0.7, ""), ("PE", 0.2, "")]),
+        ("MI (70% likely), PE (sweat, 20 %)", [("MI", 0.7, "likely"), ("PE", 0.2, "sweat")]),
+        ("pneumonia (SpO2 91%)", [("pneumonia", None, "SpO2 91%")]),
+        ("stroke (60% stenosis)", [("stroke", None, "60% stenosis")]),
+        ("1. gout\n2. flu: hot, ill\n- cold", [("gout", None, ""), ("flu", None, "hot, ill"), ("cold", None, "")]),
+        ("1. gout, 2. flu", [("gout", None, ""), ("flu", None, "")]),
+        ("gout\nflu; cold", [("gout", None, ""), ("flu", None, ""), ("cold", None, "")]),
+        ("gout (broken, flu", [("gout (broken", None, ""), ("flu", None, "")]),
+        ("gout [broken, flu", [("gout [broken", None, ""), ("flu", None, "")]),
+        (": because, flu", [(": because, flu", None, "because, flu")]),
+        (" , ;\n ", []),
+        ("", []),
+        (["gout", " flu (fever) ", ""], [("gout", None, ""), ("flu", None, "fever")]),
+        ([{"diagnosis": "gout", "probability": "60 %"}, {"no": 1}], [("gout", 0.6, "")]),
+        ([{"diagnosis": "gout", "probability": "high", "reason": None}], [("gout", None, "")]),
+        ([{"diagnosis": "gout", "probability": 250}], [("gout", None, "")]),
+        ([{"diagnosis": "gout", "probability": -1}], [("gout", None, "")]),
+    ],
+)  # fmt: skip
+def test_doubts_are_read_as_they_were_meant(text: Any, expected: Read) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('[{"diagnosis": "gout", "probability": 0.6}, {"diagnosis": "flu"}]', [("gout", 0.6, ""), ("flu", None, "")]),
+        (["gout 60 %", "flu"], [("gout", 0.6, ""), ("flu", None, "")]),
+        ({"gout": 0.6, "flu": 0.3}, [("gout", 0.6, ""), ("flu", 0.3, "")]),
+        ({"diagnosis": "gout", "probability": 0.6}, [("gout", 0.6, "")]),
+        (
+            [{"diagnosis": "a", "probability": 99}, {"diagnosis": "b", "probability": 1}],
+            [("a", 0.99, ""), ("b", 0.01, "")],
+        ),
+        ([{"diagnosis": "gout"}, 7, None, {"diagnosis": ""}], [("gout", None, "")]),
+        ("[gout, flu]", [("[gout, flu]", None, "")]),
+    ],
+)  # fmt: skip
+def test_what_models_give_instead_of_the_list_is_made_fit(value: Any, expected: Read) -> None:
+    """Through the arguments of a call, where it arrives."""
+    given = {"new_information": "x", "current_uncertainties": value, "next_step_action": "DIAGNOSIS READY"}
+    assert read(tools.read_arguments("diagnosis_step", given)["current_uncertainties"]) == expected
+
+
+# A name begins with a letter: a dash before it is a list's.
+NAMES = st.from_regex(r"[a-hX-Z][a-hX-Z '-]{0,10}[a-hX-Z]", fullmatch=True)
+REASONS = st.text("abc ,;:()", max_size=12).filter(lambda text: text.count("(") == text.count(")") and "((" not in text)
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+@given(st.lists(st.tuples(NAMES, st.none() | REASONS.filter(_balanced)), min_size=1, max_size=6), st.sampled_from(",;"))
+def test_text_is_split_only_outside_parentheses(items: list[tuple[str, str | None]], separator: str) -> None:
+    said = [name if reason is None else f"{name} ({reason})" for name, reason in items]
+    assert list(read_uncertainties(f"{separator} ".join(said)).said) == said
+
+
+@given(st.text(max_size=60) | st.text("ab,;:()[]%0.19 \n", max_size=40))
+def test_no_text_breaks_the_reading(text: str) -> None:
+    doubts = read_uncertainties(text)
+    assert len(doubts.said) == len(doubts.items)
+    for said, item in zip(doubts.said, doubts.items, strict=True):
+        assert said.strip()
+        assert item.diagnosis.strip()
+        assert item.probability is None or 0 <= item.probability <= 1
+    _in_order(text)
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["diagnosis", "probability", "reason", "x"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSONS)
+def test_no_json_breaks_the_reading(value: Any) -> None:
+    loosely(value)
+    _in_order(value)
+
+
+def _in_order(value: Any) -> None:
+    made = loosely(value)
+    if not isinstance(made, str | list):
+        return
+    differential = stated_differential(read_uncertainties(made))
+    if differential is None:
+        return
+    shares = [hypothesis.probability or 0.0 for hypothesis in differential.hypotheses]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) <= 1 + 1e-9
+    if differential.other is not None:
+        assert sum(shares) + differential.other == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "utterance"),
+    [
+        ("ASK PATIENT: Where does it hurt?", "ask", "Where does it hurt?"),
+        ("ask patient - where?", "ask", "where?"),
+        ("ASK_PATIENT: where?", "ask", "where?"),
+        ("**ASK PATIENT:** Where?", "ask", "Where?"),
+        ('ASK THE PATIENT: "Where?"', "ask", "Where?"),
+        ("Next: ASK PATIENT: Where?", "ask", "Where?"),
+        ("ASK PATIENT: Where? DIAGNOSIS READY", "ask", "Where?"),
+        ("REQUEST TEST: Chest_X-Ray", "test", "REQUEST TEST: Chest_X-Ray"),
+        ("request test: CBC", "test", "REQUEST TEST: CBC"),
+        ("I would REQUEST TEST: CBC", "test", "REQUEST TEST: CBC"),
+        ("REQUEST IMAGES", "images", "REQUEST IMAGES"),
+        ("DIAGNOSIS READY", "ready", READY_MESSAGE),
+        ("DIAGNOSIS READY: Gout", "ready", READY_MESSAGE),
+        ("Diagnosis ready.", "ready", READY_MESSAGE),
+    ],
+)
+def test_actions_are_understood(action: str, kind: str, utterance: str) -> None:
+    following = read_action(action)
+    assert following is not None
+    assert (following.kind, following.utterance) == (kind, utterance)
+
+
+@pytest.mark.parametrize(
+    "action", ["", "ASK PATIENT:", "REQUEST TEST:", "Examine the knee", "ASK PATIENT: REQUEST IMAGES"]
+)
+def test_actions_in_no_known_form_are_none(action: str) -> None:
+    assert read_action(action) is None
+
+
+@given(st.text(max_size=60))
+def test_no_action_breaks_the_reading(action: str) -> None:
+    following = read_action(action)
+    assert following is None or following.utterance.strip()
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("Ischemic stroke", "Ischemic stroke"),
+        ("Isoniazid-induced hepatitis", "Isoniazid-induced hepatitis"),
+        ("Primary biliary cholangitis", "Primary biliary cholangitis"),
+        ("Primary sclerosing cholangitis - early", "Primary sclerosing cholangitis - early"),
+        ("Gout.", "Gout"),
+        ("**Gout**", "Gout"),
+        ("Diagnosis: Gout", "Gout"),
+        ("The most likely diagnosis is **Gout**.", "Gout"),
+        ("Final diagnosis - Gout", "Gout"),
+        ("Most likely: Gout", "Gout"),
+        ("**Final diagnosis:** Gout", "Gout"),
+        ("DIAGNOSIS READY: Gout\nBecause of crystals.", "Gout"),
+        ("## Diagnosis:\n\nGout\nwith tophi", "Gout"),
+        ("Sure! Here is the diagnosis:\n- Gout", "Gout"),
+        ("Crohn's   disease", "Crohn's disease"),
+        ("Guillain-Barré syndrome", "Guillain-Barré syndrome"),
+        ("", ""),
+        ("\n**\n", ""),
+        ("DIAGNOSIS READY", ""),
+    ],
+)
+def test_the_name_in_a_synthesis_is_found_and_left_whole(answer: str, name: str) -> None:
+    assert name_in(answer) == name
+
+
+@pytest.mark.parametrize("kind", sorted(FATAL))
+def test_what_only_the_user_can_mend_is_not_answered_with_second_best(kind: str) -> None:
+    class Refusing:
+        name = "refusing"
+
+        async def reply(self, request: Request) -> Reply:
+            error = ModelError("no")
+            error.kind = kind
+            raise error
+
+    with pytest.raises(ModelError):
+        anyio.run(synthesise, Refusing(), load_prompt("synthesis"), ["a fact"], "the doctor's favourite")

@@ -1,0 +1,996 @@
+"""Endpoints against a real server in another process, by the official SDK, on a clock that does not wait."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import random
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr
+from scripted_server import FAULTS, ScriptedServer
+
+from agentclinic.config import LLMSettings, RuntimeSettings
+from agentclinic.errors import ConfigError, InputError
+from agentclinic.models import base
+from agentclinic.models.base import Image, Message, Model, ModelError, Purpose, Request, Tool, ToolCall
+from agentclinic.models.endpoint import Client, Clients, Endpoint
+from agentclinic.models.retry import Clock
+from agentclinic.results.turn import Usage
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-planted-0123456789abcdef"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+APIS: list[Literal["responses", "chat"]] = ["responses", "chat"]
+Connect = Callable[..., Endpoint]
+
+
+class Hypothesis(BaseModel):
+    diagnosis: str = Field(min_length=1)
+    probability: float = Field(ge=0, le=1)
+
+
+class Opinion(BaseModel):
+    hypotheses: list[Hypothesis]
+    sure: bool = False
+
+
+class Naps:
+    """A clock whose sleeps take no time and are remembered."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.slept: list[float] = []
+        self.clock = Clock(self.sleep, lambda: self.time, random.Random(0))
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+@pytest.fixture
+async def connect(server: ScriptedServer, naps: Naps) -> AsyncIterator[Connect]:
+    """Make endpoints at the scripted server: `connect(name, responses={...}, tries=3, ...)`."""
+    opened: list[Clients] = []
+
+    def make(
+        name: str = "scripted",
+        *,
+        responses: dict[str, Any] | None = None,
+        workers: int = 4,
+        base_url: str | None = None,
+        key: str | None = KEY,
+        **runtime: Any,
+    ) -> Endpoint:
+        llm = LLMSettings(responses=responses or {}, runtime=RuntimeSettings(**runtime))
+        clients = Clients(llm, workers=workers, clock=naps.clock)
+        opened.append(clients)
+        api_key = SecretStr(key) if key else None
+        return clients.endpoint(name, base_url=base_url or server.base_url, api_key=api_key)
+
+    yield make
+    for clients in opened:
+        await clients.__aexit__(None, None, None)
+
+
+def ask(
+    text: str = "How are you?",
+    *,
+    system: str = "You are a patient.",
+    purpose: Purpose = Purpose.PATIENT,
+    **more: Any,
+) -> Request:
+    return Request(purpose, (Message("system", system), Message("user", text)), **more)
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """An exception and all those it came from, hidden ones included."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None:
+        found.append(following)
+        following = following.__cause__ or following.__context__
+    return found
+
+
+WEIGH = Tool(
+    "weigh",
+    "Weigh the patient.",
+    {"type": "object", "properties": {"times": {"type": "integer", "minimum": 1}}, "required": ["times"]},
+)
+
+
+# Asking
+
+
+async def test_an_endpoint_is_a_model_named_like_its_model(connect: Connect) -> None:
+    endpoint = connect("org/some-model")
+    assert isinstance(endpoint, Model)
+    assert endpoint.name == "org/some-model"
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_question_is_answered_with_text_and_usage(api: str, connect: Connect, server: ScriptedServer) -> None:
+    server.control(patient="It hurts here.")
+    reply = await connect(llm_api=api).reply(ask("x" * 400, system="y" * 99))
+    assert reply.text == "It hurts here."
+    assert reply.notes == ()
+    # The server counts a token for four characters: 99 + line break + 400, half of it cached.
+    assert reply.usage == Usage(125, 3 + 7, 62, 7, requests=1, retries=0)
+    assert [entry["api"] for entry in server.log()] == [api]
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_usage_an_endpoint_does_not_tell_is_unknown(api: str, connect: Connect, server: ScriptedServer) -> None:
+    server.fault("no_usage")
+    reply = await connect(llm_api=api).reply(ask())
+    assert reply.usage == Usage(None, None, None, None)
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+async def test_every_request_says_what_it_is_for(purpose: Purpose, connect: Connect, server: ScriptedServer) -> None:
+    await connect().reply(ask(purpose=purpose))
+    assert server.log()[0]["headers"]["x-agentclinic-purpose"] == purpose.value
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_messages_are_sent_whole_and_in_order_and_payload_never(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    messages = (
+        Message("system", "Be brief."),
+        Message("user", "Hello"),
+        Message("assistant", "Good day."),
+        Message("user", "Pain?"),
+    )
+    await connect(llm_api=api).reply(Request(Purpose.DOCTOR, messages, payload={"secret": "truth"}))
+    body = server.bodies()[0]
+    sent = body["input" if api == "responses" else "messages"]
+    assert sent == [{"role": m.role, "content": m.content} for m in messages]
+    assert "truth" not in json.dumps(body)
+    assert set(body) == {"model", "input" if api == "responses" else "messages"}
+
+
+async def test_the_scripted_doctor_asks_then_tests_then_diagnoses(connect: Connect) -> None:
+    endpoint, said = connect(), list[str]()
+    for _ in range(4):
+        reply = await endpoint.reply(ask("\n".join(said) or "Begin.", purpose=Purpose.DOCTOR))
+        said.append(f"Doctor: {reply.text}")
+    assert "REQUEST TEST:" in said[2]
+    assert "DIAGNOSIS READY:" in said[3]
+
+
+async def test_half_a_surrogate_pair_in_an_answer_is_made_writable(connect: Connect, server: ScriptedServer) -> None:
+    server.control(patient="broken \ud83d emoji")
+    reply = await connect().reply(ask())
+    assert reply.text.encode() == b"broken ? emoji"
+
+
+# Settings
+
+
+async def test_the_users_settings_go_along_but_never_model_or_input(connect: Connect, server: ScriptedServer) -> None:
+    settings = {"max_output_tokens": 99, "store": False, "top_p": 0.5, "model": "other", "input": "other"}
+    await connect(responses={**settings, "messages": [], "stream": True}, llm_api="responses").reply(ask())
+    body = server.bodies()[0]
+    assert body["model"] == "scripted"
+    assert body["input"][0]["content"] == "You are a patient."
+    assert body | {"max_output_tokens": 99, "store": False, "top_p": 0.5} == body
+    assert "stream" not in body
+    assert "messages" not in body
+
+
+GPT_5 = {"reasoning": {"effort": "low"}, "text": {"verbosity": "low"}, "temperature": 0.3}
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "gpt-5-mini", "openai/gpt-5.1", "gpt5"])
+async def test_gpt_5_gets_reasoning_and_text_and_no_temperature(
+    name: str, connect: Connect, server: ScriptedServer
+) -> None:
+    await connect(name, responses=GPT_5, llm_api="responses").reply(ask(temperature=0.0))
+    await connect(name, responses=GPT_5, llm_api="chat").reply(ask(temperature=0.0))
+    responses, chat = server.bodies()
+    assert (responses["reasoning"], responses["text"]) == ({"effort": "low"}, {"verbosity": "low"})
+    assert (chat["reasoning_effort"], chat["verbosity"]) == ("low", "low")
+    assert "temperature" not in responses
+    assert "temperature" not in chat
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1", "llama", "my-gpt-5"])
+async def test_other_models_get_temperature_and_neither_reasoning_nor_text(
+    name: str, connect: Connect, server: ScriptedServer
+) -> None:
+    for api in APIS:
+        await connect(name, responses=GPT_5, llm_api=api).reply(ask())
+        await connect(name, responses=GPT_5, llm_api=api).reply(ask(temperature=0.0))
+    bodies = server.bodies()
+    assert [body["temperature"] for body in bodies] == [0.3, 0.0, 0.3, 0.0]
+    assert not any({"reasoning", "text", "reasoning_effort", "verbosity"} & set(body) for body in bodies)
+
+
+async def test_chat_gets_the_settings_under_its_own_names(connect: Connect, server: ScriptedServer) -> None:
+    settings = {"max_output_tokens": 99, "seed": 1, "truncation": "auto", "instructions": "Be kind."}
+    await connect(responses=settings, llm_api="chat").reply(ask())
+    body = server.bodies()[0]
+    assert (body["max_tokens"], body["seed"]) == (99, 1)
+    assert body["messages"][0] == {"role": "system", "content": "Be kind."}
+    assert not {"max_output_tokens", "truncation", "instructions", "max_completion_tokens"} & set(body)
+
+
+# Which API
+
+
+async def test_auto_falls_back_to_chat_once_and_remembers(connect: Connect, server: ScriptedServer) -> None:
+    server.control(responses=False)
+    endpoint = connect()
+    replies = [await endpoint.reply(ask(f"{n}")) for n in range(3)]
+    assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat", "chat"]
+    assert all(reply.notes == ("answered by chat completions",) for reply in replies)
+    assert [(r.usage.requests, r.usage.retries) for r in replies] == [(2, 0), (1, 0), (1, 0)]
+
+
+async def test_models_at_one_address_share_what_auto_found_out(server: ScriptedServer) -> None:
+    server.control(responses=False)
+    async with Clients() as clients:
+        for name in ("first", "second"):
+            await clients.endpoint(name, base_url=server.base_url).reply(ask())
+    assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat"]
+
+
+async def test_auto_falls_back_also_when_many_ask_at_once(connect: Connect, server: ScriptedServer) -> None:
+    server.control(responses=False)
+    endpoint = connect(workers=20)
+    replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(20)))
+    assert len(replies) == 20
+    assert sum(entry["api"] == "chat" for entry in server.log()) == 20
+
+
+async def test_responses_is_kept_to_when_it_is_asked_for(connect: Connect, server: ScriptedServer) -> None:
+    server.control(responses=False)
+    with pytest.raises(base.BadRequestError, match="llm_api"):
+        await connect(llm_api="responses").reply(ask())
+    assert [entry["api"] for entry in server.log()] == ["responses"]
+
+
+async def test_an_address_without_either_api_is_named_as_such(connect: Connect, server: ScriptedServer) -> None:
+    endpoint = connect(base_url=f"{server.origin}/wrong")
+    for _ in range(2):
+        with pytest.raises(base.BadRequestError, match="check base_url"):
+            await endpoint.reply(ask())
+    assert endpoint.client.api is None
+
+
+async def test_an_unknown_model_is_no_reason_to_change_the_api(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("no_model")
+    with pytest.raises(base.BadRequestError, match=r"unknown model 'scripted'.*agentclinic probe"):
+        await connect().reply(ask())
+    assert [entry["api"] for entry in server.log()] == ["responses"]
+
+
+# Tools
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_demanded_tool_is_called(api: str, connect: Connect, server: ScriptedServer) -> None:
+    reply = await connect(llm_api=api).reply(ask(tools=(WEIGH,), tool_choice="required"))
+    assert [(call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [("weigh", {"times": 1})]
+    assert reply.tool_calls[0].id.startswith("call_")
+    assert reply.text == ""
+    body = server.bodies()[0]
+    described = {"name": "weigh", "description": "Weigh the patient.", "parameters": WEIGH.parameters}
+    flat = {"type": "function", **described, "strict": False}
+    assert body["tools"] == [flat if api == "responses" else {"type": "function", "function": described}]
+    assert body["tool_choice"] == "required"
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_tools_result_goes_back_beside_its_call(api: str, connect: Connect, server: ScriptedServer) -> None:
+    call = ToolCall("call_7", "weigh", '{"times":1}')
+    messages = (
+        Message("user", "Go on."),
+        Message("assistant", "", tool_calls=(call,)),
+        Message("tool", "81 kg", tool_call_id="call_7"),
+    )
+    await connect(llm_api=api).reply(Request(Purpose.DOCTOR, messages, tools=(WEIGH,)))
+    body = server.bodies()[0]
+    if api == "responses":
+        assert body["input"][1:] == [
+            {"type": "function_call", "call_id": "call_7", "name": "weigh", "arguments": '{"times":1}'},
+            {"type": "function_call_output", "call_id": "call_7", "output": "81 kg"},
+        ]
+    else:
+        function = {"name": "weigh", "arguments": '{"times":1}'}
+        assert body["messages"][1:] == [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "call_7", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": "call_7", "content": "81 kg"},
+        ]
+    assert "tool_choice" not in body
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_wrong_tool_arguments_are_handed_on_for_the_caller_to_judge(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    endpoint, request = connect(llm_api=api), ask(tools=(WEIGH,), tool_choice="required")
+    server.fault("bad_tool_args")
+    assert (await endpoint.reply(request)).tool_calls[0].arguments == '{"no_such_argument": [1]}'
+    server.fault("broken_tool_args")
+    assert (await endpoint.reply(request)).tool_calls[0].arguments == '{"half": '
+    server.fault("prose_instead_of_tool")
+    reply = await endpoint.reply(request)
+    assert reply.tool_calls == ()
+    assert reply.text == "I would call the tool now."
+
+
+# Images
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_an_image_is_sent_by_its_address_or_as_a_data_url(
+    api: str, connect: Connect, server: ScriptedServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "skin.dat"
+    file.write_bytes(PIXEL)
+    images = (Image("https://example.org/a.jpg"), Image(str(file)), Image(file.as_uri()))
+    await connect(llm_api=api).reply(Request(Purpose.DOCTOR, (Message("user", "Look.", images=images),)))
+    data = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
+    urls = ["https://example.org/a.jpg", data, data]
+    body = server.bodies()[0]
+    if api == "responses":
+        text, *shown = body["input"][0]["content"]
+        assert text == {"type": "input_text", "text": "Look."}
+        assert shown == [{"type": "input_image", "image_url": url} for url in urls]
+    else:
+        text, *shown = body["messages"][0]["content"]
+        assert text == {"type": "text", "text": "Look."}
+        assert shown == [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"\xff\xd8\xff\xe0", "jpeg"),
+        (b"GIF89a", "gif"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "webp"),
+    ],
+)
+async def test_the_type_of_an_image_is_told_by_its_content(
+    start: bytes, kind: str, connect: Connect, server: ScriptedServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "image.png"
+    file.write_bytes(start)
+    message = Message("user", "", images=(Image(str(file)),))
+    await connect().reply(Request(Purpose.DOCTOR, (message,)))
+    assert server.bodies()[0]["input"][0]["content"][0]["image_url"].startswith(f"data:image/{kind};base64,")
+
+
+async def test_an_image_that_cannot_be_sent_is_named(connect: Connect, tmp_path: Path) -> None:
+    text, large = tmp_path / "text.png", tmp_path / "large.png"
+    text.write_text("not an image")
+    with large.open("wb") as file:
+        file.truncate(21 * 2**20)
+    endpoint = connect()
+    cases = {
+        text: "text.png: not a PNG",
+        tmp_path / "absent.png": "absent.png: image cannot be read",
+        large: "large.png: image has 21 MB",
+        tmp_path: "not an image but a folder",
+    }
+    for path, message in cases.items():
+        request = Request(Purpose.DOCTOR, (Message("user", "Look.", images=(Image(str(path)),)),))
+        with pytest.raises(InputError, match=message):
+            await endpoint.reply(request)
+
+
+# Structured output
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_demanded_shape_is_asked_for_twice_over_and_comes_back_validated(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    reply = await connect(llm_api=api).reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[], sure=False)
+    assert reply.notes == ()
+    body = server.bodies()[0]
+    if api == "responses":
+        form = body["text"]["format"]
+        assert form.pop("type") == "json_schema"
+    else:
+        assert body["response_format"]["type"] == "json_schema"
+        form = body["response_format"]["json_schema"]
+    assert (form["name"], form["strict"]) == ("Opinion", True)
+    assert form["schema"]["required"] == ["hypotheses", "sure"]
+    assert form["schema"]["$defs"]["Hypothesis"]["additionalProperties"] is False
+    first, *others = body["input" if api == "responses" else "messages"]
+    assert first["role"] == "system"
+    assert first["content"].startswith("You are a patient.\n\n")
+    assert '"Hypothesis"' in first["content"]
+    assert [message["role"] for message in others] == ["user"]
+
+
+async def test_our_format_joins_the_users_text_settings(connect: Connect, server: ScriptedServer) -> None:
+    await connect("gpt-5", responses={"text": {"verbosity": "low", "format": {"type": "text"}}}).reply(
+        ask(schema=Opinion)
+    )
+    text = server.bodies()[0]["text"]
+    assert text["verbosity"] == "low"
+    assert text["format"]["name"] == "Opinion"
+
+
+async def test_a_shape_with_free_keys_is_not_asked_for_strictly(connect: Connect, server: ScriptedServer) -> None:
+    class Tally(BaseModel):
+        votes: dict[str, int]
+
+    server.control(rules=[{"reply": '{"votes": {"flu": 3}}'}])
+    reply = await connect().reply(ask(schema=Tally))
+    assert reply.parsed == Tally(votes={"flu": 3})
+    assert server.bodies()[0]["text"]["format"]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"hypotheses": [], "sure": true}',
+        '```json\n{"hypotheses": [], "sure": true}\n```',
+        '<think>Is it {flu}? Or {"flu": 1}?</think>\nSure:\n{"hypotheses": [], "sure": true} - done.',
+        '{"hypotheses": [], "sure": true, "comment": "two\nlines"}',
+    ],
+)
+async def test_the_object_is_found_in_fences_and_chatter(text: str, connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"reply": text}])
+    reply = await connect().reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[], sure=True)
+    assert len(server.log()) == 1
+
+
+async def test_the_right_object_in_a_fence_needs_no_repair(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("fenced_json")
+    reply = await connect().reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[])
+    assert reply.notes == ()
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("fault", ["invalid_schema_json", "prose_instead_of_json"])
+async def test_a_wrong_shape_is_repaired_in_one_more_turn(
+    api: str, fault: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault(fault, times=1)
+    reply = await connect(llm_api=api).reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[])
+    assert reply.notes == ("answer repaired once",)
+    first, second = (body["input" if api == "responses" else "messages"] for body in server.bodies())
+    assert second[:2] == first
+    assert [message["role"] for message in second[2:]] == ["assistant", "user"]
+    wrong = "hypotheses: field required" if fault == "invalid_schema_json" else "contains no JSON object"
+    assert wrong in second[3]["content"]
+    assert reply.usage.requests == 2
+    assert reply.usage.retries == 0
+    assert reply.usage.reasoning_tokens == 14
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_shape_wrong_twice_is_malformed_and_paid_for(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault("invalid_schema_json")
+    with pytest.raises(base.MalformedError, match="no usable Opinion") as caught:
+        await connect(llm_api=api).reply(ask(schema=Opinion))
+    assert len(server.log()) == 2
+    assert caught.value.retries == 0
+    assert caught.value.usage is not None
+    assert (caught.value.usage.requests, caught.value.usage.reasoning_tokens) == (2, 14)
+
+
+@pytest.mark.parametrize("text", ['{"hypotheses": [{"diagnosis": "flu", "probability": 0.5}', '{"hypotheses": "fl'])
+async def test_an_object_that_breaks_off_is_not_replaced_by_one_inside_it(
+    text: str, connect: Connect, server: ScriptedServer
+) -> None:
+    class Lenient(BaseModel):
+        hypotheses: list[Hypothesis] = []
+
+    server.control(rules=[{"reply": text}])
+    with pytest.raises(base.MalformedError, match="broken or incomplete"):
+        await connect().reply(ask(schema=Lenient))
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_server_that_refuses_formats_is_asked_in_the_prompt_only_from_then_on(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(
+        rules=[
+            {"fault": "reject_format", "match": {"nth": 1}},
+            {"reply": '{"hypotheses": []}', "match": {"text_contains": "JSON schema"}},
+        ]
+    )
+    endpoint = connect(llm_api=api)
+    for _ in range(2):
+        reply = await endpoint.reply(ask(schema=Opinion))
+        assert reply.parsed == Opinion(hypotheses=[])
+        assert reply.notes == ("structured output asked for in the prompt only",)
+    key = "text" if api == "responses" else "response_format"
+    assert [key in body for body in server.bodies()] == [True, False, False]
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+async def test_a_server_that_refuses_tools_says_so_and_answers_without(
+    connect: Connect, server: ScriptedServer, api: str
+) -> None:
+    server.fault("reject_tools")
+    endpoint = connect(llm_api=api)
+    with pytest.raises(base.BadRequestError, match="does not support tools"):
+        await endpoint.reply(ask(tools=(WEIGH,), tool_choice="required"))
+    assert len(server.log()) == 1, "asking again would not help"
+    assert (await endpoint.reply(ask())).text
+
+
+async def test_a_server_error_about_the_format_is_a_refusal_of_it(connect: Connect, server: ScriptedServer) -> None:
+    complaint = {
+        "error": {"message": "body.response_format.type: input should be 'text' or 'json_object'", "code": 500}
+    }
+    server.control(
+        rules=[
+            {"raw": complaint, "status": 500, "match": {"nth": 1}},
+            {"reply": '{"hypotheses": []}', "match": {"text_contains": "JSON schema"}},
+        ]
+    )
+    reply = await connect(llm_api="chat").reply(ask(schema=Opinion))
+    assert reply.parsed == Opinion(hypotheses=[])
+    assert "structured output asked for in the prompt only" in reply.notes
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_thinking_aloud_is_no_part_of_the_answer(api: str, connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"reply": "<think>Is it DIAGNOSIS READY: gout? Not yet.</think>\n\nSince when?"}])
+    assert (await connect(llm_api=api).reply(ask())).text == "Since when?"
+
+
+async def test_nothing_but_thinking_is_no_answer(connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"reply": "<think>Let me see. The patient"}])
+    with pytest.raises(base.MalformedError):
+        await connect(tries=1).reply(ask())
+
+
+async def test_a_tool_call_is_an_answer_also_where_a_shape_is_demanded(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(rules=[{"tool_calls": [{"name": "weigh", "arguments": {"times": 2}}]}])
+    reply = await connect().reply(ask(schema=Opinion, tools=(WEIGH,)))
+    assert reply.parsed is None
+    assert reply.tool_calls[0].arguments == '{"times": 2}'
+
+
+# Faults
+
+
+PASSING: dict[str, type[ModelError]] = {
+    "429": base.RateLimitError,
+    "500": base.ServerError,
+    "502": base.ServerError,
+    "503": base.ServerError,
+    "408": base.RequestTimeout,
+    "504": base.RequestTimeout,
+    "reset": base.ConnectError,
+    "200_error": base.ServerError,
+    "200_rate_limit": base.RateLimitError,
+    "html": base.ServerError,
+    "truncated_json": base.ServerError,
+    "empty_body": base.ServerError,
+    "empty": base.MalformedError,
+}
+LASTING: dict[str, type[ModelError]] = {
+    "refusal": base.RefusedError,
+    "content_filter": base.RefusedError,
+    "context": base.ContextTooLongError,
+    "quota": base.QuotaError,
+    "402": base.QuotaError,
+    "auth": base.AuthError,
+    "403": base.AuthError,
+    "bad_request": base.BadRequestError,
+    "422": base.BadRequestError,
+    "no_model": base.UnknownModelError,
+    "redirect": base.BadRequestError,
+    "length_empty": base.MalformedError,
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("fault", PASSING)
+async def test_a_passing_fault_is_overcome_and_the_retries_are_counted(
+    fault: str, api: str, connect: Connect, server: ScriptedServer, naps: Naps
+) -> None:
+    server.fault(fault, times=2)
+    reply = await connect(llm_api=api).reply(ask())
+    assert reply.text == "I have had a throbbing headache for two days."
+    assert (reply.usage.requests, reply.usage.retries) == (3, 2)
+    assert len(naps.slept) == 2
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("fault", PASSING)
+async def test_a_fault_that_stays_ends_in_its_error_after_all_tries(
+    fault: str, api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault(fault)
+    with pytest.raises(PASSING[fault]) as caught:
+        await connect(llm_api=api, tries=3).reply(ask())
+    assert type(caught.value) is PASSING[fault]
+    assert f"127.0.0.1:{server.port}" in str(caught.value)
+    assert caught.value.retries == 2
+    assert caught.value.usage is not None
+    assert caught.value.usage.requests == len(server.log()) == 3
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("fault", LASTING)
+async def test_a_lasting_fault_is_not_tried_again(
+    fault: str, api: str, connect: Connect, server: ScriptedServer, naps: Naps
+) -> None:
+    server.fault(fault)
+    with pytest.raises(LASTING[fault]) as caught:
+        await connect(llm_api=api).reply(ask())
+    assert caught.value.retries == 0
+    assert naps.slept == []
+    assert len(server.log()) == 1
+
+
+@pytest.mark.parametrize("fault", ["hang", "drip"])
+async def test_a_server_that_never_ends_its_answer_is_a_timeout(
+    fault: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault(fault)
+    with pytest.raises(base.RequestTimeout, match=r"did not answer within 0\.3 s") as caught:
+        await connect(request_timeout=0.3, tries=2).reply(ask())
+    assert caught.value.retries == 1
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v1", "http://no-such-host.invalid/v1"])
+async def test_a_server_that_is_not_there_is_a_connection_error(address: str, connect: Connect) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(base.ConnectError) as caught:
+        await connect(base_url=address.format(port=port), tries=2).reply(ask())
+    assert caught.value.retries == 1
+
+
+def test_every_fault_the_server_knows_is_tested_here() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in FAULTS if f'"{name}"' not in source] == []
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_text_cut_off_for_want_of_tokens_is_used_and_noted(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault("length")
+    reply = await connect(llm_api=api).reply(ask())
+    assert reply.text == "This sentence stops in the"
+    assert reply.notes == ("truncated: out of output tokens",)
+
+
+async def test_answers_of_no_known_shape_are_the_servers_fault(connect: Connect, server: ScriptedServer) -> None:
+    raws: list[Any] = [{}, [], "text", None, 7, {"output": 3}, {"choices": []}, {"choices": [{"message": 1}]}]
+    for api in APIS:
+        for raw in raws:
+            server.control(rules=[{"raw": raw}])
+            with pytest.raises(base.ServerError):
+                await connect(llm_api=api, tries=1).reply(ask())
+
+
+async def test_an_error_within_a_choice_is_found(connect: Connect, server: ScriptedServer) -> None:
+    error = {"code": 429, "message": "The provider is busy"}
+    server.control(rules=[{"raw": {"choices": [{"error": error, "message": {"content": ""}}]}}])
+    with pytest.raises(base.RateLimitError, match="The provider is busy"):
+        await connect(llm_api="chat", tries=1).reply(ask())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (404, {"detail": "Not Found"}, base.BadRequestError),
+        (
+            404,
+            {"object": "error", "message": "The model `x` does not exist.", "code": 404},
+            base.BadRequestError,
+        ),
+        (400, {"message": "This model's maximum context length is 4096 tokens."}, base.ContextTooLongError),
+        (
+            400,
+            {"error": {"message": "exceeds the available context size", "code": 400}},
+            base.ContextTooLongError,
+        ),
+        (400, {"error": {"message": "flagged", "code": "content_filter"}}, base.RefusedError),
+        (400, {"error": "just a string"}, base.BadRequestError),
+        (500, "<html>Internal error</html>", base.ServerError),
+    ],
+)
+async def test_errors_of_other_servers_are_understood_too(
+    status: int, body: Any, kind: type[ModelError], connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(rules=[{"raw": body, "status": status}])
+    with pytest.raises(kind) as caught:
+        await connect(llm_api="chat", tries=1).reply(ask())
+    assert "<html>" not in str(caught.value)
+
+
+# Waiting
+
+
+@pytest.mark.parametrize("fault", ["429_retry_after", "429_retry_after_ms", "503"])
+async def test_the_wait_a_server_asks_for_is_kept(
+    fault: str, connect: Connect, server: ScriptedServer, naps: Naps
+) -> None:
+    server.fault(fault, times=1, seconds=40)
+    reply = await connect(timeout=5).reply(ask())
+    assert naps.slept == [40.0]
+    assert reply.usage.retries == 1
+
+
+async def test_a_wait_given_as_a_date_is_kept(connect: Connect, server: ScriptedServer, naps: Naps) -> None:
+    server.fault("429_retry_after_date", times=1, seconds=40)
+    await connect().reply(ask())
+    assert naps.slept == [pytest.approx(40, abs=3)]
+
+
+async def test_a_server_that_asks_for_hours_is_given_up_at_once(
+    connect: Connect, server: ScriptedServer, naps: Naps
+) -> None:
+    server.fault("429_retry_after", seconds=7200)
+    with pytest.raises(base.RateLimitError) as caught:
+        await connect().reply(ask())
+    assert caught.value.retry_after == 7200
+    assert naps.slept == []
+
+
+async def test_after_a_429_fewer_requests_go_out_at_once_and_later_as_many_as_before(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    endpoint = connect(workers=16, tries=10)
+    limiter = endpoint.client.limiter
+    server.fault("429", times=1)
+    await endpoint.reply(ask())
+    assert limiter.limit == 8
+    for _ in range(500):
+        await endpoint.reply(ask())
+        if limiter.limit == 16:
+            break
+    assert limiter.limit == 16
+
+
+async def test_a_server_of_small_capacity_answers_everyone_in_the_end(connect: Connect, server: ScriptedServer) -> None:
+    server.control(capacity=4, latency=0.005)
+    endpoint = connect(workers=32, tries=50)
+    replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(64)))
+    assert len(replies) == 64
+    assert sum(reply.usage.retries for reply in replies) > 0
+    assert server.counts()["peak"] <= 32
+
+
+async def test_no_more_requests_are_under_way_than_there_are_workers(connect: Connect, server: ScriptedServer) -> None:
+    server.control(latency=0.02)
+    endpoint = connect(workers=3)
+    await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(12)))
+    assert server.counts()["peak"] == 3
+
+
+async def test_with_a_fifth_of_requests_failing_all_are_answered_and_the_same_ones_fail_each_time(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    async def failures() -> list[int]:
+        server.reset()
+        rules = [{"fault": fault, "match": {"probability": 0.07}} for fault in ("500", "reset", "html")]
+        server.control(rules=rules, seed=7)
+        endpoint = connect(workers=32, tries=10, llm_api="responses")
+        replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(100)))
+        return [reply.usage.retries for reply in replies]
+
+    first, second = await failures(), await failures()
+    assert first == second
+    assert 10 <= sum(first) <= 50
+
+
+# Clipping
+
+
+async def test_a_prompt_too_long_loses_its_oldest_part_and_says_so(connect: Connect, server: ScriptedServer) -> None:
+    lines = [f"Turn {n}: " + "x" * 30 for n in range(50)]
+    reply = await connect(clip_prompt=True, max_prompt_len=500).reply(ask("\n".join(lines), system="S" * 200))
+    system, user = (message["content"] for message in server.bodies()[0]["input"])
+    assert system == "S" * 200
+    assert len(system) + len(user) <= 500
+    marker, *kept = user.split("\n")
+    assert marker == "[earlier dialogue left out]"
+    assert kept == lines[-len(kept) :]
+    left_out = len("\n".join(lines)) - len("\n".join(kept))
+    assert reply.notes == (f"prompt clipped: {left_out} characters left out",)
+
+
+async def test_a_prompt_that_fits_or_need_not_fit_is_left_alone(connect: Connect, server: ScriptedServer) -> None:
+    fits = await connect(clip_prompt=True, max_prompt_len=10_000).reply(ask("x" * 9000))
+    free = await connect(clip_prompt=False, max_prompt_len=256).reply(ask("x" * 9000))
+    assert (fits.notes, free.notes) == ((), ())
+    assert all(body["input"][1]["content"] == "x" * 9000 for body in server.bodies())
+
+
+async def test_older_messages_are_clipped_before_newer_ones_and_none_disappears(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    messages = (
+        Message("system", "S"),
+        Message("user", "a" * 300),
+        Message("assistant", "b" * 300),
+        Message("user", "c" * 200),
+    )
+    await connect(clip_prompt=True, max_prompt_len=400).reply(Request(Purpose.DOCTOR, messages))
+    contents = [message["content"] for message in server.bodies()[0]["input"]]
+    assert contents[0] == "S"
+    assert contents[1] == "[earlier dialogue left out]\n"
+    assert contents[2].endswith("b")
+    assert contents[3] == "c" * 200
+    assert sum(map(len, contents)) == 400
+
+
+async def test_instructions_longer_than_the_whole_limit_are_cut_at_their_end(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    request = ask("u" * 100, system="".join(f"{n:04}" for n in range(500)))
+    await connect(clip_prompt=True, max_prompt_len=300).reply(request)
+    system = server.bodies()[0]["input"][0]["content"]
+    assert system.startswith("000000010002")
+    assert sum(len(message["content"]) for message in server.bodies()[0]["input"]) == 300
+
+
+# Secrets and strangers
+
+
+@pytest.mark.parametrize("fault", ["auth", "bad_request", "500", "reset", "redirect", "html"])
+async def test_the_key_appears_in_no_error_however_one_looks_at_it(
+    fault: str, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault(fault)
+    with pytest.raises(ModelError) as caught:
+        await connect(tries=1).reply(ask())
+    assert server.log()[0]["headers"]["authorization"] == f"Bearer {KEY}"
+    for error in chain(caught.value):
+        assert isinstance(error, ModelError)
+        shown = "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
+        assert "sk-" not in shown
+    assert len(str(caught.value)) < 400
+
+
+async def test_the_key_appears_in_no_answer_that_quotes_it(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("echo_key")
+    assert (await connect().reply(ask())).text == "You sent me Bearer [key]."
+
+
+async def test_the_key_appears_in_no_repr_and_no_log(
+    connect: Connect, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    endpoint = connect()
+    await endpoint.reply(ask())
+    assert KEY not in repr(endpoint) + repr(endpoint.client) + repr(endpoint.client.host) + caplog.text
+    assert repr(endpoint) == f"Endpoint('scripted' at '127.0.0.1:{server.port}')"
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_credentials_in_an_address_serve_where_there_is_no_key_and_appear_in_no_error(
+    key: str | None, connect: Connect, server: ScriptedServer
+) -> None:
+    server.fault("bad_request")
+    address = server.base_url.replace("://", "://someone:hidden-password@")
+    with pytest.raises(ModelError) as caught:
+        await connect(base_url=address, key=key).reply(ask())
+    basic = base64.b64encode(b"someone:hidden-password").decode()
+    sent = server.log()[0]["headers"]["authorization"]
+    assert sent == (f"Bearer {key}" if key else f"Basic {basic}")
+    assert not any(secret in str(caught.value) for secret in ("hidden-password", basic, KEY))
+
+
+async def test_no_key_means_no_key_whatever_the_environment_holds(
+    connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-strangers")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-not-for-strangers")
+    monkeypatch.setenv("OPENAI_ORG_ID", "sk-not-for-strangers")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "sk-not-for-strangers")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: sk-not-for-strangers")
+    await connect(key=None).reply(ask())
+    assert "authorization" not in server.log()[0]["headers"]
+    assert "sk-not-for-strangers" not in json.dumps(server.log())
+
+
+async def test_a_redirect_is_not_followed(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("redirect")
+    with pytest.raises(base.BadRequestError, match="redirect, not followed"):
+        await connect().reply(ask())
+    assert [entry["path"] for entry in server.log()] == ["/v1/responses"]
+
+
+async def test_this_machine_is_not_asked_through_a_proxy(
+    connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert (await connect(tries=1).reply(ask())).text
+
+
+@pytest.mark.parametrize("proxies", [True, False])
+async def test_a_proxy_serves_other_machines_unless_it_must_not(
+    proxies: bool, server: ScriptedServer, naps: Naps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The scripted server plays the proxy; the machine behind it does not exist.
+    monkeypatch.setenv("http_proxy", server.origin)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    llm = LLMSettings(runtime=RuntimeSettings(tries=1))
+    async with Clients(llm, proxies=proxies, clock=naps.clock) as clients:
+        endpoint = clients.endpoint("scripted", base_url="http://no-such-host.invalid/v1")
+        if proxies:
+            assert (await endpoint.reply(ask())).text
+        else:
+            with pytest.raises(base.ConnectError):
+                await endpoint.reply(ask())
+    assert len(server.log()) == int(proxies)
+
+
+@pytest.mark.parametrize("key", ["sk-half\nsk-other-half", "sk-schlüssel"])
+async def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Client("http://127.0.0.1:1/v1", SecretStr(key))
+    assert "sk-" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://x/v1", "http:///v1"])
+async def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="no http"):
+        Client(address)
+
+
+# Cost
+
+
+async def test_one_client_serves_an_address_and_key_and_another_key_gets_another(
+    server: ScriptedServer,
+) -> None:
+    async with Clients() as clients:
+        first, second = (clients.endpoint(name, base_url=server.base_url) for name in ("a", "b"))
+        third = clients.endpoint("a", base_url=server.base_url, api_key=SecretStr("other"))
+    assert first.client is second.client
+    assert third.client is not first.client
+
+
+async def test_the_sdk_is_not_imported_before_it_is_needed() -> None:
+    heavy = "{'openai', 'aiohttp', 'httpx2'}"
+    code = f"import agentclinic.models.endpoint, sys; print(*({heavy} & set(sys.modules)))"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert output.strip() == b""

@@ -1,0 +1,261 @@
+"""The retry layer and the limiter, on a clock that jumps instead of waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentclinic.models import base
+from agentclinic.models.base import ModelError, RateLimitError, ServerError
+from agentclinic.models.retry import Clock, Limiter, retry_after, with_retries
+
+pytestmark = pytest.mark.anyio
+
+
+class FakeTime:
+    """Sleeping moves its hands and notes for how long."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+        self.slept: list[float] = []
+        self.clock = Clock(sleep=self.sleep, now=lambda: self.time, random=random.Random(0))
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+def failing(*errors: ModelError) -> Callable[[], Awaitable[str]]:
+    """An attempt that fails with each error in turn, then answers."""
+    left = list(errors)
+
+    async def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "answer"
+
+    return attempt
+
+
+async def run(attempt: Callable[[], Awaitable[str]], time: FakeTime, tries: int = 6, ceiling: float = 30) -> int:
+    limiter = Limiter(4, time.clock)
+    got = await with_retries(attempt, tries=tries, ceiling=ceiling, limiter=limiter, clock=time.clock)
+    assert got.value == "answer"
+    return got.retries
+
+
+async def test_an_answer_at_once_waits_for_nothing() -> None:
+    time = FakeTime()
+    assert await run(failing(), time) == 0
+    assert time.slept == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        base.RateLimitError,
+        base.RequestTimeout,
+        base.ServerError,
+        base.ConnectError,
+        base.MalformedError,
+    ],
+)
+async def test_a_passing_trouble_is_tried_again(kind: type[ModelError]) -> None:
+    assert await run(failing(kind("x"), kind("x")), FakeTime()) == 2
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        base.AuthError,
+        base.QuotaError,
+        base.ContextTooLongError,
+        base.RefusedError,
+        base.BadRequestError,
+    ],
+)
+async def test_a_lasting_trouble_is_not_tried_again(kind: type[ModelError]) -> None:
+    time = FakeTime()
+    with pytest.raises(kind) as caught:
+        await run(failing(kind("x")), time)
+    assert caught.value.retries == 0
+    assert time.slept == []
+
+
+async def test_the_last_try_raises_and_says_how_many_failed_before() -> None:
+    time = FakeTime()
+    with pytest.raises(ServerError) as caught:
+        await run(failing(*[ServerError("x") for _ in range(9)]), time, tries=4)
+    assert caught.value.retries == 3
+    assert len(time.slept) == 3
+
+
+async def test_waits_are_drawn_below_a_bound_that_doubles_up_to_the_ceiling() -> None:
+    bounds = [0.5, 1, 2, 4, 5, 5, 5]
+    longest = [0.0] * 7
+    for seed in range(200):
+        time = FakeTime()
+        time.clock.random.seed(seed)
+        await run(failing(*[ServerError("x") for _ in range(7)]), time, tries=8, ceiling=5)
+        assert all(0 <= wait <= bound for wait, bound in zip(time.slept, bounds, strict=True))
+        longest = [max(a, b) for a, b in zip(longest, time.slept, strict=True)]
+    assert all(most > 0.9 * bound for most, bound in zip(longest, bounds, strict=True))
+
+
+async def test_the_wait_an_endpoint_asks_for_is_the_wait_even_above_the_ceiling() -> None:
+    time = FakeTime()
+    await run(failing(RateLimitError("x", retry_after=47.5)), time, ceiling=30)
+    assert time.slept == [47.5]
+
+
+async def test_an_endpoint_that_asks_for_more_than_ten_minutes_is_given_up() -> None:
+    time = FakeTime()
+    with pytest.raises(RateLimitError):
+        await run(failing(RateLimitError("x", retry_after=601)), time)
+    assert time.slept == []
+
+
+async def test_a_waiting_request_holds_no_place_at_the_limiter() -> None:
+    time = FakeTime()
+    limiter = Limiter(1, time.clock)
+    seen: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        seen.append(limiter.active)
+
+    clock = Clock(sleep=sleep, now=lambda: time.time)
+    await with_retries(failing(ServerError("x")), tries=2, ceiling=1, limiter=limiter, clock=clock)
+    assert seen == [0]
+
+
+async def test_no_more_requests_are_under_way_than_the_limiter_allows() -> None:
+    limiter, most = Limiter(5), 0
+
+    async def attempt() -> str:
+        nonlocal most
+        most = max(most, limiter.active)
+        await asyncio.sleep(0.001)
+        return "answer"
+
+    clock = Clock()
+    await asyncio.gather(*(with_retries(attempt, tries=1, ceiling=1, limiter=limiter, clock=clock) for _ in range(40)))
+    assert most == 5
+    assert limiter.active == 0
+
+
+async def test_those_who_wait_are_served_in_order() -> None:
+    limiter, order = Limiter(1), list[int]()
+
+    async def one(number: int) -> None:
+        await limiter.acquire()
+        order.append(number)
+        await asyncio.sleep(0)
+        limiter.release()
+
+    await asyncio.gather(*(one(n) for n in range(20)))
+    assert order == list(range(20))
+
+
+async def test_a_request_cancelled_while_waiting_or_at_its_turn_loses_no_place() -> None:
+    limiter = Limiter(1)
+    await limiter.acquire()
+    waiting = [asyncio.create_task(limiter.acquire()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    limiter.release()  # goes to the second
+    waiting[1].cancel()  # which is cancelled before it hears of it
+    await asyncio.gather(*waiting[:2], return_exceptions=True)
+    await waiting[2]
+    assert limiter.active == 1
+
+
+async def test_many_429_for_one_cause_halve_once_and_a_later_one_halves_again() -> None:
+    time = FakeTime()
+    limiter = Limiter(64, time.clock)
+    begun = [await limiter.acquire() for _ in range(64)]
+    time.time += 3
+    for since in begun:
+        limiter.throttled(since, None)
+    assert limiter.limit == 32
+    time.time += 3
+    limiter.throttled(begun[0], None)  # begun before the halving: the same cause
+    assert limiter.limit == 32
+    limiter.throttled(time.time, None)
+    assert limiter.limit == 16
+
+
+async def test_the_limit_never_falls_below_one() -> None:
+    time = FakeTime()
+    limiter = Limiter(3, time.clock)
+    for _ in range(10):
+        time.time += 2
+        limiter.throttled(time.time, None)
+    assert limiter.limit == 1
+
+
+async def test_successes_bring_the_limit_back_to_the_start_and_no_further() -> None:
+    time = FakeTime()
+    limiter = Limiter(64, time.clock)
+    for _ in range(10):
+        time.time += 2
+        limiter.throttled(time.time, None)
+    rounds = 0
+    while limiter.limit < 64:
+        before = limiter.limit
+        for _ in range(before):
+            limiter.succeeded()
+        assert before < limiter.limit <= 64
+        rounds += 1
+    assert 15 <= rounds <= 25
+    limiter.succeeded()
+    assert limiter.limit == 64
+
+
+async def test_new_requests_pause_until_the_time_a_429_named() -> None:
+    time = FakeTime()
+    limiter = Limiter(8, time.clock)
+    limiter.throttled(time.time, 7.0)
+    assert await limiter.acquire() == 1007.0
+    assert time.slept == [7.0]
+
+
+async def test_those_already_in_the_queue_pause_too() -> None:
+    time = FakeTime()
+    limiter = Limiter(1, time.clock)
+    await limiter.acquire()
+    waiting = asyncio.create_task(limiter.acquire())
+    await asyncio.sleep(0)
+    limiter.throttled(time.time, 7.0)
+    limiter.release()
+    assert await waiting == 1007.0
+    assert limiter.active == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 20.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:05 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+    ],
+)
+async def test_a_wait_is_read_as_seconds_milliseconds_or_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, wall_clock=lambda: 10.0) == seconds
+
+
+@given(st.text())
+def test_no_header_makes_reading_the_wait_fail(text: str) -> None:
+    wait = retry_after({"retry-after": text})
+    assert wait is None or wait >= 0

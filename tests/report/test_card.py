@@ -1,0 +1,171 @@
+"""`agentclinic card`: complete, without secrets, honest about what is not known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from helpers import write_rows
+from runs_support import clinic, only_run, own_cases
+
+from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED
+from agentclinic.errors import InputError
+from agentclinic.report.card import AUTHORS, UNKNOWN, card
+from agentclinic.runs.execute import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Progress
+
+
+def played(tmp_path: Path, **changes: Any) -> Path:
+    """A builtin run of three of our own cases."""
+    dataset = str(own_cases(tmp_path, 3))
+    run = RunSettings(dataset=dataset, output_dir=str(tmp_path / "runs"), **changes)
+    return anyio.run(execute, make_plan(Settings(run=run)), Progress()).folder
+
+
+def original(tmp_path: Path, **config: Any) -> Path:
+    """A run as the original wrote it: no hashes, no version, no transcript."""
+    folder = tmp_path / "MedQA_20250101_000000"
+    folder.mkdir()
+    write_rows(
+        folder / "scenarios.jsonl",
+        *(
+            {
+                "scenario_id": number,
+                "dataset": "MedQA",
+                "status": "diagnosed",
+                "num_turns": 9,
+                "correct": number % 2 == 0,
+                "ground_truth": "Gout",
+                "diagnosis_text": "Gout",
+                "doctor_llm": "some-model",
+                "patient_llm": "some-model",
+                "measurement_llm": "some-model",
+                "moderator_llm": "some-model",
+                "max_infs": 20,
+            }
+            for number in range(6)
+        ),
+    )
+    if config:
+        (folder / "config.used.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def test_a_card_holds_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
+    folder = played(tmp_path, seed=7, total_inferences=9, silent_symptom="unknown")
+    used = json.loads((folder / "config.used.json").read_text(encoding="utf-8"))
+    text = card(folder)
+
+    digest = used["agentclinic"]["digest"]
+    for name in ("prompts.doctor", "prompts.patient", "prompts.measurement", "prompts.moderator", "cases"):
+        assert digest[name] in text
+    assert used["agentclinic"]["version"] in text
+    config = json.loads(text.split("```json\n")[1].split("```")[0])
+    assert config["run"]["seed"] == 7
+    assert config["run"]["total_inferences"] == 9
+    assert config["run"]["silent_symptom"] == "unknown"
+    assert "workers" not in config["run"], "what does not change results is left out"
+    for file in ("scenarios.jsonl", "config.used.json"):
+        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() in text
+    assert hashlib.sha256((tmp_path / "own_cases.jsonl").read_bytes()).hexdigest() in text
+
+
+def test_results_are_those_of_the_summary_with_their_intervals(tmp_path: Path) -> None:
+    folder = played(tmp_path)
+    strict = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["accuracy_strict"]
+    shown = f"{strict['value']:.1%} (95 % interval {strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
+    assert f"| accuracy, strict | {shown} |" in card(folder)
+
+
+def test_checklists_are_named_and_what_nobody_can_fill_is_left_to_the_authors(tmp_path: Path) -> None:
+    text = card(played(tmp_path))
+    for name in ("TRIPOD-LLM", "STARD-AI", "CHART", "MI-CLAIM", "CONSORT-AI", "DECIDE-AI"):
+        assert name in text
+    assert "To be filled by the authors:" in text
+    assert f"| licence | {AUTHORS} |" in text, "nobody knows the licence of a user's own file"
+    assert "not medical advice" in text
+
+
+def test_no_secret_is_shown_wherever_it_stands(tmp_path: Path) -> None:
+    secret = "sk-do-not-show-me"
+    folder = original(
+        tmp_path,
+        openai={"api_key": secret, "base_url": f"https://user:{secret}@example.org/v1?key={secret}"},
+        run={"dataset": "MedQA", "doctor_llm": "some-model", "doctor_endpoint": "mine", "api_key": secret},
+        endpoints={
+            "mine": {"base_url": f"https://{secret}@example.com/v1", "api_key": secret, "api_key_env": "MY_KEY"}
+        },
+        llm={"responses": {"max_output_tokens": 99, "extra_headers": {"Authorization": secret}}, "runtime": {}},
+    )
+    text = card(folder)
+    assert secret not in text
+    assert "https://example.com/v1" in text
+    assert "https://example.org/v1" in text
+    assert "max_output_tokens" in text
+
+
+def test_a_run_in_the_originals_format_says_what_is_not_known(tmp_path: Path) -> None:
+    text = card(original(tmp_path))
+    assert "in the original's format" in text
+    assert f"| doctor | some-model | {UNKNOWN} | {UNKNOWN} | {UNKNOWN} |" in text
+    assert f"| hash over the cases played | {UNKNOWN} |" in text
+    assert f"| a test that is not in the chart | {UNKNOWN} |" in text
+    assert "| turns the doctor has | 20 |" in text
+    assert "50.0%" in text
+    assert "No transcript was kept" in text
+
+
+def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: Path) -> None:
+    folder = played(tmp_path)
+    records = folder / "scenarios.jsonl"
+    lines = records.read_text(encoding="utf-8").splitlines()
+    lost = {**json.loads(lines[0]), "status": "judge_failed", "correct": None, "judgement": None}
+    write_rows(records, lost, json.loads(lines[1]))
+    text = card(folder)
+    assert "2 of 3 units were played" in text
+    assert "1 encounters have no verdict" in text
+
+
+def test_hostile_names_cannot_break_the_tables(tmp_path: Path) -> None:
+    folder = original(tmp_path, run={"dataset": "MedQA", "doctor_llm": "evil | <img src=x>\n# heading", "seed": "```"})
+    text = card(folder)
+    assert text.count("```") % 2 == 0
+    outside = "".join(text.split("```")[::2])
+    assert "<img" not in outside
+    assert "\n# heading" not in text
+
+
+def test_the_command_prints_or_writes_and_refuses_what_is_no_run(tmp_path: Path) -> None:
+    folder = original(tmp_path)
+    printed = clinic("card", folder, cwd=tmp_path).stdout
+    assert printed.startswith("# Model and setting card: MedQA_20250101_000000")
+    clinic("card", folder, "-o", tmp_path / "card.md", cwd=tmp_path)
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == printed
+    assert "no run there" in clinic("card", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
+    assert "no such judgements" in clinic("card", folder, "--judge", "nobody", cwd=tmp_path, expect=2).stderr
+    assert "no folder" in clinic("card", folder, "-o", tmp_path / "a" / "b.md", cwd=tmp_path, expect=2).stderr
+
+
+def test_an_empty_run_gives_no_card(tmp_path: Path) -> None:
+    (tmp_path / "scenarios.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no records"):
+        card(tmp_path)
+
+
+def test_the_hashes_of_agent_and_policy_are_told_and_nobodys_paths(tmp_path: Path) -> None:
+    cases = own_cases(tmp_path / "data", 1)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "agent_config.yaml").write_text(SHIPPED.read_text())
+    flags = ("--doctor", "uncertainty", "--doctor_test_policy_enabled", "--output_dir", "out")
+    clinic("run", "--dataset", cases, *flags, cwd=tmp_path)
+    card = clinic("card", only_run(tmp_path / "out"), cwd=tmp_path).stdout
+    digest = json.loads((only_run(tmp_path / "out") / "config.used.json").read_text())["agentclinic"]["digest"]
+    assert f"| agent | {digest['agent']} |" in card
+    assert f"| policy | {digest['policy']} |" in card
+    assert "agent_config.yaml" not in card

@@ -1,0 +1,198 @@
+"""Judging a run again from its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from runs_support import asked, clinic, lines, only_run, point_at, records, run_here, settings_for
+from scripted_server import ScriptedServer
+
+from agentclinic.errors import InputError
+from agentclinic.runs.execute import Finished
+from agentclinic.runs.regrade import regrade
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def finished(server: ScriptedServer, tmp_path: Path) -> Finished:
+    """A run of four, all judged right by the scripted judge; the server has forgotten it."""
+    done, _ = await run_here(settings_for(server, tmp_path / "out", num_scenarios=4))
+    server.reset()
+    return done
+
+
+async def test_verdicts_go_to_a_file_of_their_own_and_the_records_stay_as_they_are(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    before = (finished.folder / "scenarios.jsonl").read_bytes()
+    server.control(rules=[{"match": {"purpose": "moderator", "nth": 2}, "reply": "No"}])
+
+    regraded = await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="other/judge"))
+
+    assert regraded.path == finished.folder / "judgements" / "other_judge.jsonl"
+    entries = lines(regraded.path)
+    assert [(entry["scenario_id"], entry["correct"]) for entry in entries] == [
+        (0, True),
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
+    assert all(entry["moderator_llm"] == "other/judge" for entry in entries)
+    assert {"relation", "reason", "case_hash", "repeat"} <= set(entries[0])
+    assert (regraded.judged, regraded.failed, regraded.changed) == (4, 0, ((1, True, False),))
+    assert (finished.folder / "scenarios.jsonl").read_bytes() == before
+    assert {entry["purpose"] for entry in server.log()} == {"moderator"}, "nothing is simulated"
+
+
+async def test_it_goes_on_where_it_stopped_and_tries_again_what_failed(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    settings = settings_for(server, tmp_path)
+    server.control(rules=[{"match": {"purpose": "moderator", "nth": [2, 3]}, "fault": "500"}])
+    first = await regrade(finished.folder, settings)
+    assert (first.judged, first.failed) == (3, 1)
+    server.reset()
+
+    second = await regrade(finished.folder, settings)
+
+    assert (second.judged, second.failed) == (4, 0)
+    assert asked(server, "moderator") == 1
+    entries = lines(second.path)
+    assert sorted((entry["scenario_id"], entry["correct"]) for entry in entries) == [(row, True) for row in range(4)]
+
+
+async def test_a_torn_judgement_is_judged_again(finished: Finished, server: ScriptedServer, tmp_path: Path) -> None:
+    settings = settings_for(server, tmp_path)
+    path = (await regrade(finished.folder, settings)).path
+    path.write_bytes(path.read_bytes()[:-30])
+    server.reset()
+
+    await regrade(finished.folder, settings)
+
+    assert asked(server, "moderator") == 1
+    assert len(lines(path)) == 4
+
+
+async def test_a_judgement_on_another_diagnosis_does_not_count(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """As after `resume --retry-failed`, which plays a unit anew."""
+    settings = settings_for(server, tmp_path)
+    path = (await regrade(finished.folder, settings)).path
+    journal = finished.folder / "scenarios.jsonl"
+    first, *rest = journal.read_text().splitlines()
+    changed = json.dumps({**json.loads(first), "diagnosis_text": "Scurvy"})
+    journal.write_text("\n".join([changed, *rest]) + "\n")
+    server.reset()
+
+    await regrade(finished.folder, settings)
+
+    assert asked(server, "moderator") == 1
+    assert "Scurvy" in json.dumps(server.bodies())
+    assert len(lines(path)) == 4
+
+
+async def test_two_judges_are_never_mixed_in_one_file(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="strict"), "mine")
+
+    with pytest.raises(InputError, match=r"'strict'.*--name"):
+        await regrade(finished.folder, settings_for(server, tmp_path, moderator_llm="kind"), "mine")
+
+
+@pytest.mark.parametrize("name", ["../escape", "a/b", ".hidden"])
+async def test_a_name_that_leads_elsewhere_is_refused(
+    name: str, finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="name"):
+        await regrade(finished.folder, settings_for(server, tmp_path), name)
+
+
+async def test_a_refused_key_stops_at_once(finished: Finished, server: ScriptedServer, tmp_path: Path) -> None:
+    server.fault("auth")
+
+    regraded = await regrade(finished.folder, settings_for(server, tmp_path))
+
+    assert (regraded.failed, regraded.not_tried) == (1, 3)
+    assert "key" in (regraded.reason or "")
+    assert asked(server) == 1
+
+
+async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(
+        rules=[
+            {"match": {"purpose": "moderator"}, "fault": "500"},
+            {"match": {"purpose": "patient", "nth": [1, 2]}, "fault": "500"},
+        ]
+    )
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=2))
+    assert [entry["status"] for entry in entries] == ["model_failed", "judge_failed"]
+    server.reset()
+
+    regraded = await regrade(finished.folder, settings_for(server, tmp_path))
+
+    assert [(e["scenario_id"], e["correct"]) for e in lines(regraded.path)] == [(1, True)]
+    assert regraded.changed == ((1, None, True),)
+
+
+def test_a_run_in_the_seeds_format_is_judged_by_the_command(tmp_path: Path) -> None:
+    """Only the seed's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
+    seeds = [
+        {
+            "scenario_id": 0,
+            "dataset": "MedQA",
+            "status": "diagnosed",
+            "correct": False,
+            "ground_truth": "Gout",
+            "diagnosis_text": "I am sure now. DIAGNOSIS READY: Gout",
+        },
+        {
+            "scenario_id": 1,
+            "status": "diagnosed",
+            "correct": True,
+            "ground_truth": "Migraine",
+            "final_doctor_dialogue": "DIAGNOSIS READY: Scurvy",
+        },
+        {
+            "scenario_id": 2,
+            "status": "max_infs_reached",
+            "correct": False,
+            "ground_truth": "Gout",
+            "final_doctor_dialogue": "And how is your sleep?",
+        },
+    ]
+    folder = tmp_path / "MedQA_20240101_000000"
+    folder.mkdir()
+    journal = folder / "scenarios.jsonl"
+    journal.write_text("\n".join(map(json.dumps, seeds)) + "\n")
+    before = journal.read_bytes()
+
+    done = clinic("regrade", folder, "--json", cwd=tmp_path)
+
+    result = json.loads(done.stdout)
+    assert result["judged"] == 2
+    assert result["changed"] == [
+        {"scenario_id": 0, "was": False, "is": True},
+        {"scenario_id": 1, "was": True, "is": False},
+    ]
+    assert [e["scenario_id"] for e in lines(folder / "judgements" / "builtin.jsonl")] == [0, 1]
+    assert journal.read_bytes() == before
+
+
+def test_the_command_says_what_changed_and_why_something_failed(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server, tries=1)
+    clinic("run", "--num_scenarios", "2", "--output_dir", "out", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    assert records(folder)[0]["correct"] is True
+    server.control(moderator="No", rules=[{"match": {"purpose": "moderator", "nth": 2}, "fault": "500"}])
+
+    done = clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
+
+    assert "scenario 0: was right, is wrong" in done.stdout
+    assert "1 failed" in done.stderr
+    assert "answered 500" in done.stderr
+    assert "run the same command again" in done.stderr

@@ -1,0 +1,359 @@
+"""Resuming: only what is missing is played, and only where nothing that decides results has changed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+from helpers import nejm
+from runs_support import (
+    AT_ENDPOINT,
+    asked,
+    clinic,
+    only_run,
+    own_rows,
+    point_at,
+    records,
+    run_here,
+    settings_for,
+    start,
+    summary,
+    units,
+    until,
+)
+from scripted_server import ScriptedServer
+
+from agentclinic.errors import InputError
+from agentclinic.runs.execute import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import plan_again, resume
+
+pytestmark = pytest.mark.anyio
+PATIENT_PROMPT = '{"system_base": "You are ill. {patient}", "user_prompt_template": "{history} {reply}"}'
+
+
+def cut_to(folder: Path, count: int) -> None:
+    """Make the journal end after so many records, as if the run had been stopped there."""
+    journal = folder / "scenarios.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:count]))
+
+
+async def test_only_what_is_missing_is_played_and_what_was_written_stays(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=5))
+    cut_to(finished.folder, 3)
+    server.reset()
+
+    again = await resume(plan_again(finished.folder), finished.folder, Progress())
+
+    written = records(finished.folder)
+    assert written[:3] == entries[:3]
+    assert units(written) == [(row, 0) for row in range(5)]
+    assert asked(server, "moderator") == 2
+    assert (again.missing, again.summary.presented) == (0, 5)
+    assert summary(finished.folder)["presented"] == 5
+
+
+async def test_resuming_a_complete_run_asks_nothing(server: ScriptedServer, tmp_path: Path) -> None:
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=2))
+    server.reset()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress())
+
+    assert asked(server) == 0
+    assert records(finished.folder) == entries
+
+
+async def test_a_run_that_was_stopped_before_its_first_record_can_be_resumed(tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(None, tmp_path, num_scenarios=1))
+    (finished.folder / "scenarios.jsonl").unlink()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress(), retry_failed=True)
+
+    assert units(records(finished.folder)) == [(0, 0)]
+
+
+async def test_repeats_are_units_of_their_own_and_stay_apart_on_resuming(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=3, repeats=4))
+    assert units(entries) == [(row, repeat) for row in range(3) for repeat in range(4)]
+    assert len({entry["seed"] for entry in entries}) == 12
+    cut_to(finished.folder, 7)
+    server.reset()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress())
+
+    assert asked(server, "moderator") == 5
+    assert units(records(finished.folder)) == units(entries)
+
+
+async def test_the_number_of_workers_may_change(tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(None, tmp_path, num_scenarios=3))
+    cut_to(finished.folder, 1)
+
+    await resume(plan_again(finished.folder, {"workers": 3}), finished.folder, Progress())
+
+    assert units(records(finished.folder)) == [(0, 0), (1, 0), (2, 0)]
+
+
+async def test_a_changed_case_is_refused_by_name(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.jsonl"
+    rows = own_rows(2)
+    cases.write_text("\n".join(rows))
+    finished, _ = await run_here(settings_for(None, tmp_path / "out", dataset=str(cases)))
+    row = json.loads(rows[1])
+    row["OSCE_Examination"]["Correct_Diagnosis"] = "Something else"
+    cases.write_text("\n".join([rows[0], json.dumps(row)]))
+
+    with pytest.raises(InputError, match=r"cannot be resumed.*\(cases was"):
+        plan_again(finished.folder)
+
+
+async def test_a_changed_prompt_is_refused_by_name(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (prompts / "patient.json").write_text(PATIENT_PROMPT)
+    finished, _ = await run_here(settings_for(None, tmp_path / "out", num_scenarios=1, prompts_dir=str(prompts)))
+    plan_again(finished.folder)
+    (prompts / "patient.json").write_text(PATIENT_PROMPT.replace("ill", "very ill"))
+
+    with pytest.raises(InputError, match=r"\(prompts.patient was"):
+        plan_again(finished.folder)
+
+
+async def test_a_changed_doctor_file_is_refused_by_name(tmp_path: Path) -> None:
+    program = tmp_path / "doctor.py"
+    source = (
+        "class Mine:\n    def __init__(self, scenario): pass\n"
+        "    def inference_doctor(self, question): return 'DIAGNOSIS READY: Gout'\n"
+    )
+    program.write_text(source)
+    finished, _ = await run_here(settings_for(None, tmp_path / "out", num_scenarios=1, doctor=f"{program}:Mine"))
+    plan_again(finished.folder)
+    program.write_text(source.replace("Gout", "Scurvy"))
+
+    with pytest.raises(InputError, match=r"\(doctor_file was"):
+        plan_again(finished.folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("total_inferences", 5), ("doctor_llm", "other"), ("missing_test", "normal"), ("seed", 2), ("repeats", 2)],
+)
+async def test_a_changed_setting_that_decides_results_is_refused_by_name(
+    key: str, value: object, server: ScriptedServer, tmp_path: Path
+) -> None:
+    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1))
+
+    with pytest.raises(InputError, match=rf"\(run\.{key} was .*, is {value}\)"):
+        plan_again(finished.folder, {key: value})
+
+
+def test_the_command_refuses_a_changed_run_and_leaves_it_as_it_is(tmp_path: Path) -> None:
+    clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    config = folder / "config.used.json"
+    config.write_text(config.read_text().replace('"total_inferences": 20', '"total_inferences": 4'))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    done = clinic("resume", folder, cwd=tmp_path, expect=2)
+
+    assert "run.total_inferences was 20, is 4" in done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_that_is_no_run_or_the_seeds_own_is_refused(tmp_path: Path) -> None:
+    assert "not the folder of a run" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
+    (tmp_path / "config.used.json").write_text('{"run": {}, "openai": {}}')
+    assert "regraded but not resumed" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
+
+
+async def test_failed_units_are_played_again_only_when_asked(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=[{"match": {"purpose": "patient", "nth": [1, 2, 3, 4]}, "fault": "500"}])
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=5))
+    assert [entry["status"] for entry in entries] == ["model_failed", "model_failed", *["diagnosed"] * 3]
+    server.reset()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress())
+    assert asked(server) == 0, "failures are final unless somebody asks"
+    await resume(plan_again(finished.folder), finished.folder, Progress(), retry_failed=True)
+
+    assert asked(server, "moderator") == 2
+    written = records(finished.folder)
+    assert written[:3] == entries[2:], "the others stand as they were"
+    assert units(written) == [(row, 0) for row in range(5)]
+    assert summary(finished.folder)["faults"] == {}
+
+
+async def test_a_doctors_own_failure_is_a_result_and_not_played_again(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=[{"match": {"purpose": "doctor"}, "fault": "refusal"}])
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=1))
+    server.reset()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress(), retry_failed=True)
+
+    assert asked(server) == 0
+    assert records(finished.folder) == entries
+
+
+def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=[{"match": {"purpose": "doctor"}, "fault": "hang"}])
+    point_at(tmp_path, server)
+    first = start("run", "--num_scenarios", "1", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path)
+    try:
+        until(lambda: asked(server) > 0, "the first request", first)
+        done = clinic("resume", only_run(tmp_path / "out"), cwd=tmp_path, expect=2)
+        assert "another process is working on this run" in done.stderr
+        assert asked(server) == 1
+    finally:
+        first.signal(signal.SIGKILL)
+        first.wait()
+    server.reset()
+
+    clinic("resume", only_run(tmp_path / "out"), cwd=tmp_path)
+
+    assert len(records(only_run(tmp_path / "out"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "mend"),
+    [("auth", "set the endpoint's key"), ("quota", "add credit"), ("no_model", "agentclinic probe")],
+)
+def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_which_goes_on_after_the_mend(
+    fault: str, mend: str, server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 100))}, "fault": fault}])
+    point_at(tmp_path, server)
+
+    done = clinic("run", "--num_scenarios", "8", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path, expect=3)
+
+    folder = only_run(tmp_path / "out")
+    assert "6 of 8 scenarios were not played" in done.stderr
+    assert mend in done.stderr
+    assert f"agentclinic resume {folder.relative_to(tmp_path)}" in done.stderr
+    assert units(records(folder)) == [(0, 0), (1, 0)], "a unit that met the error counts as not played"
+    assert summary(folder)["presented"] == 2
+    assert asked(server, "doctor") == 9, "no further request meets the same end"
+    server.reset()
+
+    clinic("resume", folder, cwd=tmp_path)
+
+    assert units(records(folder)) == [(row, 0) for row in range(8)]
+    assert asked(server, "moderator") == 6
+
+
+async def test_a_refused_judge_stops_the_run_too(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=[{"match": {"purpose": "moderator"}, "fault": "auth"}])
+
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=3))
+
+    assert entries == []
+    assert finished.missing == 3
+    assert "moderator" in (finished.reason or "")
+
+
+def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_goes_on(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server, token_limit=5000)
+
+    done = clinic("run", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path, expect=3)
+
+    folder = only_run(tmp_path / "out")
+    played = len(records(folder))
+    assert 0 < played < 14
+    assert "token limit of 5,000" in done.stderr
+    assert "--token-limit" in done.stderr
+    used = summary(folder)["usage"]
+    assert sum(role["input_tokens"] + role["output_tokens"] for role in used.values()) >= 5000
+
+    server.reset()
+    clinic("resume", folder, cwd=tmp_path, expect=3)
+    assert asked(server) == 0, "the limit is used up: nothing more is spent"
+    clinic("resume", folder, "--token_limit", "100000000", cwd=tmp_path)
+    assert units(records(folder)) == [(row, 0) for row in range(14)]
+    assert asked(server, "moderator") == 14 - played
+
+
+async def test_an_image_that_is_not_there_stops_the_run_which_goes_on_after_the_mend(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    row = nejm()
+    picture = tmp_path / "picture.png"
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({**row, "image_url": str(picture)}))
+    server.control(doctor=["Now REQUEST IMAGES please", "DIAGNOSIS READY: Gout"])
+    settings = settings_for(server, tmp_path / "out", dataset=str(cases), doctor_image_request=True)
+
+    finished, entries = await run_here(settings)
+
+    assert entries == []
+    assert "picture.png" in (finished.reason or "")
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+    await resume(plan_again(finished.folder), finished.folder, Progress())
+    assert len(records(finished.folder)) == 1
+
+
+def test_a_run_can_be_played_outside_the_main_thread(tmp_path: Path) -> None:
+    """Where no signal can be heard, in a notebook's thread or a server."""
+    plan = make_plan(settings_for(None, tmp_path, num_scenarios=1))
+    thread = threading.Thread(target=lambda: anyio.run(execute, plan, Progress()))
+    thread.start()
+    thread.join()
+    assert len(records(only_run(tmp_path))) == 1
+
+
+def test_a_password_in_the_address_is_taken_from_the_config_again(server: ScriptedServer, tmp_path: Path) -> None:
+    config = point_at(tmp_path, server)
+    config.write_text(config.read_text().replace("http://", "http://nurse:open-sesame@"))
+    clinic("run", "--num_scenarios", "2", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    cut_to(folder, 1)
+    server.reset()
+
+    clinic("resume", folder, cwd=tmp_path)
+
+    assert {entry["headers"].get("authorization", "")[:6] for entry in server.log()} == {"Basic "}
+
+
+def test_an_address_from_the_environment_is_part_of_the_run(server: ScriptedServer, tmp_path: Path) -> None:
+    clinic(
+        "run",
+        "--num_scenarios",
+        "1",
+        "--output_dir",
+        "out",
+        *AT_ENDPOINT,
+        cwd=tmp_path,
+        env={"OPENAI_BASE_URL": server.base_url},
+    )
+    folder = only_run(tmp_path / "out")
+    used = json.loads((folder / "config.used.json").read_text())
+    assert used["openai"]["base_url"] == server.base_url
+    (folder / "scenarios.jsonl").write_text("")
+    server.reset()
+
+    clinic("resume", folder, cwd=tmp_path, env={"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
+
+    assert asked(server) > 0
+
+
+def test_a_run_can_be_resumed_from_another_folder(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (here / "cases.jsonl").write_text("\n".join(own_rows(2)))
+    clinic("run", "--dataset", "cases.jsonl", "--output_dir", "out", "--record", "kept.jsonl", cwd=here)
+    folder = only_run(here / "out")
+    cut_to(folder, 1)
+
+    done = clinic("resume", folder, cwd=there)
+
+    assert "cases" in done.stdout
+    assert units(records(folder)) == [(0, 0), (1, 0)]
+    assert list(there.iterdir()) == []

@@ -1,0 +1,461 @@
+"""Calibration of a run: which forecasts count, by source, by turn, and in what order records come does not matter."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentclinic.errors import InputError
+from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
+from agentclinic.scoring import calibration_metrics as metrics
+from agentclinic.scoring.calibration import (
+    Calibration,
+    CalibrationTally,
+    Recalibration,
+    SourceCalibration,
+    calibration,
+    committed,
+    file_digest,
+    fit_recalibration,
+    leader,
+    scale_of,
+)
+
+TRUTH = "Myasthenia gravis"
+OTHER = "Multiple sclerosis"
+
+
+def differential(source: Source = Source.POSTERIOR, **probabilities: float | None) -> Differential:
+    """Hypotheses by name (underscores for blanks) with probabilities, or scores for a planner."""
+    field = "score" if source is Source.PLANNER_SCORE else "probability"
+    hypotheses = [
+        Hypothesis.model_validate({"diagnosis": name.replace("_", " "), field: value})
+        for name, value in probabilities.items()
+    ]
+    return Differential(source=source, hypotheses=tuple(hypotheses))
+
+
+def record(
+    row: int = 0,
+    p: float | None = 0.7,
+    right: bool | None = True,
+    source: Source = Source.POSTERIOR,
+    repeat: int = 0,
+    **changes: object,
+) -> Record:
+    said = TRUTH if right else OTHER
+    final = differential(source, **{said: p, "Migraine": 0.1})
+    fields: dict[str, object] = {
+        "scenario_id": row,
+        "dataset": "MedQA",
+        "status": "diagnosed",
+        "correct": right,
+        "ground_truth": TRUTH,
+        "diagnosis_text": said,
+        "num_turns": 4,
+        "repeat": repeat,
+        "differential": final,
+    }
+    return Record.model_validate({**fields, **changes})
+
+
+def turn(number: int, given: Differential | None) -> Turn:
+    return Turn(turn=number, role="doctor", text="…", differential=given)
+
+
+def only(result: Calibration) -> SourceCalibration:
+    assert len(result.sources) == 1
+    return result.sources[0]
+
+
+def many(n: int, source: Source = Source.POSTERIOR, seed: int = 0, first: int = 0, repeats: int = 1) -> list[Record]:
+    """Records whose forecasts are true."""
+    rng = random.Random(seed)
+    made = []
+    for row in range(first, first + n):
+        for repeat in range(repeats):
+            p = round(rng.betavariate(2, 1.2), 3)
+            made.append(record(row, p, rng.random() < p, source, repeat))
+    return made
+
+
+# What is forecast
+
+
+def test_the_forecast_is_what_the_differential_gave_the_diagnosis() -> None:
+    found = only(calibration([record(0, 0.9, True), record(1, 0.6, False)]))
+    assert (found.source, found.scale, found.n, found.right, found.cases) == ("posterior", "probability", 2, 1, 2)
+    assert found.brier is not None
+    assert found.brier.value == pytest.approx((0.01 + 0.36) / 2)
+    assert found.auroc.value == 1
+
+
+def test_a_committed_diagnosis_is_found_by_its_name_before_the_same_disease() -> None:
+    listed = differential(Heart_attack=0.5, Acute_myocardial_infarction=0.3)
+    exact = record(differential=listed, diagnosis_text="acute myocardial infarction.")
+    found = committed(exact, listed)
+    assert found is not None
+    assert found.probability == 0.3
+    said = record(differential=listed, diagnosis_text="Myocardial infarction (MI), because of the ECG")
+    synonym = committed(said, listed)
+    assert synonym is not None
+    assert synonym.probability == 0.5
+
+
+def test_a_seed_record_is_read_by_its_last_words() -> None:
+    said = record(diagnosis_text=None, final_doctor_dialogue=f"Thank you. DIAGNOSIS READY: {TRUTH}")
+    assert said.differential is not None
+    assert committed(said, said.differential) is not None
+
+
+def test_a_diagnosis_outside_the_differential_is_counted_apart_not_guessed() -> None:
+    stray = record(1, diagnosis_text="Botulism", correct=False)
+    narrower = record(2, differential=differential(Pneumonia=0.9), diagnosis_text="Viral pneumonia")
+    found = only(calibration([record(0, 0.7, True), stray, narrower]))
+    assert (found.n, found.unmatched, found.unmatched_right) == (1, 2, 1)
+    assert found.brier is not None
+    assert found.brier.value == pytest.approx(0.09)
+
+
+def test_a_diagnosis_without_a_number_is_counted_apart() -> None:
+    found = only(calibration([record(0, None, True)]))
+    assert (found.n, found.unnumbered) == (0, 1)
+
+
+def test_what_was_not_diagnosed_or_not_judged_is_no_forecast() -> None:
+    result = calibration(
+        [
+            record(0, status="max_infs_reached", correct=False),
+            record(1, status="doctor_failed", correct=False),
+            record(2, status="model_failed", correct=None),
+            record(3, status="judge_failed", correct=None),
+            record(4, correct=None),
+            record(5, differential=None),
+        ]
+    )
+    assert result.left_out == {"no_diagnosis": 2, "no_differential": 1, "not_judged": 3}
+    assert result.records == 6
+    assert only(result).n == 0
+
+
+def test_sources_are_never_pooled() -> None:
+    one, two = many(30), many(20, Source.STATED, seed=1)
+    both = calibration([*one, *two], seed=3)
+    assert [(s.source, s.n) for s in both.sources] == [("posterior", 30), ("stated", 20)]
+    assert both.sources[0] == only(calibration(one, seed=3))
+    assert both.sources[1] == only(calibration(two, seed=3))
+
+
+def test_scores_and_probabilities_of_one_source_are_kept_apart() -> None:
+    scored = Differential(source=Source.STATED, hypotheses=(Hypothesis(diagnosis=TRUTH, score=7.5),))
+    result = calibration([record(0, source=Source.STATED), record(1, differential=scored)])
+    assert [(s.source, s.scale, s.n) for s in result.sources] == [("stated", "probability", 1), ("stated", "score", 1)]
+    assert [landmark.none_yet for s in result.sources for landmark in s.landmarks if landmark.turn is None] == [0, 0]
+
+
+def test_a_planner_never_gives_probabilities() -> None:
+    claimed = Differential(
+        source=Source.PLANNER_SCORE, hypotheses=(Hypothesis(diagnosis=TRUTH, probability=0.8, score=None),)
+    )
+    assert scale_of(claimed) == "score"
+    found = only(calibration([record(differential=claimed)]))
+    assert (found.scale, found.n, found.brier, found.ece, found.slope) == ("score", 1, None, None, None)
+
+
+def test_scores_are_judged_by_their_order_only() -> None:
+    records = [record(row, 10.0 * row, row > 4, Source.PLANNER_SCORE) for row in range(10)]
+    found = only(calibration(records))
+    assert found.auroc.value == 1
+    assert found.aurc.value == found.aurc_best
+    assert found.risk_coverage[9].risk == 0
+    assert found.risk_coverage[-1].risk == 0.5
+    assert found.brier is found.mean_forecast is found.log_score is found.intercept is None
+    assert found.landmarks[-1].brier is None
+    assert found.landmarks[-1].auroc.value is not None
+
+
+def test_the_leader_has_the_highest_number_and_the_first_of_equals() -> None:
+    first = leader(differential(A=0.2, B=0.4, C=0.4, D=None))
+    assert first is not None
+    assert first.hypothesis.diagnosis == "B"
+    assert leader(differential(A=None)) is None
+    assert leader(Differential(source=Source.STATED, hypotheses=())) is None
+
+
+# Numbers
+
+
+def test_perfect_forecasts_look_perfect() -> None:
+    found = only(calibration(many(1000), seed=1))
+    assert found.slope is not None
+    assert found.slope.low is not None
+    assert found.slope.high is not None
+    assert found.slope.low < 1 < found.slope.high
+    assert found.intercept is not None
+    assert found.intercept.low is not None
+    assert found.intercept.high is not None
+    assert found.intercept.low < 0 < found.intercept.high
+    for error in (found.ece, found.ece_equal_mass):
+        assert error is not None
+        assert error.low <= error.value <= error.high
+        assert error.low < error.expected < error.high
+    assert found.brier_parts is not None
+    assert found.brier is not None
+    parts = [getattr(found.brier_parts, name).value for name in ("reliability", "resolution", "uncertainty", "within")]
+    assert parts[0] - parts[1] + parts[2] + parts[3] == pytest.approx(found.brier.value)
+    assert found.bins is not None
+    assert sum(each.n for each in found.bins) == 1000
+    assert sum(each.right for each in found.bins) == found.right
+    assert found.aurc.value is not None
+    assert found.aurc_best is not None
+    assert found.accuracy.value is not None
+    assert found.aurc_best < found.aurc.value < 1 - found.accuracy.value
+
+
+def test_overconfidence_is_seen() -> None:
+    sure = many(300)
+    for number, each in enumerate(sure):
+        claimed = 0.6 if number % 2 else 0.98
+        hypothesis = Hypothesis(diagnosis=str(each.diagnosis_text), probability=claimed)
+        each.differential = Differential(source=Source.POSTERIOR, hypotheses=(hypothesis,))
+    found = only(calibration(sure))
+    assert found.intercept is not None
+    assert found.intercept.high is not None
+    assert found.intercept.high < 0
+    assert found.ece is not None
+    assert found.ece.value > found.ece.high
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_all_right_or_all_wrong_gives_notes_and_no_exception(right: bool) -> None:
+    found = only(calibration([record(row, 0.5 + row / 100, right) for row in range(30)]))
+    assert found.slope is not None
+    assert found.intercept is not None
+    assert found.slope.value is found.intercept.value is found.auroc.value is None
+    assert "fewer than 10" in str(found.slope.note)
+    assert found.auroc.note
+    assert found.accuracy.value == float(right)
+    assert found.accuracy.low is None, "resampling equal outcomes shows no spread"
+
+
+def test_separated_forecasts_have_no_slope_and_say_so() -> None:
+    found = only(calibration([record(row, row / 40, row >= 20) for row in range(40)]))
+    assert found.slope is not None
+    assert found.slope.value is None
+    assert "no slope exists" in str(found.slope.note)
+    assert found.intercept is not None
+    assert found.intercept.value is not None
+
+
+def test_one_record_and_none() -> None:
+    found = only(calibration([record()]))
+    assert found.n == 1
+    assert found.brier is not None
+    assert found.brier.value == pytest.approx(0.09)
+    assert found.brier.low is None
+    assert calibration([]).sources == []
+
+
+def test_certain_forecasts_are_counted_where_they_are_clipped() -> None:
+    found = only(calibration([record(0, 1.0, False), record(1, 0.0, True), record(2, 0.5, True)]))
+    assert found.clipped == 2
+
+
+def test_repeats_of_a_case_are_resampled_together() -> None:
+    once = [record(row, 0.7, row % 3 > 0) for row in range(30)]
+    thrice = [each.model_copy(update={"repeat": k}) for each in once for k in range(3)]
+    narrow, wide = only(calibration(once)), only(calibration(thrice))
+    assert (wide.n, wide.cases) == (90, 30)
+    assert wide.notes
+    assert narrow.accuracy.low is not None
+    assert narrow.accuracy.low == pytest.approx(wide.accuracy.low, abs=0.03), "copies add nothing"
+
+
+# By turn
+
+
+def test_landmarks_by_hand() -> None:
+    long = record(
+        0,
+        num_turns=12,
+        transcript=[
+            turn(1, differential(Migraine=0.4, Myasthenia_gravis=0.3)),
+            turn(4, None),
+            turn(5, differential(Myasthenia_gravis=0.6, Migraine=0.2)),
+            turn(12, differential(Myasthenia_gravis=0.9)),
+        ],
+        differential=differential(Myasthenia_gravis=0.9),
+    )
+    short = record(
+        1,
+        right=False,
+        num_turns=2,
+        transcript=[turn(2, differential(Multiple_sclerosis=0.8))],
+        differential=differential(Multiple_sclerosis=0.8),
+    )
+    found = only(calibration([long, short])).landmarks
+    assert [each.turn for each in found] == [1, 3, 5, 10, 15, 20, None]
+    assert [each.n for each in found] == [1, 2, 2, 2, 2, 2, 2]
+    assert [each.none_yet for each in found] == [1, 0, 0, 0, 0, 0, 0]
+    assert [each.finished for each in found] == [0, 1, 1, 1, 2, 2, 2]
+    assert [each.accuracy.value for each in found] == [0, 0, 0.5, 0.5, 0.5, 0.5, 0.5]
+    confidence = [each.mean_forecast.value if each.mean_forecast else None for each in found]
+    assert confidence == pytest.approx([0.4, 0.6, 0.7, 0.7, 0.85, 0.85, 0.85])
+    brier = [each.brier.value if each.brier else None for each in found]
+    wrong = 0.8**2
+    late = (wrong + 0.1**2) / 2
+    expected = [0.4**2, (0.4**2 + wrong) / 2, (0.4**2 + wrong) / 2, (0.4**2 + wrong) / 2, late, late, late]
+    assert brier == pytest.approx(expected)
+    assert [each.auroc.value for each in found] == [None, None, 0, 0, 1, 1, 1]
+
+
+def test_landmarks_follow_encounters_that_came_to_no_verdict_but_not_those_cut_off() -> None:
+    result = calibration(
+        [
+            record(0, status="max_infs_reached", correct=False, diagnosis_text=None),
+            record(1, status="judge_failed", correct=None),
+            record(2, status="model_failed", correct=None),
+            record(3, ground_truth=None),
+        ]
+    )
+    assert only(result).landmarks[-1].n == 2
+
+
+def test_each_source_has_its_own_landmarks() -> None:
+    asked_after = record(
+        num_turns=3,
+        transcript=[turn(1, differential(Source.PLANNER_SCORE, Myasthenia_gravis=0.5))],
+        differential=differential(Source.ELICITED, Myasthenia_gravis=0.9),
+    )
+    elicited, planner = calibration([asked_after]).sources
+    assert (elicited.source, elicited.n, planner.source, planner.n) == ("elicited", 1, "planner_score", 1)
+    assert [each.n for each in elicited.landmarks] == [0, 1, 1, 1, 1, 1, 1]
+    assert [each.n for each in planner.landmarks] == [1] * 7
+
+
+# Recalibration
+
+
+def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
+    rng = random.Random(seed)
+    made = []
+    for row in range(first, first + n):
+        score = rng.gauss(50, 10)
+        chance = 1 / (1 + np.exp(-(score - 48) / 5))
+        made.append(record(row, score, rng.random() < chance, Source.PLANNER_SCORE))
+    return made
+
+
+def tally_of(records: list[Record], *recalibrations: Recalibration, digest: str | None = None) -> CalibrationTally:
+    tally = CalibrationTally(recalibrations, digest)
+    for each in records:
+        tally.add(each)
+    return tally
+
+
+def test_scores_recalibrated_on_another_run_become_probabilities() -> None:
+    mapping = tally_of(planner_records(600)).fit_recalibration("runs/A")
+    assert mapping.slope == pytest.approx(0.2, abs=0.05)
+    assert Recalibration.model_validate_json(mapping.model_dump_json()) == mapping
+    records = planner_records(600, first=600, seed=1)
+    found = only(tally_of(records, mapping).result())
+    assert (found.scale, found.recalibrated_on, found.n, found.notes) == ("recalibrated", "runs/A", 600, [])
+    assert found.slope is not None
+    assert found.slope.value == pytest.approx(1, abs=0.3)
+    assert found.ece is not None
+    assert found.auroc == only(tally_of(records).result()).auroc, "the order is the same"
+    assert found.landmarks[-1].brier is None, "the mapping was fitted on committed diagnoses, not on leaders"
+
+
+def test_a_recalibration_is_refused_on_its_own_run_in_any_order() -> None:
+    records = planner_records(200)
+    mapping = tally_of(records).fit_recalibration("runs/A")
+    with pytest.raises(InputError, match="fitted on this very run"):
+        tally_of(records[::-1], mapping).result()
+
+
+def test_a_recalibration_is_refused_on_its_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "scenarios.jsonl"
+    path.write_text("{}\n", encoding="utf-8")
+    mapping = tally_of(planner_records(200), digest=file_digest(path)).fit_recalibration("runs/A")
+    rejudged = tally_of(planner_records(200)[:150], mapping, digest=file_digest(path))
+    with pytest.raises(InputError, match="fitted on this very run"):
+        rejudged.result()
+
+
+def test_a_recalibration_on_the_same_cases_says_so() -> None:
+    mapping = tally_of(planner_records(200)).fit_recalibration("runs/A")
+    found = only(tally_of(planner_records(100, first=150, seed=2), mapping).result())
+    assert any(note.startswith("50 of 100 cases") for note in found.notes)
+
+
+def test_a_recalibration_needs_enough_of_both_and_no_separation() -> None:
+    with pytest.raises(InputError, match="needs 10 of each"):
+        tally_of(planner_records(5)).fit_recalibration("runs/A")
+    cases = [str(row) for row in range(40)]
+    with pytest.raises(InputError, match="threshold"):
+        fit_recalibration(list(range(40)), [float(row >= 20) for row in range(40)], cases=cases, run="runs/A")
+
+
+def test_a_falling_recalibration_turns_the_order_round() -> None:
+    records = [
+        record(row, float(row % 50), (row % 50) < 25 or row % 7 == 0, Source.PLANNER_SCORE) for row in range(100)
+    ]
+    other = [each.model_copy(update={"scenario_id": each.scenario_id + 500}) for each in records[:90]]
+    mapping = tally_of(other).fit_recalibration("runs/A")
+    assert mapping.slope < 0
+    raw, mapped = only(tally_of(records).result()), only(tally_of(records, mapping).result())
+    assert raw.auroc.value is not None
+    assert mapped.auroc.value == pytest.approx(1 - raw.auroc.value)
+
+
+# Streams
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
+    records = [
+        *many(40, repeats=2),
+        *many(15, Source.STATED),
+        *planner_records(20),
+        record(900, None),
+        record(901, p=0.7),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "resamples", lambda n: 30)
+        expected = calibration(records, seed=5)
+        shuffler.shuffle(records)
+        assert calibration(iter(records), seed=5) == expected
+
+
+def test_streaming_gives_what_all_in_memory_gives() -> None:
+    records = many(300, repeats=2)
+    found = only(calibration(iter(records)))
+    numbers = [committed(each, each.differential) if each.differential else None for each in records]
+    p = np.array([number.probability if number else None for number in numbers], dtype=np.float64)
+    y = np.array([each.correct for each in records], dtype=np.float64)
+    w = np.ones(p.size)
+    assert found.brier is not None
+    assert found.log_score is not None
+    assert found.slope is not None
+    assert found.brier.value == pytest.approx(float(metrics.brier(p, y, w)))
+    assert found.log_score.value == pytest.approx(float(metrics.log_score(p, y, w)))
+    assert found.slope.value == pytest.approx(float(metrics.calibration_slope(p, y, w)))
+    assert found.auroc.value == pytest.approx(float(metrics.auroc(p, y, w)))
+    assert found.aurc.value == pytest.approx(float(metrics.aurc(p, y, w)))
+
+
+def test_equal_seeds_give_equal_intervals_and_asking_twice_changes_nothing() -> None:
+    tally = tally_of(many(50))
+    first = tally.result(seed=1)
+    assert tally.result(seed=1) == first
+    assert only(tally.result(seed=2)).accuracy != only(first).accuracy
+    assert Calibration.model_validate_json(first.model_dump_json()) == first

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Disclosure, Provenance, Turn
+from agentclinic.scoring import orders
+from agentclinic.scoring.information import NOT_RECORDED
+from agentclinic.scoring.orders import Item, Price, bill, stratum, unanswerable_rate
+
+Answer = list[tuple[str, str]] | None
+"""What the laboratory disclosed as (test, provenance); None for a language model, which discloses nothing."""
+
+
+def ordering(case: int, *asked: tuple[str, Answer], right: bool = True, status: str = "diagnosed") -> Record:
+    transcript = []
+    for turn, (order, answer) in enumerate(asked, start=1):
+        parts = [Disclosure(topic=name, provenance=Provenance(how)) for name, how in answer or ()]
+        transcript.append(Turn(turn=turn, role="doctor", text=f"REQUEST TEST: {order}"))
+        transcript.append(Turn(turn=turn, role="measurement", text="RESULTS: ...", disclosures=parts))
+    transcript.append(Turn(turn=9, role="doctor", text="DIAGNOSIS READY: Gout"))
+    return Record(scenario_id=case, dataset="x", status=status, correct=right, transcript=transcript)
+
+
+def score(records: list[Record], price_of: orders.PriceOf = orders.no_prices) -> orders.Orders:
+    tally = orders.Tally(price_of)
+    for record in records:
+        tally.add(record)
+    return tally.result()
+
+
+CHART, EQUIVALENT, NORMAL, GONE = "chart", "chart_equivalent", "default_normal", "unavailable"
+
+
+def test_orders_and_their_answers_are_counted_by_hand() -> None:
+    found = score(
+        [
+            ordering(
+                0, ("CBC, CT head", [("Complete blood count", CHART), ("CT head", GONE)]), ("CBC", [("CBC", CHART)])
+            ),
+            ordering(1, ("Lipase", [("Lipase", EQUIVALENT)]), ("lipase.", [("Lipase", NORMAL)])),
+            ordering(2),
+        ]
+    )
+    assert found.orders.value == pytest.approx(4 / 3)
+    assert found.items.value == pytest.approx(5 / 3)
+    assert {how: p.count for how, p in found.answered_by.items() if p.count} == {
+        CHART: 2,
+        EQUIVALENT: 1,
+        NORMAL: 1,
+        GONE: 1,
+    }
+    assert (found.repeated.count, found.repeated.of) == (1, 4)
+
+
+def test_a_laboratory_that_does_not_disclose_is_unknown() -> None:
+    found = score([ordering(0, ("CBC", None))])
+    assert found.answered_by["unknown"].count == 1
+    assert list(found.accuracy_by_unanswerable) == ["unknown"]
+
+
+def test_an_order_that_the_limit_left_without_answer_is_unanswered() -> None:
+    record = ordering(0, ("CBC", [("CBC", CHART)]))
+    assert record.transcript is not None
+    record.transcript = record.transcript[:1]
+    found = score([record])
+    assert found.answered_by["unanswered"].count == 1
+    assert (found.unpriced, list(found.accuracy_by_unanswerable)) == (0, ["no tests"])
+
+
+def test_without_prices_every_item_is_unpriced_and_no_total_is_given() -> None:
+    found = score([ordering(0, ("CBC", [("CBC", CHART)]), ("MRI", [("MRI", GONE)])), ordering(1)])
+    assert (found.unpriced, found.priced, found.untimed) == (1, 0, 1)
+    assert (found.price_usd.value, found.priced_usd, found.waiting_hours.value) == (None, None, None)
+
+
+PRICES = {
+    "sodium": Price(20, 2, "metabolic panel"),
+    "potassium": Price(20, 2, "metabolic panel"),
+    "CT head": Price(300, 5),
+    "troponin": Price(40, 1),
+    "biopsy": Price(None, None),
+}
+
+
+def test_a_panel_is_charged_once_and_what_was_not_done_is_free() -> None:
+    due = bill(
+        [
+            [Item("sodium", CHART), Item("CT head", CHART)],
+            [Item("potassium", CHART), Item("troponin", CHART)],
+            [Item("troponin", "unknown"), Item("CT head", GONE)],
+        ],
+        PRICES.get,
+    )
+    assert due.usd == 20 + 300 + 40 + 40
+    # Items of an order run side by side: the longest of each.
+    assert due.hours == 5 + 2 + 1
+    assert (due.priced, due.unpriced, due.untimed) == (4, 0, 0)
+
+
+def test_one_unpriced_item_makes_the_mean_unknown_but_not_the_lower_bound() -> None:
+    records = [ordering(0, ("CT head", [("CT head", CHART)])), ordering(1, ("biopsy", [("biopsy", CHART)]))]
+    found = score(records, PRICES.get)
+    assert found.price_usd.value is None
+    assert (found.priced_usd, found.priced, found.unpriced) == (300, 1, 1)
+    assert score(records[:1], PRICES.get).price_usd.value == 300
+
+
+@pytest.mark.parametrize(
+    ("answers", "rate", "name"),
+    [
+        ([CHART, EQUIVALENT], 0.0, "0"),
+        ([CHART, CHART, CHART, GONE], 0.25, "(0, 0.25]"),
+        ([CHART, NORMAL], 0.5, "(0.25, 0.5]"),
+        ([GONE, NORMAL, CHART], 2 / 3, "> 0.5"),
+        ([GONE, "unanswered"], 1.0, "> 0.5"),
+        ([], None, "no tests"),
+        ([GONE, "unknown"], None, "unknown"),
+    ],
+)
+def test_encounters_are_classed_by_unanswerable_rate(answers: list[str], rate: float | None, name: str) -> None:
+    ordered = [Item("x", how) for how in answers]
+    assert unanswerable_rate(ordered) == (None if rate is None else pytest.approx(rate))
+    assert stratum(ordered) == name
+
+
+def test_accuracy_is_given_by_unanswerable_rate() -> None:
+    found = score(
+        [
+            ordering(0, ("CBC", [("CBC", CHART)]), right=True),
+            ordering(1, ("CBC", [("CBC", CHART)]), right=False),
+            ordering(2, ("MRI", [("MRI", GONE)]), right=False),
+            ordering(3, ("MRI", [("MRI", GONE)]), status="judge_failed"),
+            ordering(4, ("MRI", [("MRI", GONE)]), status="model_failed"),
+        ]
+    )
+    counts = {name: (p.count, p.of) for name, p in found.accuracy_by_unanswerable.items()}
+    assert counts == {"0": (1, 2), "> 0.5": (0, 1)}
+    assert found.missing == 1
+
+
+def test_the_resource_level_is_carried() -> None:
+    records = [ordering(0), ordering(1)]
+    records[0].resource_level = "rural"
+    assert score(records).resource_level == {NOT_RECORDED: 1, "rural": 1}
+
+
+def test_a_record_of_the_seed_gives_null() -> None:
+    found = score([Record(scenario_id=0, status="diagnosed", correct=True, num_turns=5, resource_level="low")])
+    assert (found.not_recorded, found.note) == (1, NOT_RECORDED)
+    assert (found.orders.value, found.price_usd.value, found.repeated.value) == (None, None, None)
+    assert (found.answered_by, found.accuracy_by_unanswerable) == ({}, {})
+    assert found.resource_level == {"low": 1}
+
+
+def test_the_order_of_records_changes_nothing() -> None:
+    rng = random.Random(2)
+    records = [ordering(i // 2, *[("CBC", [("CBC", rng.choice([CHART, GONE]))])] * rng.randrange(4)) for i in range(20)]
+    before = score(records)
+    rng.shuffle(records)
+    assert score(records) == before

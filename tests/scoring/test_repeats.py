@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from statistics import mean
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+
+from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
+from agentclinic.scoring import repeats
+from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pairs, majority, pass_k
+from agentclinic.scoring.sample import Sample
+
+
+def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[Record]:
+    """A record for each verdict; None for one that nobody could judge. Without `said` every transcript differs."""
+    return [
+        Record(
+            scenario_id=0,
+            case_hash=case,
+            repeat=number,
+            status="judge_failed" if right is None else "diagnosed",
+            correct=right,
+            transcript=[Turn(turn=1, role="doctor", text=said or f"{case} {number}")],
+        )
+        for number, right in enumerate(verdicts)
+    ]
+
+
+def score(records: list[Record]) -> repeats.Repeats:
+    tally = repeats.Tally()
+    for record in records:
+        tally.add(record)
+    return tally.result()
+
+
+def test_measures_over_repeats_are_those_worked_by_hand() -> None:
+    found = score(judged("a", True, True, True) + judged("b", True, False, False) + judged("c", True, True, False))
+    # Pairs that disagree: 0 + 1·2 + 2·1 of 3 + 3 + 3.
+    assert found.flip_rate.value == pytest.approx(4 / 9)
+    # pass^1 = (3/3 + 1/3 + 2/3)/3, pass^2 = (3/3 + 0 + 1/3)/3, pass^3 = (1 + 0 + 0)/3.
+    assert {k: e.value for k, e in found.pass_k.items()} == pytest.approx({1: 2 / 3, 2: 4 / 9, 3: 1 / 3})
+    assert found.majority_vote.value == pytest.approx(2 / 3)
+    assert (found.cases, found.repeated, found.deterministic, found.note) == (3, 3, False, None)
+
+
+def test_a_tied_vote_counts_half() -> None:
+    found = score(judged("a", True, False) + judged("b", True, True) + judged("c", False, False))
+    assert found.majority_vote.value == pytest.approx((0.5 + 1 + 0) / 3)
+
+
+def test_records_nobody_could_judge_are_left_out() -> None:
+    found = score(judged("a", True, None, True) + judged("b", None, None))
+    assert (found.cases, found.repeated, found.missing) == (1, 1, 3)
+    assert found.flip_rate.value == 0
+    assert list(found.pass_k) == [1, 2]
+
+
+def test_a_deterministic_doctor_is_said_to_have_no_variance() -> None:
+    found = score(judged("a", True, True, said="x") + judged("b", False, False, said="y"))
+    assert (found.deterministic, found.note) == (True, DETERMINISTIC)
+
+
+def test_verdicts_that_differ_on_identical_transcripts_are_pointed_out() -> None:
+    found = score(judged("a", True, False, said="x"))
+    assert found.deterministic is True
+    assert found.note is not None
+    assert found.note.startswith(DETERMINISTIC)
+    assert found.note != DETERMINISTIC
+
+
+def test_without_repeats_nothing_is_said_about_them() -> None:
+    found = score(judged("a", True) + judged("b", False))
+    assert (found.flip_rate.value, found.majority_vote.value, found.note) == (None, None, NOT_REPEATED)
+    assert found.deterministic is None
+    assert found.pass_k[1].value == pytest.approx(0.5)
+
+
+def test_records_of_the_seed_without_histories_leave_determinism_open() -> None:
+    records = [
+        Record(scenario_id=4, dataset="MedQA", status="diagnosed", correct=right, diagnosis_text="x")
+        for right in (True, False)
+    ]
+    found = score(records)
+    assert found.deterministic is None
+    assert found.flip_rate.value == 1
+
+
+def test_histories_stand_in_for_transcripts() -> None:
+    records = [
+        Record(scenario_id=4, dataset="MedQA", status="diagnosed", correct=True, doctor_hist="Doctor: hello")
+        for _ in range(2)
+    ]
+    assert score(records).deterministic is True
+
+
+@given(st.integers(1, 7), st.data())
+def test_pass_k_is_the_share_of_draws_that_are_all_right(n: int, data: st.DataObject) -> None:
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    draws = list(itertools.combinations([True] * c + [False] * (n - c), k))
+    assert pass_k(c, n, k) == pytest.approx(mean(all(draw) for draw in draws))
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=9))
+def test_flips_and_votes_are_those_counted_one_by_one(verdicts: list[bool]) -> None:
+    right, n = sum(verdicts), len(verdicts)
+    assert flipped_pairs(right, n) == sum(a != b for a, b in itertools.combinations(verdicts, 2))
+    assert majority(right, n) == (1 if right > n - right else 0.5 if right == n - right else 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.lists(st.sampled_from([True, False, None]), max_size=4), max_size=6), st.randoms())
+def test_the_order_of_records_changes_nothing(cases: list[list[bool | None]], rng: random.Random) -> None:
+    records = [record for i, verdicts in enumerate(cases) for record in judged(str(i), *verdicts)]
+    before = score(records)
+    rng.shuffle(records)
+    assert score(records) == before
+    for estimate in (before.flip_rate, before.majority_vote, *before.pass_k.values()):
+        if estimate.low is not None and estimate.high is not None and estimate.value is not None:
+            assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+def sampled(values: list[float], weights: list[float] | None = None) -> Sample:
+    sample = Sample()
+    for case, value in enumerate(values):
+        sample.add(case, value, weights[case] if weights else 1.0)
+    return sample
+
+
+def test_a_sample_is_a_ratio_of_sums() -> None:
+    assert sampled([1, 2, 3], [2, 3, 5]).estimate().value == pytest.approx(0.6)
+
+
+def test_what_weighs_nothing_is_not_counted() -> None:
+    found = sampled([1, 2, 3, 9], [1, 1, 1, 0]).estimate()
+    assert (found.value, found.n) == (2, 3)
+
+
+def test_two_cases_give_no_interval() -> None:
+    found = sampled([1, 2]).estimate()
+    assert (found.value, found.low, found.high) == (1.5, None, None)
+    assert found.note is not None
+
+
+def test_nothing_gives_null() -> None:
+    assert sampled([]).estimate().value is None
+
+
+@pytest.mark.parametrize("n", [300, 900])
+def test_intervals_agree_with_an_independent_bootstrap_on_either_side_of_the_switch(n: int) -> None:
+    values = np.random.default_rng(5).exponential(size=n)
+    found = sampled(values.tolist()).estimate()
+    other = bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=4000, rng=np.random.default_rng(6)
+    ).confidence_interval
+    assert found.low is not None
+    assert found.high is not None
+    half = (other.high - other.low) / 2
+    assert math.isclose(found.low, other.low, abs_tol=0.12 * half)
+    assert math.isclose(found.high, other.high, abs_tol=0.12 * half)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1e4)), min_size=1, max_size=30), st.randoms())
+@settings(max_examples=30, deadline=None)
+def test_sums_do_not_depend_on_order(values: list[tuple[int, float]], rng: random.Random) -> None:
+    def total(pairs: list[tuple[int, float]]) -> object:
+        sample = Sample()
+        for case, value in pairs:
+            sample.add(case, value)
+        return sample.estimate()
+
+    shuffled = list(values)
+    rng.shuffle(shuffled)
+    assert total(values) == total(shuffled)
+
+
+def test_adding_at_once_is_adding_one_by_one() -> None:
+    cases, values = np.array([3, 0, 3, 1, 2]), np.array([0.1, 0.2, 0.7, 1.5, 0.0])
+    at_once, singly = Sample(), Sample()
+    at_once.add_all(cases[:2], values[:2])
+    at_once.add_all(cases[2:], values[2:])
+    for case, value in zip(cases.tolist(), values.tolist(), strict=True):
+        singly.add(case, value)
+    assert at_once.estimate() == singly.estimate()
+    assert at_once.total == pytest.approx(2.5)

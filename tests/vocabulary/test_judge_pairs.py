@@ -1,0 +1,62 @@
+"""Our adversarial pairs: what they cover, and how the builtin judge fares on them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
+
+PAIRS: list[dict[str, Any]] = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "benchmarks" / "judge_pairs.jsonl").read_text("utf-8").splitlines()
+]
+
+
+def strict_accuracy(pairs: list[dict[str, Any]]) -> float:
+    right = sum(
+        (compare(pair["diagnosis"], pair["truth"], chart=pair.get("chart", "")).relation in STRICT)
+        == (Relation(pair["relation"]) in STRICT)
+        for pair in pairs
+    )
+    return right / len(pairs)
+
+
+def test_the_pairs_are_many_of_every_relation_and_balanced() -> None:
+    assert len(PAIRS) >= 300
+    assert {pair["relation"] for pair in PAIRS} == {str(relation) for relation in Relation}
+    accepted = sum(Relation(pair["relation"]) in STRICT for pair in PAIRS)
+    assert 0.45 <= accepted / len(PAIRS) <= 0.55
+    assert all(pair["why"] for pair in PAIRS)
+
+
+def test_no_pair_is_there_twice() -> None:
+    asked = Counter((pair["truth"], pair["diagnosis"], pair.get("chart", "")) for pair in PAIRS)
+    assert max(asked.values()) == 1
+
+
+def test_a_third_is_held_out_and_some_were_written_after_the_rules() -> None:
+    before = [pair for pair in PAIRS if not pair.get("fresh")]
+    assert sum(pair.get("holdout", False) for pair in before) == len(before) // 3
+    assert all(pair["holdout"] for pair in PAIRS if pair.get("fresh"))
+
+
+# A floor well under what was measured: it tells a broken judge from a working one, not one rule from another.
+@pytest.mark.parametrize("held_out", [False, True])
+def test_the_judge_says_yes_and_no_as_the_pairs_do(held_out: bool) -> None:
+    assert strict_accuracy([pair for pair in PAIRS if pair.get("holdout", False) is held_out]) > 0.9
+
+
+def test_every_relation_comes_with_its_reason() -> None:
+    assert all(compare(pair["diagnosis"], pair["truth"]).reason for pair in PAIRS)
+
+
+def test_a_name_is_the_same_as_itself_whatever_its_case_and_decoration() -> None:
+    for pair in PAIRS:
+        truth = pair["truth"]
+        for said in (truth, truth.lower(), f"**{truth}**", f"DIAGNOSIS READY: {truth}.", f"Diagnosis: {truth}"):
+            assert compare(said, truth).relation is Relation.SAME, (said, truth)
