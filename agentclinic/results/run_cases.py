@@ -1,4 +1,4 @@
-"""`RUN/cases.jsonl`: the cases a run was played on, each once, so that nothing has to look for the data set again."""
+"""`RUN/cases.jsonl`: the cases of a run, each once, so that nothing has to look for the data set again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A language-model moderator asked for the relation instead of Yes or No."""
+"""The judge: Yes or No, or the relation of two diagnoses, from a language model or the builtin judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class Speaking:
-    """A model that gives the replies it was made with and keeps what it was asked."""
+    """A model that answers from a list and keeps its requests."""
 
     replies: list[Reply]
     asked: list[Request] = field(default_factory=list)
@@ -49,7 +49,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_by_default_it_is_asked_for_yes_or_no_as_in_the_seed() -> None:
+async def test_by_default_the_judge_is_asked_for_yes_or_no_as_in_the_original() -> None:
     model = Speaking([Reply("Yes")])
     judgement = await Judge(model, load_prompt("moderator")).judge("Gout", "Gout")
     assert judgement.correct
@@ -59,7 +59,7 @@ async def test_by_default_it_is_asked_for_yes_or_no_as_in_the_seed() -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-async def test_asked_for_the_relation_the_first_two_are_yes(relation: Relation) -> None:
+async def test_same_and_narrower_consistent_are_right(relation: Relation) -> None:
     model = Speaking([related(relation, "as the names say")])
     judgement = await Judge(model, load_prompt("moderator"), relation=True).judge("Acute gout", "Gout")
     assert judgement.correct is (relation in (Relation.SAME, Relation.NARROWER_CONSISTENT))
@@ -71,7 +71,7 @@ async def test_asked_for_the_relation_the_first_two_are_yes(relation: Relation) 
     assert "Acute gout" in asked
 
 
-async def test_a_broader_name_is_right_by_the_lenient_rule_only_where_the_key_has_it() -> None:
+async def test_a_broader_name_is_leniently_right_only_if_the_answer_key_has_it() -> None:
     key = AnswerKey(partial=("Crystal arthropathy",))
     for said, allowed in (("Crystal arthropathy", True), ("Arthritis", False)):
         model = Speaking([related(Relation.BROADER)])
@@ -80,7 +80,7 @@ async def test_a_broader_name_is_right_by_the_lenient_rule_only_where_the_key_ha
         assert judgement.correct_lenient is allowed
 
 
-async def test_one_who_only_says_yes_or_no_is_understood_and_anything_else_is_malformed() -> None:
+async def test_a_judge_asked_for_a_relation_may_say_yes_or_no_but_nothing_else() -> None:
     moderator = Judge(Speaking([Reply("No"), Reply("perhaps")]), load_prompt("moderator"), relation=True)
     assert not (await moderator.judge("Gout", "Gout")).correct
     with pytest.raises(MalformedError):
@@ -96,14 +96,14 @@ async def test_the_builtin_judge_gives_its_relation_either_way() -> None:
         assert judgement.relation == "narrower_consistent"
 
 
-async def test_the_builtin_judge_asks_the_chart_where_it_is_given_one() -> None:
+async def test_the_builtin_judge_checks_details_against_the_chart_if_given_one() -> None:
     moderator = Judge(Builtin(), load_prompt("moderator"))
     silent = await moderator.judge("Legionella pneumonia", "Pneumonia", chart="Fever and cough for three days.")
     shown = await moderator.judge("Legionella pneumonia", "Pneumonia", chart="Legionella antigen positive.")
     assert (silent.relation, shown.relation) == ("narrower_unsupported", "narrower_consistent")
 
 
-async def test_a_users_prompts_without_the_relation_fall_back_on_the_shipped_text(tmp_path: Path) -> None:
+async def test_a_users_prompt_without_relation_texts_falls_back_to_the_shipped_ones(tmp_path: Path) -> None:
     (tmp_path / "moderator.json").write_text(
         '{"system_base": "Judge.", "user_prompt_template": "{diagnosis} {truth}"}', encoding="utf-8"
     )
