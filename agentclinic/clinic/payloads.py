@@ -114,7 +114,7 @@ class WriterPayload:
 
 
 class WrittenStory(BaseModel):
-    """A patient's story as a writer returns it; parts that are not on record are empty."""
+    """A patient's story as a writer gives it; a part of which the record says nothing is empty."""
 
     objective: str
     """One sentence that asks the doctor to assess the patient, naming the complaint and nothing else."""

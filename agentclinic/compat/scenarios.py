@@ -1,4 +1,4 @@
-"""The seed's scenario classes and loaders: thin views of `Case`, one pair per data set."""
+"""The original's scenario classes and loaders: thin views of `Case`, one pair per data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentclinic.errors import CaseError
 
 
 class Scenario:
-    """A case behind the seed's four methods."""
+    """A case behind the original's four methods."""
 
     dataset: ClassVar[str] = "OpenOSCE_Demo"
 
@@ -44,7 +44,7 @@ class Scenario:
 
     @property
     def image_url(self) -> str | None:
-        """Address of the case's image, where it has one."""
+        """Address of the case's image, if it has one."""
         return self.case.image
 
 
@@ -79,7 +79,7 @@ class ScenarioMIMICIV(Scenario):
 
 
 class ScenarioLoader:
-    """Loads a data set's scenarios from its usual file or the one given."""
+    """Loads a data set's scenarios from its usual file or from the given one."""
 
     scenario: ClassVar[type[Scenario]] = Scenario
 
@@ -90,11 +90,11 @@ class ScenarioLoader:
         self.num_scenarios = len(self.scenarios)
 
     def sample_scenario(self) -> Scenario:
-        """Any scenario."""
+        """A random scenario."""
         return random.choice(self.scenarios)
 
-    def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the seed's name
-        """The scenario of that 0-based row; any when none is given."""
+    def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the original's name
+        """The scenario of that 0-based row; a random one if no row is given."""
         if id is None:
             return self.sample_scenario()
         if not 0 <= id < self.num_scenarios:

@@ -1,7 +1,7 @@
 """The doctor's two tools and its sessions as plain functions, under the original's names.
 
-Each tool writes to the current session (`set_current_session`) and returns what is said next. The diagnosis is
-synthesised by the model that `agent_config.yaml` names.
+Each tool writes to the current session (`set_current_session`) and returns what to say next. The model in
+`agent_config.yaml` synthesizes the diagnosis.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOT_YET = (
 
 
 def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str) -> str:
-    """Record a step and return what is said next; a step that cannot be used is sent back once."""
+    """Record a step and return what to say next; a step that cannot be used is sent back once."""
     store, session_id = current_store(), get_current_session()
     doubts = read_uncertainties(current_uncertainties)
     problem = check_step(doubts, next_step_action)
@@ -43,11 +43,12 @@ def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[A
             session.refused_after = len(session.steps)  # type: ignore[attr-defined]
         if not told:
             return problem
-    return take_step(store, session_id, new_information, doubts, next_step_action).next.utterance
+    following, _ = take_step(store, session_id, new_information, doubts, next_step_action)
+    return following.utterance
 
 
 def final_diagnosis(reason_ready: str) -> str:
-    """Turn the recorded facts into the diagnosis; not before there are any."""
+    """Turn the recorded facts into a diagnosis, once there are any."""
     store, session_id = current_store(), get_current_session()
     session = store.load(session_id)
     if not session.facts:

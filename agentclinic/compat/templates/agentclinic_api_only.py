@@ -1,4 +1,4 @@
-"""The seed's module of this name, for scripts that import the agents from it; everything lives in the package."""
+"""The original's module of this name, for scripts that import from it; everything is in the package."""
 
 from agentclinic import (
     DoctorAgent,

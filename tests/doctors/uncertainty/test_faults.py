@@ -1,4 +1,4 @@
-"""What the uncertainty-aware doctor makes of models that do not do as they are told: defined ends, no step lost."""
+"""The uncertainty-aware doctor with models that do not follow instructions: defined outcomes, no step lost."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from scripted_server import ScriptedServer
 
 from agentclinic.doctors.uncertainty.tools import OPEN_QUESTION
 from agentclinic.runs.execute import Finished
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import plan_again, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +38,7 @@ STEPS = [
 
 @dataclass
 class Played:
-    """One encounter and all it left behind."""
+    """One encounter and everything it wrote."""
 
     finished: Finished
     record: dict[str, Any]
@@ -60,7 +62,7 @@ class Played:
 
 
 async def play(server: ScriptedServer, folder: Path, *rules: dict[str, Any], **run: Any) -> Played:
-    """One case with a doctor that makes `STEPS`, except where a rule says otherwise."""
+    """One case with a doctor that makes `STEPS`, unless a rule says otherwise."""
     server.control(steps=run.pop("steps", STEPS), synthesis=run.pop("synthesis", "Gout"), rules=list(rules))
     path = write_rows(folder / "cases.jsonl", osce())
     settings = settings_for(server, folder / "out", dataset=str(path), **{"doctor": "uncertainty", **run})
@@ -82,7 +84,7 @@ AS_USUAL = ["Since when?", "REQUEST TEST: Uric acid", "DIAGNOSIS READY: Gout"]
 FACTS = ["a sore toe", "pain since Monday", "uric acid high"]
 
 
-async def test_a_model_that_does_as_it_is_told(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_model_that_follows_instructions(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path)
     assert played.said == AS_USUAL
     assert played.facts == FACTS
@@ -102,7 +104,7 @@ async def test_a_model_that_does_as_it_is_told(server: ScriptedServer, tmp_path:
     ],
     ids=["prose", "unknown tool", "malformed arguments", "broken arguments", "unknown action", "one diagnosis"],
 )
-async def test_what_cannot_be_used_is_sent_back_once_and_then_right(
+async def test_an_unusable_reply_is_sent_back_once_and_then_right(
     server: ScriptedServer, tmp_path: Path, fault: dict[str, Any], told: str
 ) -> None:
     played = await play(server, tmp_path, doctor(2, **fault))
@@ -111,7 +113,7 @@ async def test_what_cannot_be_used_is_sent_back_once_and_then_right(
     requests = played.asked()
     assert len(requests) == 4
     assert told in requests[2]
-    assert told not in requests[3], "it is no part of the notes"
+    assert told not in requests[3], "it is not part of the notes"
     assert played.record["usage"]["doctor"]["requests"] == 4
 
 
@@ -130,7 +132,7 @@ async def test_prose_twice_is_parsed_and_the_reply_is_recorded_by_the_clinic(
     assert played.record["diagnosis_text"] == "Gout"
 
 
-async def test_prose_in_no_form_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_prose_without_an_action_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([1, 2], reply="Does the toe hurt at night?"))
     assert played.said[0] == "Does the toe hurt at night?"
     assert (
@@ -139,7 +141,7 @@ async def test_prose_in_no_form_is_said_to_the_patient(server: ScriptedServer, t
     )
 
 
-async def test_malformed_twice_keeps_what_can_be_used(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_reply_malformed_twice_is_used_as_far_as_possible(server: ScriptedServer, tmp_path: Path) -> None:
     half = {"new_information": "the toe is hot", "next_step_action": "ASK PATIENT: Fever?"}
     played = await play(server, tmp_path, doctor([2, 3], **calls(half)))
     assert played.said[1] == "Fever?"
@@ -150,7 +152,7 @@ async def test_malformed_twice_keeps_what_can_be_used(server: ScriptedServer, tm
     assert "Patient: " in broken.facts[1], "the newest reply is not lost"
 
 
-async def test_an_unknown_action_twice_is_taken_as_words(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_unknown_action_repeated_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([2, 3], **calls(step("hot", "Does it throb?"))))
     assert (played.said[1], played.facts[1]) == ("Does it throb?", "hot")
 
@@ -176,7 +178,7 @@ COMMIT = {
     "prose": {"reply": "DIAGNOSIS READY: Cancer"},
     "form": {"reply": json.dumps({"tool": "final_diagnosis", "reason_ready": "Sure.", **step("", "", [])})},
 }
-"""A weak model's only move."""
+"""How a weak model commits at once."""
 
 
 @pytest.mark.parametrize("how", COMMIT)
@@ -204,13 +206,13 @@ async def test_with_a_single_turn_it_may_commit_at_once(server: ScriptedServer, 
     assert played.said == ["DIAGNOSIS READY: Gout"]
 
 
-async def test_images_that_are_not_there_teach_nothing(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_missing_images_teach_nothing(server: ScriptedServer, tmp_path: Path) -> None:
     rules = [doctor(1, **calls(step("a sore toe", "REQUEST IMAGES"))), doctor(**COMMIT["final_diagnosis"])]
     played = await play(server, tmp_path, *rules)
     assert played.said == ["REQUEST IMAGES", OPEN_QUESTION, "DIAGNOSIS READY: Gout"]
 
 
-async def test_ready_concludes_in_the_same_turn_and_asks_nobody(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_ready_concludes_in_the_same_turn_without_another_reply(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path)
     roles = [turn["role"] for turn in played.record["transcript"]]
     assert roles == ["doctor", "patient", "doctor", "measurement", "doctor"]
@@ -230,7 +232,7 @@ async def test_the_last_turn_concludes_for_a_doctor_that_does_not(server: Script
 
 
 @pytest.mark.parametrize("fault", ["500", "refusal", "empty", "context", "reset", "html"])
-async def test_a_synthesis_that_fails_is_replaced_by_the_top_of_the_differential_and_marked(
+async def test_a_failed_synthesis_is_replaced_by_the_top_of_the_differential_and_marked(
     server: ScriptedServer, tmp_path: Path, fault: str
 ) -> None:
     played = await play(server, tmp_path, {"match": {"purpose": "synthesis"}, "fault": fault})
@@ -243,7 +245,7 @@ async def test_a_synthesis_that_fails_is_replaced_by_the_top_of_the_differential
     assert played.record["transcript"][-1]["details"]["synthesis"]["failed"]
 
 
-async def test_without_any_differential_a_failing_synthesis_is_the_endpoints_fault(
+async def test_without_a_differential_a_failed_synthesis_is_the_endpoints_fault(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     rules = [{"match": {"purpose": "synthesis"}, "fault": "500"}, doctor(reply="And what else?")]
@@ -253,7 +255,7 @@ async def test_without_any_differential_a_failing_synthesis_is_the_endpoints_fau
 
 
 @pytest.mark.parametrize("fault", ["auth", "quota", "no_model"])
-async def test_what_the_user_must_mend_stops_the_run(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
+async def test_an_error_that_the_user_must_fix_stops_the_run(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
     server.control(steps=STEPS, rules=[{"match": {"purpose": "synthesis"}, "fault": fault}])
     path = write_rows(tmp_path / "cases.jsonl", osce(), osce(truth="Flu"))
     finished, written = await run_here(settings_for(server, tmp_path, dataset=str(path), doctor="uncertainty"))
@@ -262,7 +264,7 @@ async def test_what_the_user_must_mend_stops_the_run(server: ScriptedServer, tmp
     assert finished.reason
 
 
-async def test_an_endpoint_without_tools_gives_the_same_record_by_form(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_endpoint_without_tools_gives_the_same_record_with_structured_output(server: ScriptedServer, tmp_path: Path) -> None:
     usual = await play(server, tmp_path)
     (tmp_path / "b").mkdir()
     server.reset()
@@ -274,7 +276,7 @@ async def test_an_endpoint_without_tools_gives_the_same_record_by_form(server: S
     assert ['"tools"' in body for body in played.asked()] == [True, False, False, False], "it is not tried again"
 
 
-async def test_a_form_filled_in_wrongly_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_invalid_structured_output_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     rules = [doctor(1, fault="reject_tools"), doctor([3, 4], fault="invalid_schema_json")]
     played = await play(server, tmp_path, *rules)
     assert played.said[1] == OPEN_QUESTION
@@ -282,7 +284,7 @@ async def test_a_form_filled_in_wrongly_is_not_said_to_the_patient(server: Scrip
     assert not any("no_such_field" in said for said in played.said)
 
 
-async def test_a_server_that_speaks_chat_only(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_server_with_chat_completions_only(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(responses=False)
     played = await play(server, tmp_path, doctor(2, fault="prose_instead_of_tool"))
     assert (played.said, played.facts) == (AS_USUAL, FACTS)
@@ -295,7 +297,7 @@ async def test_an_empty_answer_after_a_faulty_call_keeps_the_call(server: Script
     assert (played.said[1], played.facts[1]) == ("Does it throb?", "hot")
 
 
-async def test_a_refusing_doctor_fails_by_its_own_fault_and_keeps_its_steps(
+async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     played = await play(server, tmp_path, doctor([2], fault="refusal"))
@@ -303,8 +305,8 @@ async def test_a_refusing_doctor_fails_by_its_own_fault_and_keeps_its_steps(
     assert played.facts == FACTS[:1]
 
 
-def test_a_full_disk_ends_the_run_with_a_word_and_whole_files(tmp_path: Path) -> None:
-    """The limit on file size stands in for the disk: a write is cut short in the same way."""
+def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Path) -> None:
+    """A limit on file size stands in for a full disk: a write is cut short in the same way."""
     script = """
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -326,19 +328,41 @@ def test_a_full_disk_ends_the_run_with_a_word_and_whole_files(tmp_path: Path) ->
         assert json.loads(path.read_text())["steps"]
 
 
-async def test_a_session_damaged_under_way_stops_the_run_and_is_kept(server: ScriptedServer, tmp_path: Path) -> None:
-    """Somebody's editor writes into the file of an encounter under way."""
+async def test_a_session_damaged_in_the_middle_of_an_encounter_stops_the_run_and_is_kept(tmp_path: Path) -> None:
+    program = tmp_path / "vandal.py"
+    program.write_text(
+        textwrap.dedent("""
+        from pathlib import Path
+        from agentclinic.doctors.uncertainty.store import append_step, current_store
+
+        class Vandal:
+            def __init__(self, scenario):
+                pass
+
+            def inference_doctor(self, question):
+                append_step("mine", "a fact", "gout, flu", "ASK PATIENT: Since when?")
+                current_store().path("mine").write_text("{")
+                append_step("mine", "a fact", "gout, flu", "ASK PATIENT: Since when?")
+        """)
+    )
+    settings = settings_for(None, tmp_path / "out", num_scenarios=1, doctor=f"{program}:Vandal")
+    finished, (record,) = await run_here(settings)
+    assert record["status"] == "doctor_failed"
+    assert "repair or remove it" in record["fault"]["message"]
+    assert (finished.folder / "diagnosis_sessions" / "mine.json").read_text() == "{"
+
+
+async def test_a_run_replaces_its_own_damaged_session_when_the_unit_is_played_again(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     server.control(steps=STEPS)
     path = write_rows(tmp_path / "cases.jsonl", osce())
     done, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
     (session,) = (done.folder / "diagnosis_sessions").iterdir()
-    name = session.name
+    whole = session.read_text()
     session.write_text("{")
     (done.folder / "scenarios.jsonl").write_text("")
-    from agentclinic.runs.progress import Progress
-    from agentclinic.runs.resume import plan_again, resume
-
-    with pytest.warns(UserWarning, match=r"moved to .*\.damaged"):
-        again = await resume(plan_again(done.folder), done.folder, Progress())
+    again = await resume(plan_again(done.folder), done.folder, Progress())
     assert again.missing == 0
-    assert (done.folder / "diagnosis_sessions" / f"{name}.damaged").read_text() == "{"
+    assert session.read_text() == whole
+    assert [path.name for path in session.parent.iterdir()] == [session.name]

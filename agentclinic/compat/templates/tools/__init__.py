@@ -1,6 +1,6 @@
-"""The doctor's tools and its sessions, at the seed's address; everything lives in the installed package.
+"""The doctor's tools and its sessions, in the original's place; everything is in the installed package.
 
-Sessions are kept beside this folder, in `agent/diagnosis_sessions/`.
+Sessions are kept next to this folder, in `agent/diagnosis_sessions/`.
 """
 
 from pathlib import Path

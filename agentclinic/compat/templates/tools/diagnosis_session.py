@@ -1,4 +1,4 @@
-"""Session management at the seed's address; see the package `tools`."""
+"""Session management in the original's place; see the package `tools`."""
 
 from agentclinic.doctors.uncertainty.store import (
     append_step,

@@ -1,4 +1,4 @@
-"""The tools at the seed's address; see the package `tools`."""
+"""The tools in the original's place; see the package `tools`."""
 
 from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis, registry
 from agentclinic.doctors.uncertainty.tools import tools
