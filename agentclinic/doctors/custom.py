@@ -94,7 +94,9 @@ class CustomDoctor:
                 if self._doctor is None:  # built in a thread, where it may block and may ask a model
                     self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
                 if hasattr(self._doctor, "act"):
-                    act: Callable[[], Any] = partial(self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=notes)
+                    act: Callable[[], Any] = partial(
+                        self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=notes
+                    )
                 else:
                     act = self._inference(joined(incoming.text if incoming.speaker else "", notes))
                 said = await _called(act)

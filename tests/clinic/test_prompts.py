@@ -94,7 +94,7 @@ def test_a_users_file_may_leave_out_suffixes_but_the_clinic_keeps_its_own_texts(
 
 
 def test_a_missing_folder_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="prompts_dir: .*gone is not a folder"):
+    with pytest.raises(ConfigError, match=r"prompts_dir: .*gone is not a folder"):
         user_prompts(str(tmp_path / "gone"))
 
 
@@ -141,7 +141,9 @@ def test_a_folder_in_place_of_a_file_is_refused_by_name(tmp_path: Path) -> None:
         ("moderator", "user_prompt_template", "truth"),
     ],
 )
-def test_a_prompt_without_what_its_role_must_see_is_refused(tmp_path: Path, role: str, key: str, placeholder: str) -> None:
+def test_a_prompt_without_what_its_role_must_see_is_refused(
+    tmp_path: Path, role: str, key: str, placeholder: str
+) -> None:
     write(tmp_path, role, **{key: load_prompt(role).text(key).replace(f"{{{placeholder}}}", "")})
     with pytest.raises(ConfigError, match=rf"{role}\.json: {key} lacks \{{{placeholder}\}}"):
         load_prompts(tmp_path)

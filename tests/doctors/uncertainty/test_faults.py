@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import Meeting, Scripted
 from helpers import osce, write_rows
 from runs_support import environment, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
+from agentclinic.clinic.encounter import encounter
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import SessionError, SessionStore
 from agentclinic.doctors.uncertainty.tools import OPEN_QUESTION
+from agentclinic.models.base import Reply, Request, ToolCall
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
@@ -255,7 +262,9 @@ async def test_without_a_differential_a_failed_synthesis_is_the_endpoints_fault(
 
 
 @pytest.mark.parametrize("fault", ["auth", "quota", "no_model"])
-async def test_an_error_that_the_user_must_fix_stops_the_run(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
+async def test_an_error_that_the_user_must_fix_stops_the_run(
+    server: ScriptedServer, tmp_path: Path, fault: str
+) -> None:
     server.control(steps=STEPS, rules=[{"match": {"purpose": "synthesis"}, "fault": fault}])
     path = write_rows(tmp_path / "cases.jsonl", osce(), osce(truth="Flu"))
     finished, written = await run_here(settings_for(server, tmp_path, dataset=str(path), doctor="uncertainty"))
@@ -264,7 +273,9 @@ async def test_an_error_that_the_user_must_fix_stops_the_run(server: ScriptedSer
     assert finished.reason
 
 
-async def test_an_endpoint_without_tools_gives_the_same_record_with_structured_output(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_endpoint_without_tools_gives_the_same_record_with_structured_output(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     usual = await play(server, tmp_path)
     (tmp_path / "b").mkdir()
     server.reset()
@@ -297,9 +308,7 @@ async def test_an_empty_answer_after_a_faulty_call_keeps_the_call(server: Script
     assert (played.said[1], played.facts[1]) == ("Does it throb?", "hot")
 
 
-async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([2], fault="refusal"))
     assert (played.record["status"], played.record["fault"]["error"]) == ("doctor_failed", "refused")
     assert played.facts == FACTS[:1]
@@ -310,11 +319,11 @@ def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Pa
     script = """
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3600, 3600))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000))
         from agentclinic.cli import main
         main(sys.argv[1:])
     """
-    command = ["run", "--doctor", "uncertainty", "--num_scenarios", "2", "--output_dir", "out", "--quiet"]
+    command = ["run", "--doctor", "uncertainty", "--scenarios", "1", "--output_dir", "out", "--quiet"]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *command],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120,
@@ -328,28 +337,31 @@ def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Pa
         assert json.loads(path.read_text())["steps"]
 
 
-async def test_a_session_damaged_in_the_middle_of_an_encounter_stops_the_run_and_is_kept(tmp_path: Path) -> None:
-    program = tmp_path / "vandal.py"
-    program.write_text(
-        textwrap.dedent("""
-        from pathlib import Path
-        from agentclinic.doctors.uncertainty.store import append_step, current_store
+async def test_a_session_damaged_during_an_encounter_ends_it_with_an_error_and_is_kept(tmp_path: Path) -> None:
+    """As when someone edits the file of an encounter in progress."""
 
-        class Vandal:
-            def __init__(self, scenario):
-                pass
+    class Damaging(Scripted):
+        async def reply(self, request: Request) -> Reply:
+            if self.requests:
+                (tmp_path / "s1.json").write_text("{")
+            return await super().reply(request)
 
-            def inference_doctor(self, question):
-                append_step("mine", "a fact", "gout, flu", "ASK PATIENT: Since when?")
-                current_store().path("mine").write_text("{")
-                append_step("mine", "a fact", "gout, flu", "ASK PATIENT: Since when?")
-        """)
+    arguments = [json.dumps(each) for each in STEPS]
+    model = Damaging(*(Reply("", tool_calls=(ToolCall("1", "diagnosis_step", given),)) for given in arguments))
+    meeting = Meeting(model, Scripted("Since Monday."))
+    doctor = UncertaintyDoctor(
+        meeting.case.door,
+        model,
+        model,
+        load_agent(SHIPPED).settings,
+        load_prompts(None, "uncertainty", "synthesis"),
+        limit=9,
+        store=SessionStore(tmp_path, of_run=True),
+        session_id="s1",
     )
-    settings = settings_for(None, tmp_path / "out", num_scenarios=1, doctor=f"{program}:Vandal")
-    finished, (record,) = await run_here(settings)
-    assert record["status"] == "doctor_failed"
-    assert "repair or remove it" in record["fault"]["message"]
-    assert (finished.folder / "diagnosis_sessions" / "mine.json").read_text() == "{"
+    with pytest.raises(SessionError, match=r"s1\.json line 1: not a session .*repair or remove it"):
+        await encounter(meeting.build(), doctor, 9)
+    assert (tmp_path / "s1.json").read_text() == "{"
 
 
 async def test_a_run_replaces_its_own_damaged_session_when_the_unit_is_played_again(

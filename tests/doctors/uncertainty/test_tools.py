@@ -168,7 +168,9 @@ def test_two_to_four_diagnoses_and_one_only_when_ready() -> None:
         ("diagnosis_step", {"new_information": 7}, "new_information: input should be a valid string"),
     ],
 )
-def test_a_call_that_cannot_be_carried_out_is_refused_with_what_is_allowed(name: str, arguments: Any, told: str) -> None:
+def test_a_call_that_cannot_be_carried_out_is_refused_with_what_is_allowed(
+    name: str, arguments: Any, told: str
+) -> None:
     with pytest.raises(ToolError, match=told):
         execute_tool(name, arguments)
 
