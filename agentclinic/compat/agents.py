@@ -298,15 +298,3 @@ _SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "
 
 def _bias(name: str | None) -> str | None:
     return RunSettings(doctor_bias=name).doctor_bias
-
-
-__all__ = [
-    "DoctorAgent",
-    "MeasurementAgent",
-    "PatientAgent",
-    "UncertaintyAwareDoctorAgent",
-    "compare_results",
-    "load_llm_config",
-    "query_model",
-    "set_llm_config",
-]

@@ -48,36 +48,6 @@ class Scenario:
         return self.case.image
 
 
-class ScenarioMedQA(Scenario):
-    """A case of MedQA."""
-
-    dataset = "MedQA"
-
-
-class ScenarioMedQAExtended(Scenario):
-    """A case of MedQA_Ext."""
-
-    dataset = "MedQA_Ext"
-
-
-class ScenarioNEJM(Scenario):
-    """A case of NEJM."""
-
-    dataset = "NEJM"
-
-
-class ScenarioNEJMExtended(Scenario):
-    """A case of NEJM_Ext."""
-
-    dataset = "NEJM_Ext"
-
-
-class ScenarioMIMICIV(Scenario):
-    """A case made from MIMIC-IV."""
-
-    dataset = "MIMICIV"
-
-
 class ScenarioLoader:
     """Loads a data set's scenarios from its usual file or from the given one."""
 
@@ -104,31 +74,15 @@ class ScenarioLoader:
         return self.scenarios[id]
 
 
-class ScenarioLoaderMedQA(ScenarioLoader):
-    """Loads MedQA."""
-
-    scenario = ScenarioMedQA
-
-
-class ScenarioLoaderMedQAExtended(ScenarioLoader):
-    """Loads MedQA_Ext."""
-
-    scenario = ScenarioMedQAExtended
+def _pair(name: str, dataset: str) -> tuple[type[Scenario], type[ScenarioLoader]]:
+    """The original's two classes for a data set."""
+    scenario = type(f"Scenario{name}", (Scenario,), {"__doc__": f"A case of {dataset}.", "dataset": dataset})
+    loader = type(f"ScenarioLoader{name}", (ScenarioLoader,), {"__doc__": f"Loads {dataset}.", "scenario": scenario})
+    return scenario, loader
 
 
-class ScenarioLoaderNEJM(ScenarioLoader):
-    """Loads NEJM."""
-
-    scenario = ScenarioNEJM
-
-
-class ScenarioLoaderNEJMExtended(ScenarioLoader):
-    """Loads NEJM_Ext."""
-
-    scenario = ScenarioNEJMExtended
-
-
-class ScenarioLoaderMIMICIV(ScenarioLoader):
-    """Loads cases made from MIMIC-IV."""
-
-    scenario = ScenarioMIMICIV
+ScenarioMedQA, ScenarioLoaderMedQA = _pair("MedQA", "MedQA")
+ScenarioMedQAExtended, ScenarioLoaderMedQAExtended = _pair("MedQAExtended", "MedQA_Ext")
+ScenarioNEJM, ScenarioLoaderNEJM = _pair("NEJM", "NEJM")
+ScenarioNEJMExtended, ScenarioLoaderNEJMExtended = _pair("NEJMExtended", "NEJM_Ext")
+ScenarioMIMICIV, ScenarioLoaderMIMICIV = _pair("MIMICIV", "MIMICIV")

@@ -18,10 +18,8 @@ from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import (
     check_step,
     conclude,
-    known_arguments,
     read_arguments,
     take_step,
-    tools,
     top_of,
 )
 from agentclinic.runs.lazy_model import LazyModel
@@ -62,15 +60,7 @@ def final_diagnosis(reason_ready: str) -> str:
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step, "final_diagnosis": final_diagnosis}
 
 
-def registry() -> Mapping[str, Callable[..., str]]:
-    """Every tool by name."""
-    return _FUNCTIONS
-
-
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
     """Call a tool by name with its arguments, in the current session."""
-    known_arguments(name)
-    return _FUNCTIONS[name](**read_arguments(name, args))
-
-
-__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]
+    arguments = read_arguments(name, args)
+    return _FUNCTIONS[name](**arguments)

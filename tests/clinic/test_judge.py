@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes import Scripted
 
-from agentclinic.builtin.judge import judge
+from agentclinic.builtin import Builtin
 from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.judge import Judge, RelationVerdict
-from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.models.base import MalformedError, Reply, Request
+from agentclinic.models.base import MalformedError, Reply
 from agentclinic.vocabulary.compare import Relation
 
 pytestmark = pytest.mark.anyio
-
-
-@dataclass
-class Speaking:
-    """A model that answers from a list and keeps its requests."""
-
-    replies: list[Reply]
-    asked: list[Request] = field(default_factory=list)
-    name: str = "speaking"
-
-    async def reply(self, request: Request) -> Reply:
-        self.asked.append(request)
-        return self.replies.pop(0)
-
-
-class Builtin:
-    name = "builtin"
-
-    async def reply(self, request: Request) -> Reply:
-        assert isinstance(request.payload, JudgePayload)
-        return judge(request.payload)
 
 
 def related(relation: Relation, reason: str = "because") -> Reply:
@@ -44,29 +22,24 @@ def related(relation: Relation, reason: str = "because") -> Reply:
     return Reply(verdict.model_dump_json(), parsed=verdict)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_by_default_the_judge_is_asked_for_yes_or_no_as_in_the_original() -> None:
-    model = Speaking([Reply("Yes")])
+    model = Scripted("Yes")
     judgement = await Judge(model, load_prompt("moderator")).judge("Gout", "Gout")
     assert judgement.correct
     assert judgement.relation is None
-    assert model.asked[0].schema is None
-    assert "Yes or No" in str(model.asked[0].messages[0].content)
+    assert model.requests[0].schema is None
+    assert "Yes or No" in str(model.requests[0].messages[0].content)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
 async def test_same_and_narrower_consistent_are_right(relation: Relation) -> None:
-    model = Speaking([related(relation, "as the names say")])
+    model = Scripted(related(relation, "as the names say"))
     judgement = await Judge(model, load_prompt("moderator"), relation=True).judge("Acute gout", "Gout")
     assert judgement.correct is (relation in (Relation.SAME, Relation.NARROWER_CONSISTENT))
     assert judgement.relation == relation
     assert judgement.reason == "as the names say"
-    assert model.asked[0].schema is RelationVerdict
-    asked = " ".join(str(message.content) for message in model.asked[0].messages)
+    assert model.requests[0].schema is RelationVerdict
+    asked = " ".join(str(message.content) for message in model.requests[0].messages)
     assert all(str(name) in asked for name in Relation)
     assert "Acute gout" in asked
 
@@ -74,14 +47,14 @@ async def test_same_and_narrower_consistent_are_right(relation: Relation) -> Non
 async def test_a_broader_name_is_leniently_right_only_if_the_answer_key_has_it() -> None:
     key = AnswerKey(partial=("Crystal arthropathy",))
     for said, allowed in (("Crystal arthropathy", True), ("Arthritis", False)):
-        model = Speaking([related(Relation.BROADER)])
+        model = Scripted(related(Relation.BROADER))
         judgement = await Judge(model, load_prompt("moderator"), relation=True).judge(said, "Gout", key)
         assert not judgement.correct
         assert judgement.correct_lenient is allowed
 
 
 async def test_a_judge_asked_for_a_relation_may_say_yes_or_no_but_nothing_else() -> None:
-    moderator = Judge(Speaking([Reply("No"), Reply("perhaps")]), load_prompt("moderator"), relation=True)
+    moderator = Judge(Scripted("No", "perhaps"), load_prompt("moderator"), relation=True)
     assert not (await moderator.judge("Gout", "Gout")).correct
     with pytest.raises(MalformedError):
         await moderator.judge("Gout", "Gout")
@@ -107,6 +80,6 @@ async def test_a_users_prompt_without_relation_texts_falls_back_to_the_shipped_o
     (tmp_path / "moderator.json").write_text(
         '{"system_base": "Judge.", "user_prompt_template": "{diagnosis} {truth}"}', encoding="utf-8"
     )
-    model = Speaking([related(Relation.SAME)])
+    model = Scripted(related(Relation.SAME))
     await Judge(model, load_prompt("moderator", tmp_path), relation=True).judge("Gout", "Gout")
-    assert "narrower_unsupported" in str(model.asked[0].messages[0].content)
+    assert "narrower_unsupported" in str(model.requests[0].messages[0].content)

@@ -66,9 +66,7 @@ def test_the_written_settings_are_the_defaults(folder: Path) -> None:
     assert settings.datasets["MedQA"] == str(folder / "processed_data/agentclinic_medqa.jsonl")
 
 
-def test_existing_files_are_kept_and_missing_ones_are_written(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_files_are_kept_and_missing_ones_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     (folder / "agentclinic.config.json").write_text("mine")
     (folder / "llm.config.json").unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -32,6 +32,9 @@ from agentclinic.runs.play import play
 from agentclinic.runs.progress import Progress
 
 pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).absolute()
+PAGE = (HERE.parents[2] / "docs" / "custom-doctor.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -445,7 +448,7 @@ async def test_a_class_is_built_for_each_encounter_with_the_originals_arguments(
     assert record.diagnosis_text is not None
     assert record.diagnosis_text.startswith("Assess and diagnose a 23-year-old man")
     assert record.diagnosis_text.endswith(" 7 0 2")
-    assert record.doctor == f"{os.path.abspath(__file__)}:Counting", "a name that a run can be resumed with"
+    assert record.doctor == f"{HERE}:Counting", "a name that a run can be resumed with"
 
 
 @pytest.mark.parametrize(("doctor", "said"), [(Counting(), " 0 0 2"), (Starting(), "23-year-old man 0 1 2")])
@@ -558,3 +561,13 @@ async def test_an_error_in_act_or_an_unusable_result_is_the_doctors_fault(answer
 def test_an_object_without_the_interface_is_refused_before_anything_is_played(doctor: object) -> None:
     with pytest.raises(ConfigError, match=r"has no method inference_doctor\(question\) or act"):
         make_plan(Settings(run=RunSettings(scenarios="0")), doctor=doctor)
+
+
+async def test_the_doctor_with_act_on_the_docs_page_works() -> None:
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "def act" in block]
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(code, names)
+    record = await played(names["Doubting"], total_inferences=2)
+    assert (record.diagnosis_text, record.num_turns) == ("Gout", 2)
+    assert record.differential is not None
+    assert record.differential.hypotheses[0].probability == 0.6

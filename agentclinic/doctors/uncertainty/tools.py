@@ -135,7 +135,7 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "fi
 @cache
 def _tool(name: str) -> Tool:
     """The tool as it is offered to a model."""
-    arguments = known_arguments(name)
+    arguments = _arguments_of(name)
     schema = arguments.model_json_schema()
     parameters = _inlined(
         {key: value for key, value in schema.items() if key not in ("$defs", "description")}, schema.get("$defs", {})
@@ -163,7 +163,7 @@ def tools(names: Sequence[str] | None = None) -> tuple[Tool, ...]:
     return tuple(map(_tool, ARGUMENTS if names is None else names))
 
 
-def known_arguments(name: str) -> type[BaseModel]:
+def _arguments_of(name: str) -> type[BaseModel]:
     """The arguments of a tool; for an unknown name, an error that lists the known ones."""
     if name not in ARGUMENTS:
         raise ToolError(f"there is no tool {name[:60]!r}; the tools are {', '.join(ARGUMENTS)}")
@@ -172,7 +172,7 @@ def known_arguments(name: str) -> type[BaseModel]:
 
 def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """The validated arguments of a call, given as an object or as JSON text."""
-    model = known_arguments(name)
+    model = _arguments_of(name)
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)

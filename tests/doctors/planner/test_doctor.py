@@ -140,9 +140,7 @@ async def test_a_bad_plan_costs_at_most_two_requests_a_turn(server: ScriptedServ
 
 
 @pytest.mark.parametrize("fault", ["refusal", "content_filter", "context"])
-async def test_after_a_refused_plan_the_doctor_goes_on(
-    server: ScriptedServer, tmp_path: Path, fault: str
-) -> None:
+async def test_after_a_refused_plan_the_doctor_goes_on(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
     (record,) = await run_on(server, tmp_path, {"match": {"purpose": "planner"}, "fault": fault})
     assert record["status"] == "diagnosed"
     assert asked(server, "planner") == record["num_turns"]
@@ -318,7 +316,9 @@ async def test_any_doctor_with_a_dialogue_can_have_a_planner(
     assert all(request.reply and request.reply.role != "planner" for request in asked_for)
 
 
-async def test_an_early_finish_also_ends_the_uncertainty_doctors_session(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_early_finish_also_ends_the_uncertainty_doctors_session(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     server.control(rules=[planner(SURE)], tool="diagnosis_step")
     settings = settings_for(server, tmp_path / "out", scenarios="0", doctor="uncertainty", **ON)
     finished, (record,) = await run_here(settings)

@@ -288,7 +288,9 @@ async def test_step_5_discriminators_for_close_hypotheses_come_in_the_same_reque
     ],
     ids=["at the margin", "far apart", "alone"],
 )
-async def test_step_5_hypotheses_up_to_and_at_the_margin_are_close(hypotheses: dict[str, str], close: list[str]) -> None:
+async def test_step_5_hypotheses_up_to_and_at_the_margin_are_close(
+    hypotheses: dict[str, str], close: list[str]
+) -> None:
     decision = await Planning(plan(TELLS, **hypotheses)).turn()
     assert decision.details["close"] == close
     assert ("Too close to call" in decision.notes) is bool(close)

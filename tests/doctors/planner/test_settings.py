@@ -62,7 +62,7 @@ def with_setting(**changes: Any) -> dict[str, Any]:
     return {"differential_settings": changes}
 
 
-def without_placeholder(key: str, place: str) -> dict[str, Any]:
+def lacking(key: str, place: str) -> dict[str, Any]:
     return {key: OURS[key].replace(place, "")}
 
 
@@ -80,17 +80,17 @@ def without_placeholder(key: str, place: str) -> dict[str, Any]:
         (with_setting(min_symptoms_per_disease=2), ["min_symptoms_per_disease", "equal to 3"]),
         (with_setting(max_differentials=0), ["max_differentials", "equal to 1"]),
         (with_setting(discriminators="sometimes"), ["discriminators", "'with_plan', 'separate' or 'off'"]),
-        ({"red_flags": ["hypotention"]}, ["red_flags", "'hypotention' is not a finding", "did you mean 'hypotension'?"]),
-        ({"synonyms": {"film": "Chest Xray"}}, ["synonyms", "'Chest Xray' is not a test", "did you mean 'Chest X-ray'?"]),
+        ({"red_flags": ["hypotention"]}, ["red_flags: ", "'hypotention' is not a finding", "mean 'hypotension'?"]),
+        ({"synonyms": {"film": "Chest Xray"}}, ["synonyms: ", "'Chest Xray' is not a test", "mean 'Chest X-ray'?"]),
         ({"transitions": {"imagin": []}}, ["transitions", "'imagin' is not a kind of test", "did you mean 'imaging'?"]),
         ({"categories": {"x": {"words": ["x"], "cost_level": "dear"}}}, ["categories.x.cost_level", "'low'"]),
         ({"system_base": ""}, ["system_base", "at least 1 character"]),
         *[
-            (without_placeholder("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"lacks {{{place}}}"])
+            (lacking("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"lacks {{{place}}}"])
             for place in ("door", "baseline", "transcript", "reply", "min_findings", "discriminators")
         ],
         *[
-            (without_placeholder("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
+            (lacking("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
             for place in ("door", "baseline", "transcript", "reply", "close")
         ],
         ([1], ["expected a JSON object"]),

@@ -1,6 +1,6 @@
 """The tools in the original's place; see the package `tools`."""
 
-from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis, registry
-from agentclinic.doctors.uncertainty.tools import tools
+# ruff: noqa: F401 - imported for others
 
-__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]
+from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis
+from agentclinic.doctors.uncertainty.tools import tools
