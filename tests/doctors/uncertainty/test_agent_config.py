@@ -78,12 +78,15 @@ def test_doctor_llm_wins_over_the_agents_model_if_the_user_set_it(
     monkeypatch.chdir(tmp_path)
     agent_file(tmp_path, "model: builtin", "model: other/model")
     assert plan_of(doctor="uncertainty").settings.run.doctor_llm == "other/model"
-    with pytest.warns(UserWarning, match="doctor_llm 'mine' goes before the model 'other/model'"):
+    with pytest.warns(UserWarning, match="doctor_llm 'mine' overrides the model 'other/model'"):
         assert plan_of(doctor="uncertainty", doctor_llm="mine").settings.run.doctor_llm == "mine"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert plan_of(doctor_llm="mine").settings.run.doctor_llm == "mine", "other doctors read no agent"
-    with pytest.warns(UserWarning, match="overrides the model"), pytest.raises(ConfigError, match="on the builtin doctor"):
+    with (
+        pytest.warns(UserWarning, match="overrides the model"),
+        pytest.raises(ConfigError, match="on the builtin doctor"),
+    ):
         plan_of(doctor="uncertainty", doctor_llm="builtin", doctor_bias="recency")
 
 
