@@ -22,6 +22,9 @@ from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn, Usage
 
+_DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
+"""Roles that a doctor's side work may not have: it must not speak for others, nor twice."""
+
 
 class CustomDoctorError(ModelError):
     """A custom doctor raised an exception or returned something that cannot be used."""
@@ -124,12 +127,12 @@ class CustomDoctor:
             # Requests made through us are counted when they are made; others are unknown.
             return (utterance(Reply(said, usage=Usage(requests=0)), turn=turn),)
         turns = said if isinstance(said, tuple) else (said,)
-        own = [isinstance(each, Turn) and each.turn == turn and each.role == "doctor" for each in turns]
-        if all(isinstance(each, Turn) for each in turns) and own == [False] * (len(turns) - 1) + [True]:
+        roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
+        if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
             return turns
         if hasattr(self._doctor, "act"):
             raise CustomDoctorError(
-                f"{self._name}: act must return text, or turns of which only the last has role doctor and turn {turn}"
+                f"{self._name}: act must return text, or turns numbered {turn}: side work, then the doctor's own"
             )
         what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
         raise CustomDoctorError(f"{self._name}: inference_doctor returned {what}")

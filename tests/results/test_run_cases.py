@@ -62,12 +62,19 @@ def changed_line(folder: Path, number: int, old: str, new: str) -> None:
         ('"scenario_id":', '"row":', r"line 2: not a case of a run"),
         ('"data_class":"', '"data_class":"un', r"line 2: not a case of a run"),
         ('"Correct_Diagnosis"', '"Diagnosis"', r"line 2: .*Correct_Diagnosis"),
-        ("{", "", r"line 2: not valid JSON"),
+        ("{", "", r"line 2: not a case of a run; restore the file"),
     ],
 )
 def test_a_changed_line_is_refused_by_number(tmp_path: Path, old: str, new: str, told: str) -> None:
     changed_line(tmp_path, 2, old, new)
     with pytest.raises(InputError, match=told):
+        read_cases(tmp_path)
+
+
+def test_an_incomplete_last_line_is_refused_and_not_skipped(tmp_path: Path) -> None:
+    write_cases(tmp_path, load_cases("OpenOSCE_Demo")[:2])
+    (tmp_path / CASES).write_bytes((tmp_path / CASES).read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"line 2: not a case of a run; restore the file"):
         read_cases(tmp_path)
 
 
