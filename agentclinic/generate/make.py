@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,11 @@ from agentclinic.files import Lock
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
 from agentclinic.generate.files import Files, counted, drop_lines
-from agentclinic.generate.source import SourceCase
+from agentclinic.generate.source import Selection, SourceCase
 from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError
 from agentclinic.models.retry import Clock
-from agentclinic.privacy import DataClass
 from agentclinic.results.run_folder import write_json
 from agentclinic.results.turn import Usage
 from agentclinic.runs.pool import Pool
@@ -47,20 +46,14 @@ class Work:
 
     source: str
     """mimic or medqa."""
-    data_class: DataClass
     output: Path
-    keys: tuple[str, ...]
-    """Every case that was chosen, in order."""
-    open_source: Callable[[Collection[str]], Iterator[SourceCase]]
-    """Reads the chosen cases except those whose keys are given."""
+    selection: Selection
     model: str
     prompt: Prompt
-    settings: Mapping[str, Any]
-    """What else decides how a case comes out (hours of results, the model's parameters)."""
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    """What decides the model's answers besides its name."""
     workers: int = 1
     sleep_seconds: float = 0.0
-    chosen: Mapping[str, Any] = field(default_factory=dict)
-    """The report of the choice, for the manifest."""
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -71,7 +64,8 @@ class Work:
             "prompt": self.prompt.digest,
             "version": __version__,
             "layout": LAYOUT,
-            **self.settings,
+            **self.selection.settings,
+            **self.model_settings,
         }
 
     @property
@@ -119,7 +113,7 @@ async def make(
             JsonLines(files.trace, private=True) as trace,
         ):
             workshop = _Workshop(work, model, book, _Papers(output, quarantine, trace), progress, clock or Clock())
-            progress.start(len(work.keys), book.finished, "cases to make")
+            progress.start(len(work.selection.keys), book.finished, "cases to make")
             try:
                 await workshop.work_off()
             finally:
@@ -143,7 +137,7 @@ class _Book:
 
     def __init__(self, work: Work, made: list[dict[str, Any]], quarantined: list[dict[str, Any]]) -> None:
         self._work = work
-        chosen = set(work.keys)
+        chosen = set(work.selection.keys)
         self._others = [row for row in made if row["generation"]["key"] not in chosen]
         """Made by an earlier call with another choice; they stay."""
         self.made = [row for row in made if row["generation"]["key"] in chosen]
@@ -169,9 +163,9 @@ class _Book:
         reasons = Counter(kind for row in self.quarantined for kind in {reason["kind"] for reason in row["reasons"]})
         return {
             "source": self._work.source,
-            "data_class": str(self._work.data_class),
+            "data_class": str(self._work.selection.data_class),
             "counts": {
-                "chosen": len(self._work.keys),
+                "chosen": len(self._work.selection.keys),
                 "made": len(self.made),
                 "quarantined": len(self.quarantined),
                 "failed": self.failed.total(),
@@ -185,7 +179,7 @@ class _Book:
             "failures": dict(self.failed.most_common()),
             "withheld": {part: sum(int(row["withheld"][part]) for row in rows) for part in ("story", "results")},
             "tokens": _tokens(rows + self.quarantined),
-            "chosen": dict(self._work.chosen),
+            "chosen": dict(self._work.selection.report),
             "made_with": self._work.made_with,
             "digest": self._work.digest,
             "timing": {"seconds": seconds},
@@ -242,9 +236,9 @@ class _Workshop:
 
     async def work_off(self) -> None:
         """Make what is missing, `workers` at a time."""
-        if all(key in self._book.keys for key in self._work.keys):
+        if all(key in self._book.keys for key in self._work.selection.keys):
             return
-        self._source = iter(self._work.open_source(frozenset(self._book.keys)))
+        self._source = iter(self._work.selection.read(frozenset(self._book.keys)))
         await self.pool.work_off(self._take, self._make)
 
     async def _take(self) -> SourceCase | None:

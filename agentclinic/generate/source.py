@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from agentclinic.privacy import DataClass
 
@@ -91,3 +92,20 @@ class SourceCase:
     """Section and text of results given as text (a MedQA vignette's)."""
     identifiers: tuple[str, ...] = field(default=(), repr=False)
     """What must appear nowhere in the case."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen from a source, and how to read it."""
+
+    data_class: DataClass
+    keys: tuple[str, ...]
+    """Every chosen case, in order."""
+    read: Callable[[Collection[str]], Iterator[SourceCase]]
+    """Reads the chosen cases except those with these keys."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """What was chosen and why the rest was not, for the manifest."""
+    lines: Sequence[str] = ()
+    """The same report for people."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the source that change its cases (hours of results)."""

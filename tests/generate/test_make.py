@@ -170,7 +170,7 @@ async def test_a_failure_of_the_endpoint_is_counted_and_its_case_made_by_the_nex
         assert (first.missing, first.manifest["failures"], first.reason) == (1, {kind: 1}, None)
         second = await made(job, models.get("scripted"))
     assert second.missing == 0
-    assert sorted(keys(job.output)) == list(job.keys)
+    assert sorted(keys(job.output)) == list(job.selection.keys)
 
 
 async def test_an_error_every_request_would_meet_stops_and_keeps_what_is_made(
@@ -207,7 +207,7 @@ async def test_a_larger_choice_goes_on_where_the_smaller_ended(tmp_path: Path) -
                 read.append(one.key)
                 yield one
 
-    result = await made(work(tmp_path / "out.jsonl", every, open_source=reading))
+    result = await made(work(tmp_path / "out.jsonl", every, selection={"read": reading}))
     assert read == [one.key for one in every[2:]]
     assert sorted(keys(tmp_path / "out.jsonl")) == [one.key for one in every]
     assert result.missing == 0
@@ -227,7 +227,7 @@ async def test_cases_made_otherwise_are_not_mixed_and_what_changed_is_named(chan
     other: Work = {
         "model": replace(job, model="another"),
         "prompt": replace(job, prompt=replace(load_prompt("writer"), digest="0" * 16)),
-        "settings": replace(job, settings={"hours": 48.0}),
+        "settings": replace(job, selection=replace(job.selection, settings={"hours": 48.0})),
     }[change]
     with pytest.raises(InputError, match=f"changed: {'hours' if change == 'settings' else change}"):
         await made(other)
@@ -295,7 +295,7 @@ async def test_a_source_that_breaks_is_told_and_what_was_made_before_is_kept(tmp
         raise InputError("labevents.csv.gz line 7: broken")
 
     with pytest.raises(InputError, match="line 7"):
-        await made(work(tmp_path / "out.jsonl", sources(9), open_source=breaking, workers=1))
+        await made(work(tmp_path / "out.jsonl", sources(9), selection={"read": breaking}, workers=1))
     assert len(keys(tmp_path / "out.jsonl")) == 3
     manifest = json.loads(Files(tmp_path / "out.jsonl").manifest.read_text())
     assert (manifest["counts"]["made"], manifest["counts"]["chosen"]) == (3, 9)
@@ -318,7 +318,8 @@ async def test_a_second_process_on_the_same_file_is_refused(tmp_path: Path) -> N
 async def test_the_manifest_tells_counts_reasons_and_how_it_was_made(tmp_path: Path) -> None:
     bare = source(key="bare", history_source="none", story=(), past=(), drugs=())
     codes = source(key="codes", history_source="codes", story=())
-    job = work(tmp_path / "out.jsonl", [*sources(2), bare, codes], chosen={"excluded": {"planned admission": 3}})
+    report = {"excluded": {"planned admission": 3}}
+    job = work(tmp_path / "out.jsonl", [*sources(2), bare, codes], selection={"report": report})
     await made(job)
     manifest = json.loads(Files(job.output).manifest.read_text())
     assert manifest["by_history_source"] == {"note": 2, "none": 1, "codes": 1}
@@ -331,7 +332,7 @@ async def test_the_manifest_tells_counts_reasons_and_how_it_was_made(tmp_path: P
         "made_before_by_another_choice": 0,
         "labs_only": 1,
     }
-    assert manifest["chosen"] == {"excluded": {"planned admission": 3}}
+    assert manifest["chosen"] == report
     assert manifest["made_with"]["prompt"] == load_prompt("writer").digest
     assert manifest["tokens"] == {"input": 0, "output": 0}
 

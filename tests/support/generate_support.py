@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.make import Made, Work, make
-from agentclinic.generate.source import Culture, Measured, SourceCase, Truth
+from agentclinic.generate.source import Culture, Measured, Selection, SourceCase, Truth
 from agentclinic.models.base import Model
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
@@ -83,23 +83,17 @@ def good(of: SourceCase | None = None, story: WrittenStory | None = STORY) -> tu
     return case_row(prepared, story, {"digest": "d"}), prepared
 
 
-def work(output: Path, sources: list[SourceCase], **changes: Any) -> Work:
+def work(
+    output: Path, sources: list[SourceCase], *, selection: Mapping[str, Any] | None = None, **changes: Any
+) -> Work:
     """What there is to make of these sources."""
 
     def read(done: Collection[str]) -> Iterator[SourceCase]:
         return (one for one in sources if one.key not in done)
 
-    plain = Work(
-        source="mimic",
-        data_class=DataClass.OPEN_DEMO,
-        output=output,
-        keys=tuple(dict.fromkeys(one.key for one in sources)),
-        open_source=read,
-        model="builtin",
-        prompt=load_prompt("writer"),
-        settings={"hours": 24.0},
-        workers=2,
-    )
+    keys = tuple(dict.fromkeys(one.key for one in sources))
+    chosen = Selection(DataClass.OPEN_DEMO, keys, read, settings={"hours": 24.0})
+    plain = Work("mimic", output, replace(chosen, **selection or {}), "builtin", load_prompt("writer"), workers=2)
     return replace(plain, **changes)
 
 
