@@ -12,14 +12,13 @@ from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import Made, Work, make
-from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings, SourceSettings
+from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceSettings
 from agentclinic.generate.source import Selection
-from agentclinic.privacy import DataClass
 from agentclinic.runs.build import Models
 from agentclinic.runs.progress import Progress
 
 Tell = Callable[[str], None]
-"""Is given a line before anything that can take minutes."""
+"""Called with a line before anything that can take minutes."""
 
 
 def plan_work(source: str, common: CommonSettings, section: SourceSettings, settings: Settings, tell: Tell) -> Work:
@@ -60,35 +59,18 @@ def _model_settings(common: CommonSettings, settings: Settings) -> dict[str, Any
 
 
 def _open_mimic(section: SourceSettings, output: Path, tell: Tell) -> Selection:
-    assert isinstance(section, MimicSettings)
-    base = _base(section, "mimic")
-    from agentclinic.generate.mimic import MimicOptions, choose, data_class, load_salt, source_cases
+    from agentclinic.generate.mimic import choose, data_class, load_salt, source_cases
 
+    assert isinstance(section, MimicSettings)
+    base = section.base
     files = Files(output)
     files.make_folder()
     salt = load_salt(files.salt)
-    options = MimicOptions(
-        base_dir=base,
-        limit=section.limit,
-        mode=section.mode,
-        targets=tuple(part.strip() for part in (section.targets or "").split(",") if part.strip()),
-        hours=section.hours,
-        hours_before=section.hours_before,
-        seed=section.seed,
-        cache_dir=Path(section.cache_dir).expanduser() if section.cache_dir else None,
-        include_elective=section.include_elective,
-        include_symptoms=section.include_symptoms,
-        include_unspecified=section.include_unspecified,
-        include_recurrent=section.include_recurrent,
-        memory_limit=section.memory_limit,
-        threads=section.threads,
-        salt=salt,
-    )
-    chosen = choose(options, tell=tell)
+    chosen = choose(section, salt, tell=tell)
     return Selection(
         data_class=data_class(base),
         keys=tuple(admission.key for admission in chosen.admissions),
-        read=lambda done: source_cases(options, chosen.without(done), tell=tell),
+        read=lambda done: source_cases(section, chosen.without(done), tell=tell),
         report=chosen.coverage.as_dict(),
         lines=chosen.coverage.lines(),
         settings={
@@ -100,27 +82,11 @@ def _open_mimic(section: SourceSettings, output: Path, tell: Tell) -> Selection:
 
 
 def _open_medqa(section: SourceSettings, output: Path, tell: Tell) -> Selection:
-    del output, tell
-    assert isinstance(section, MedqaSettings)
-    from agentclinic.generate.medqa import read_questions
+    from agentclinic.generate.medqa import select_questions
 
-    questions = read_questions(_base(section, "medqa"), section.limit)
-    return Selection(
-        data_class=DataClass.SYNTHETIC,
-        keys=tuple(case.key for case in questions.cases),
-        read=questions.without,
-        report=questions.as_dict(),
-        lines=questions.lines(),
-    )
+    del output, tell
+    return select_questions(section.base, section.limit)
 
 
 _OPEN: Mapping[str, Callable[[SourceSettings, Path, Tell], Selection]] = {"mimic": _open_mimic, "medqa": _open_medqa}
 """The sources by name. A new one is one entry here and its section in `settings.py` (docs/generate.md)."""
-
-
-def _base(section: SourceSettings, source: str) -> Path:
-    if not section.base_dataset_dir:
-        raise ConfigError(
-            f"{source}.base_dataset_dir is not set: name the source's folder with --base-dir, or in gen.config.json"
-        )
-    return Path(section.base_dataset_dir).expanduser()

@@ -1,4 +1,4 @@
-"""A small folder in MIMIC-IV's layout, filled with invented people: rows a test adds one by one, or a ready ward."""
+"""A small folder in MIMIC-IV's layout with invented patients: rows that a test adds one by one, or a ready ward."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agentclinic.generate.mimic.classify import RESERVED_FROM, mark_synthetic
+from agentclinic.generate.settings import MimicSettings
+
+SALT = "salt of the tests"
 
 COLUMNS = {
     "hosp/patients": "subject_id gender anchor_age anchor_year anchor_year_group dod",
@@ -73,6 +76,11 @@ ITEMS = {
     51466: ("Blood", "Urine", "Hematology"),
     50887: ("Blue Top Hold", "Blood", "Chemistry"),
 }
+
+
+def settings(folder: Path, limit: int | None = None, **changes: object) -> MimicSettings:
+    """Settings that read the tables of a folder."""
+    return MimicSettings.model_validate({"base_dataset_dir": str(folder), "limit": limit, **changes})
 
 
 def text_of(when: datetime | None) -> str:
