@@ -130,9 +130,9 @@ def check_blood_gas(chart: Chart) -> Iterator[Problem]:
         slack = 0.04 + 0.217 * (0.5 / bicarbonate.value + 0.5 / pco2.value)
         if abs(expected - ph.value) > slack:
             yield error("blood_gas", ph.path, f"pH {ph.value:g}, but pCO2 and HCO3 give {expected:.2f}")
-    gases, serum = [], []
-    for value in chart.values("bicarbonate"):
-        (gases if re.search(r"gas|abg|vbg", fold(value.panel)) else serum).append(value)
+    found = chart.values("bicarbonate")
+    gases = [value for value in found if re.search(r"gas|abg|vbg", fold(value.panel))]
+    serum = [value for value in found if value not in gases]
     if gases and serum and abs(gases[0].value - serum[0].value) > 4:
         told = f"gas {gases[0].value:g}, serum {serum[0].value:g} mmol/L"
         yield warning("bicarbonate_disagrees", gases[0].path, told)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from agentclinic.cases.model import Case
-from agentclinic.lint import annotations, person, physiology, ranges, timeline
+from agentclinic.lint import annotations as of_annotations
+from agentclinic.lint import person, physiology, ranges, timeline
 from agentclinic.lint.chart import Chart
 from agentclinic.lint.files import Located, check_identities, check_specialties, check_twins, differences, located
 from agentclinic.lint.problem import Problem, Severity
@@ -19,18 +20,18 @@ __all__ = ["CHECKS", "Located", "Problem", "Severity", "check_file_quality", "ch
 Check = Callable[[Chart], Iterator[Problem]]
 
 OF_ANNOTATIONS: tuple[Check, ...] = (
-    annotations.check_annotations,
-    annotations.check_enough,
-    annotations.check_answer_key,
-    annotations.check_refutations,
-    annotations.check_quoted_numbers,
-    annotations.check_called_normal,
-    annotations.check_panels,
+    of_annotations.check_annotations,
+    of_annotations.check_enough,
+    of_annotations.check_answer_key,
+    of_annotations.check_refutations,
+    of_annotations.check_quoted_numbers,
+    of_annotations.check_called_normal,
+    of_annotations.check_panels,
 )
 """Checks of cases with OpenOSCE's annotations."""
 CHECKS: tuple[Check, ...] = (
     *OF_ANNOTATIONS,
-    *(annotations.check_key_findings, annotations.check_leaks),
+    *(of_annotations.check_key_findings, of_annotations.check_leaks),
     *(ranges.check_units, ranges.check_possible, ranges.check_age_bands),
     *(physiology.check_temperature, physiology.check_blood_pressure, physiology.check_anion_gap),
     *(physiology.check_formulas, physiology.check_white_cells, physiology.check_blood_gas),

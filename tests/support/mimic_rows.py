@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from agentclinic.generate.mimic.classify import RESERVED_FROM, mark_synthetic
 from agentclinic.generate.settings import MimicSettings
@@ -78,7 +79,7 @@ ITEMS = {
 }
 
 
-def settings(folder: Path, limit: int | None = None, **changes: object) -> MimicSettings:
+def settings(folder: Path, limit: int | None = None, **changes: Any) -> MimicSettings:
     """Settings that read the tables of a folder."""
     return MimicSettings.model_validate({"base_dataset_dir": str(folder), "limit": limit, **changes})
 

@@ -99,8 +99,9 @@ def labs(rows: Iterable[LabRow]) -> tuple[Measured, ...]:
             continue
         group = _group(row.fluid or "", row.category or "")
         count[group, label] += 1
-        about = (_clean(text) for text in (row.unit, row.low, row.high, row.flag))
-        first.setdefault((group, label), Measured(label, value, *about, group, row.hours, (f"labevents:{row.row}",)))
+        unit, low, high, flag = map(_clean, (row.unit, row.low, row.high, row.flag))
+        result = Measured(label, value, unit, low, high, flag, group, row.hours, (f"labevents:{row.row}",))
+        first.setdefault((group, label), result)
     return tuple(replace(one, repeats=count[place] - 1) for place, one in first.items())
 
 

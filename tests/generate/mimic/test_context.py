@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mimic_rows import NOTE, SALT, Stay, Ward, settings, ward
@@ -14,7 +15,7 @@ from agentclinic.generate.mimic.context import age
 from agentclinic.generate.source import SourceCase
 
 
-def contexts(folder: Path, **changes: object) -> list[SourceCase]:
+def contexts(folder: Path, **changes: Any) -> list[SourceCase]:
     wanted = settings(folder, **changes)
     return list(source_cases(wanted, choose(wanted, SALT)))
 
@@ -30,7 +31,7 @@ def stay(made: Ward) -> Stay:
     return made.stay(made.patient(), ("N10", 10), ("D62", 10))
 
 
-def only(made: Ward, folder: Path, **changes: object) -> SourceCase:
+def only(made: Ward, folder: Path, **changes: Any) -> SourceCase:
     (case,) = contexts(made.write(folder), **changes)
     return case
 

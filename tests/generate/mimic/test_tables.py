@@ -10,6 +10,7 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mimic_rows import SALT, Ward, settings, ward
@@ -22,7 +23,7 @@ from agentclinic.generate.settings import MimicSettings
 from agentclinic.generate.source import SourceCase
 
 
-def contexts(folder: Path, *, cache: Path | None = None, **changes: object) -> list[SourceCase]:
+def contexts(folder: Path, *, cache: Path | None = None, **changes: Any) -> list[SourceCase]:
     wanted = settings(folder, cache_dir=str(cache) if cache else None, **changes)
     return list(source_cases(wanted, choose(wanted, SALT)))
 
