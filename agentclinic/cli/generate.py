@@ -41,7 +41,7 @@ def generate_command(
         allow_hosts=allow_hosts,
     )
     progress = progress_for(quiet=quiet, stream=sys.stderr)
-    work = plan_work(source, common, section, settings, (lambda _: None) if quiet else progress.say)
+    work = plan_work(common, section, settings, (lambda _: None) if quiet else progress.say)
     made = anyio.run(partial(make_cases, work, common, settings, progress, retry_quarantined=retry_quarantined))
     _show(work, made, as_json=as_json)
 

@@ -21,16 +21,16 @@ Tell = Callable[[str], None]
 """Called with a line before anything that can take minutes."""
 
 
-def plan_work(source: str, common: CommonSettings, section: SourceSettings, settings: Settings, tell: Tell) -> Work:
-    """Open the source and say what has to be made; `settings` name the endpoint the writer is at."""
+def plan_work(common: CommonSettings, section: SourceSettings, settings: Settings, tell: Tell) -> Work:
+    """Open the source that `section` describes and plan its cases; `settings` have the writer's endpoint."""
     if common.model == "human":
         raise ConfigError("model human: a person cannot write cases here; use builtin or a model at an endpoint")
     prompt = load_prompt("writer", user_prompts(common.prompts_dir))
     output = Path(section.output).expanduser().absolute()
     return Work(
-        source=source,
+        source=section.source,
         output=output,
-        selection=_OPEN[source](section, output, tell),
+        selection=_OPEN[section.source](section, output, tell),
         model=common.model,
         prompt=prompt,
         model_settings=_model_settings(common, settings),

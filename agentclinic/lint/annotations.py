@@ -291,10 +291,9 @@ def check_called_normal(chart: Chart) -> Iterator[Problem]:
                 yield from _unusual(chart, analyte, path, name)
         for value in chart.measured:
             spoken = value.analyte.name.replace("_", " ")
-            called = re.search(
-                rf"\bnormal {spoken}\b|(?<!fluid )(?<!csf )(?<!urine )\b{spoken} (?:is |was )?normal\b", said
-            )
-            if value.analyte.usual and value.analyte.fluid == "blood" and called:
+            after = rf"(?<!fluid )(?<!csf )(?<!urine )\b{spoken} (?:is |was )?normal\b"
+            known = value.analyte.usual and value.analyte.fluid == "blood"
+            if known and re.search(rf"\bnormal {spoken}\b|{after}", said):
                 yield from _unusual(chart, value.analyte.name, path, name)
         if hot and _NO_FEVER.search(said):
             yield warning("called_normal", path, f"{name}: no fever, but {hot[0]} °C")
@@ -306,9 +305,8 @@ def _unusual(chart: Chart, analyte: str, path: str, name: str) -> Iterator[Probl
     for value in chart.values(analyte)[:1]:
         low, high = value.analyte.usual.get(chart.sex, (float("-inf"), float("inf")))
         if value.exact and not low <= value.value <= high and "ref" not in value.text:
-            yield warning(
-                "called_normal", path, f"{name}: {analyte} is called normal, but the chart has {value.text!r}"
-            )
+            told = f"{name}: {analyte} is called normal, but the chart has {value.text!r}"
+            yield warning("called_normal", path, told)
 
 
 def _by_name(chart: Chart) -> dict[str, list[str]]:

@@ -61,9 +61,8 @@ def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
             yield located(case, error("twin_missing", "twin_of", f"{name} is not another case of this file"))
             continue
         if twin.annotations.get("twin_of") != id_:
-            yield located(
-                case, error("twin_not_mutual", "twin_of", f"{name} names {twin.annotations.get('twin_of')!r}")
-            )
+            told = f"{name} names {twin.annotations.get('twin_of')!r}"
+            yield located(case, error("twin_not_mutual", "twin_of", told))
         if id_ < str(name):  # what follows is about the pair: said once
             yield from (located(case, problem) for problem in _compare_twins(case, twin, str(name)))
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from agentclinic.cases.model import Section
+from agentclinic.cases.model import Fact, Section
 from agentclinic.lint.chart import Chart
 from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.vocabulary.text import fold
@@ -143,16 +143,16 @@ def check_blood_gas(chart: Chart) -> Iterator[Problem]:
             yield error("oxygen_impossible", po2.path, f"pO2 {po2.value:g} mmHg is more than room air allows")
         saturation = chart.first("oxygen_saturation")
         poisoned = re.search(r"carbon monoxide|methemoglobin|carboxyhemoglobin", chart.about)
-        expected = 100 / (23400 / (po2.value**3 + 150 * po2.value) + 1)  # Severinghaus
+        curve = po2.value**3 + 150 * po2.value
+        expected = 100 * curve / (curve + 23400)  # Severinghaus
         if "arter" in fold(po2.panel) and saturation and not poisoned and abs(expected - saturation) > 7:
             told = f"pO2 {po2.value:g} mmHg goes with {expected:.0f} %, not {saturation:g} %"
             yield warning("oxygen_disagrees", po2.path, told)
 
 
 def _panel_text(chart: Chart, panel: str) -> str:
-    return " ".join(
-        fold(" ".join((*f.heads[-1:], f.text))) for f in chart.case.facts if f.path.startswith(panel)
-    ).replace(": ", " ")
+    facts = (fact for fact in chart.case.facts if fact.path.startswith(panel))
+    return " ".join(fold(" ".join((*fact.heads[-1:], fact.text))) for fact in facts).replace(": ", " ")
 
 
 _ECG = re.compile(r"\b(?:ecg|ekg|electrocardiogram|electrocardiography|twelve lead|12 lead)\b")
@@ -163,17 +163,17 @@ _RATE = re.compile(
 )
 
 
+def _electrocardiograms(chart: Chart) -> list[Fact]:
+    return [fact for fact in chart.facts_of(Section.TESTS) if fact.heads and _ECG.search(fold(fact.heads[0]))]
+
+
 def check_heart_rates(chart: Chart) -> Iterator[Problem]:
     """The electrocardiogram has the heart rate of the vital signs."""
     counted = [m.value for m in chart.values("heart_rate") if m.exact]
-    for fact in chart.facts_of(Section.TESTS):
-        if not fact.heads or not _ECG.search(fold(fact.heads[0])) or not counted:
-            continue
+    for fact in _electrocardiograms(chart) if counted else ():
         rates = [float(a or b) for a, b in _RATE.findall(fact.text)]
         if rates and not any(abs(rate - pulse) <= 5 for rate in rates for pulse in counted):
-            yield warning(
-                "heart_rates_disagree", fact.path, f"{fact.text[:60]!r}, but the heart rate is {counted[0]:g}"
-            )
+            yield warning("heart_rates_disagree", fact.path, f"{fact.text[:60]!r}, but heart rate {counted[0]:g}")
 
 
 _SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]*?\b(\d{2,3})\b", re.IGNORECASE)
@@ -181,13 +181,12 @@ _SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]*?\b(\d{2,
 
 def check_rhythm_name(chart: Chart) -> Iterator[Problem]:
     """In adults sinus rhythm is 50 to 100 beats a minute, tachycardia is faster, and bradycardia is below 60."""
-    if not chart.adult:
-        return
     limits = {"rhythm": (50, 100), "tachycardia": (100, 250), "bradycardia": (15, 60)}
-    for fact in chart.facts_of(Section.TESTS):
-        found = _SINUS.search(fact.text) if fact.heads and _ECG.search(fold(fact.heads[0])) else None
-        if found and not limits[found[1].lower()][0] <= float(found[2]) <= limits[found[1].lower()][1]:
-            yield warning("rhythm_name", fact.path, f"{found[0]!r}: the rate has another name")
+    for fact in _electrocardiograms(chart) if chart.adult else ():
+        if found := _SINUS.search(fact.text):
+            least, most = limits[found[1].lower()]
+            if not least <= float(found[2]) <= most:
+                yield warning("rhythm_name", fact.path, f"{found[0]!r}: the name does not fit the rate")
 
 
 def check_sums(chart: Chart) -> Iterator[Problem]:
@@ -244,11 +243,10 @@ def check_spirometry(chart: Chart) -> Iterator[Problem]:
             continue  # percent of predicted
         # "before" and "after" a bronchodilator are two blows in one panel.
         blows.setdefault((fact.path.rpartition("/")[0], name[2]), {})[kind] = (value, fact.path)
-    for blow in blows.values():
-        if {"fev1", "fvc", "ratio"} <= blow.keys():
-            expected, (ratio, path) = blow["fev1"][0] / blow["fvc"][0], blow["ratio"]
-            if abs(expected - ratio) > 0.02:
-                yield error("spirometry", path, f"ratio {ratio:.2f}, FEV1 / FVC is {expected:.2f}")
+    for blow in (blow for blow in blows.values() if len(blow) == 3):
+        expected, (ratio, path) = blow["fev1"][0] / blow["fvc"][0], blow["ratio"]
+        if abs(expected - ratio) > 0.02:
+            yield error("spirometry", path, f"ratio {ratio:.2f}, FEV1 / FVC is {expected:.2f}")
 
 
 _STATED = re.compile(

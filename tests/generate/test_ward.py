@@ -1,4 +1,4 @@
-"""From invented tables to cases by the command line: every source of a history, each said to be what it is."""
+"""From invented tables to cases on the command line: every history source, each labeled as such."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reading MIMIC-IV's tables: every layout it is published in, damage named by its place, a cache that is trusted only
-as long as the file is the same."""
+"""Reading MIMIC-IV's tables: every published layout, damage named by its place, a cache used only while it is valid."""
 
 from __future__ import annotations
 
@@ -28,14 +27,14 @@ def contexts(folder: Path, *, cache: Path | None = None, **changes: Any) -> list
     return list(source_cases(wanted, choose(wanted, SALT)))
 
 
-def test_compressed_and_plain_tables_say_the_same(tmp_path: Path) -> None:
+def test_compressed_and_plain_tables_give_the_same_cases(tmp_path: Path) -> None:
     packed = contexts(ward().write(tmp_path / "packed"))
     assert len(packed) == 6
     assert contexts(ward().write(tmp_path / "plain", gz=False)) == packed
 
 
 @pytest.mark.parametrize("given", [".", "hosp", "ed"])
-def test_the_release_or_one_of_its_modules_can_be_given(tmp_path: Path, given: str) -> None:
+def test_the_release_or_one_of_its_modules_can_be_named(tmp_path: Path, given: str) -> None:
     folder = ward().write(tmp_path)
     assert contexts(folder / given) == contexts(folder)
 
@@ -58,7 +57,7 @@ def test_two_releases_below_one_folder_are_not_mixed(tmp_path: Path) -> None:
         contexts(tmp_path)
 
 
-def test_tables_without_a_hosp_folder_are_read_where_they_lie(tmp_path: Path) -> None:
+def test_tables_without_a_hosp_folder_are_read(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     expected = contexts(folder)
     flat = (folder / "hosp").rename(tmp_path / "tables")
@@ -67,7 +66,7 @@ def test_tables_without_a_hosp_folder_are_read_where_they_lie(tmp_path: Path) ->
     assert contexts(flat) == expected
 
 
-def test_columns_that_some_releases_lack_are_not_missed(tmp_path: Path) -> None:
+def test_columns_that_some_releases_lack_may_be_absent(tmp_path: Path) -> None:
     lacking = ["hosp/labevents.comments", "hosp/labevents.order_provider_id", "hosp/admissions.admit_provider_id"]
     lacking += ["hosp/microbiologyevents.order_provider_id", "hosp/admissions.admission_location"]
     cases = contexts(ward().write(tmp_path, without_columns=lacking))
@@ -78,24 +77,24 @@ def test_columns_that_some_releases_lack_are_not_missed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "table", ["hosp/omr", "hosp/microbiologyevents", "ed/triage", "ed/vitalsign", "note/discharge"]
 )
-def test_a_table_that_not_everybody_has_may_be_absent(tmp_path: Path, table: str) -> None:
+def test_an_optional_table_may_be_absent(tmp_path: Path, table: str) -> None:
     assert len(contexts(ward().write(tmp_path, without_tables=[table]))) == 6
 
 
 @pytest.mark.parametrize("table", ["hosp/labevents", "hosp/patients", "hosp/d_icd_diagnoses", "hosp/d_labitems"])
-def test_a_table_nothing_can_be_done_without_is_named(tmp_path: Path, table: str) -> None:
+def test_the_error_names_a_required_table_that_is_absent(tmp_path: Path, table: str) -> None:
     folder = ward().write(tmp_path, without_tables=[table], synthetic=False)
     with pytest.raises(InputError, match=rf"hosp: {table[5:]}\.csv\.gz \(or \.csv\) is missing"):
         contexts(folder)
 
 
-def test_a_missing_column_is_named_with_its_file(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_column_and_its_file(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, without_columns=["hosp/labevents.charttime"], synthetic=False)
     with pytest.raises(InputError, match=r"labevents\.csv\.gz: column charttime is missing"):
         contexts(folder)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere: no such folder.*hosp"):
         contexts(tmp_path / "nowhere")
 
@@ -107,7 +106,7 @@ def _spoil(folder: Path, table: str, old: str, new: str) -> None:
     path.write_bytes(gzip.compress(text.replace(old, new, 1).encode()))
 
 
-def test_a_damaged_row_is_named_by_line_and_column_and_never_shown(tmp_path: Path) -> None:
+def test_the_error_names_line_and_column_of_a_damaged_row_and_does_not_show_it(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     _spoil(folder, "hosp/labevents", "2150-03-04 11:00:00", "Tuesday")
     with pytest.raises(InputError) as caught:
@@ -118,14 +117,14 @@ def test_a_damaged_row_is_named_by_line_and_column_and_never_shown(tmp_path: Pat
     assert "900000000" not in said
 
 
-def test_a_row_with_too_many_fields_is_named_by_its_line(tmp_path: Path) -> None:
+def test_the_error_names_the_line_of_a_row_with_too_many_fields(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     _spoil(folder, "hosp/admissions", "EW EMER.", "EW EMER.,one more")
     with pytest.raises(InputError, match=r"admissions\.csv\.gz line 2: cannot be read as CSV"):
         contexts(folder)
 
 
-def test_a_download_that_broke_off_is_an_error_not_a_smaller_table(tmp_path: Path) -> None:
+def test_an_incomplete_download_is_an_error_not_a_smaller_table(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     path = folder / "hosp/labevents.csv.gz"
     path.write_bytes(path.read_bytes()[:-12])
@@ -143,7 +142,7 @@ def test_quotes_commas_and_line_breaks_in_fields_are_read_as_written(tmp_path: P
     assert case.cultures[0].comment == 'NO GROWTH, "FINAL". Second line.'
 
 
-def test_the_cache_gives_the_same_and_is_private(tmp_path: Path) -> None:
+def test_the_cache_gives_the_same_cases_and_is_private(tmp_path: Path) -> None:
     folder, cache = ward().write(tmp_path / "mimic"), tmp_path / "cache"
     expected = contexts(folder)
     assert contexts(folder, cache=cache) == expected
@@ -167,7 +166,7 @@ def test_a_changed_table_is_not_read_from_an_old_cache(tmp_path: Path) -> None:
     assert "2400" not in values
 
 
-def test_a_cache_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_table_is_cached_completely_or_not_at_all(tmp_path: Path) -> None:
     folder, cache = ward().write(tmp_path / "mimic", synthetic=False), tmp_path / "cache"
     path = folder / "hosp/labevents.csv.gz"
     path.write_bytes(path.read_bytes()[:-12])
@@ -177,9 +176,7 @@ def test_a_cache_is_whole_or_not_there(tmp_path: Path) -> None:
     assert not [left for left in cache.iterdir() if left.name.startswith((".", "agentclinic-mimic"))]
 
 
-def test_nothing_of_the_patients_is_left_in_the_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_patient_data_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ward().write(tmp_path / "mimic")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -192,7 +189,7 @@ def test_nothing_of_the_patients_is_left_in_the_temporary_folder(
     assert not list(scratch.iterdir())
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not(
+def test_files_of_a_killed_process_are_removed_and_those_of_a_running_one_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = ward().write(tmp_path / "mimic")
@@ -222,7 +219,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not
     assert len(list(living)) == 5
 
 
-def test_many_at_once_do_not_remove_each_others_folders(tmp_path: Path) -> None:
+def test_concurrent_connections_do_not_remove_each_others_folders(tmp_path: Path) -> None:
     def use(_: int) -> int:
         with opened("64MB", 1, tmp_path) as connection:
             connection.execute("CREATE TABLE numbers AS SELECT * FROM range(1000)")
@@ -263,7 +260,7 @@ def test_without_duckdb_the_error_says_what_to_install(tmp_path: Path, monkeypat
         choose(settings(tmp_path), SALT)
 
 
-def test_what_takes_minutes_is_told_before_it_begins(tmp_path: Path) -> None:
+def test_long_steps_are_announced_before_they_begin(tmp_path: Path) -> None:
     folder = ward().write(tmp_path / "mimic")
     told: list[str] = []
     wanted = settings(folder, cache_dir=str(tmp_path / "cache"))
