@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -42,6 +43,24 @@ def test_the_old_file_stays_if_a_line_cannot_be_judged(path: Path) -> None:
     with pytest.raises(InputError):
         drop_lines(path, unwanted)
     assert path.read_bytes() == before
+
+
+def test_the_new_file_is_on_the_disk_before_it_replaces_the_old(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def recorded_sync(descriptor: int) -> None:
+        calls.append(f"sync {os.fstat(descriptor).st_size}")
+        sync(descriptor)
+
+    def recorded_replace(self: Path, target: Path) -> Path:
+        calls.append("replace")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_sync)
+    monkeypatch.setattr(Path, "replace", recorded_replace)
+    drop_lines(path, lambda number, _: number == 1)
+    assert calls == [f"sync {path.stat().st_size}", "replace"]
 
 
 def test_a_missing_file_has_nothing_to_remove(tmp_path: Path) -> None:

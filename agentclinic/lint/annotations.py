@@ -305,8 +305,8 @@ def _unusual(chart: Chart, analyte: str, path: str, name: str) -> Iterator[Probl
     for value in chart.values(analyte)[:1]:
         low, high = value.analyte.usual.get(chart.sex, (float("-inf"), float("inf")))
         if value.exact and not low <= value.value <= high and "ref" not in value.text:
-            told = f"{name}: {analyte} is called normal, but the chart has {value.text!r}"
-            yield warning("called_normal", path, told)
+            message = f"{name}: {analyte} is called normal, but the chart has {value.text!r}"
+            yield warning("called_normal", path, message)
 
 
 def _by_name(chart: Chart) -> dict[str, list[str]]:

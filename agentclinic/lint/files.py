@@ -61,8 +61,8 @@ def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
             yield located(case, error("twin_missing", "twin_of", f"{name} is not another case of this file"))
             continue
         if twin.annotations.get("twin_of") != id_:
-            told = f"{name} names {twin.annotations.get('twin_of')!r}"
-            yield located(case, error("twin_not_mutual", "twin_of", told))
+            message = f"{name} names {twin.annotations.get('twin_of')!r}"
+            yield located(case, error("twin_not_mutual", "twin_of", message))
         if id_ < str(name):  # what follows is about the pair: said once
             yield from (located(case, problem) for problem in _compare_twins(case, twin, str(name)))
 
@@ -82,8 +82,8 @@ def _compare_twins(case: Case, twin: Case, name: str) -> Iterator[Problem]:
     if not differing:
         yield error("twin_identical_chart", "twin_of", f"no fact differs from {name}")
     elif len(differing) > MOST_CHANGED:
-        told = f"{len(differing)} findings differ from {name}, {MOST_CHANGED} may: {', '.join(differing[:4])}"
-        yield error("twin_charts_differ", "twin_of", told)
+        message = f"{len(differing)} findings differ from {name}, {MOST_CHANGED} may: {', '.join(differing[:4])}"
+        yield error("twin_charts_differ", "twin_of", message)
 
 
 def differences(case: Case, twin: Case) -> list[str]:

@@ -89,8 +89,8 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
         if pregnant and negative and (chart.age or 0) >= 12:
             yield error("pregnant_hcg_negative", fact.path, f"pregnant, but {fact.text!r}")
         elif not negative and not pregnant and not _PERIOD.search(chart.about.replace("pregnancy test", "")):
-            told = f"{fact.text!r}, but periods and pregnancy are not mentioned"
-            yield warning("hcg_unexplained", fact.path, told)
+            message = f"{fact.text!r}, but periods and pregnancy are not mentioned"
+            yield warning("hcg_unexplained", fact.path, message)
     if pregnant:
         for fact in chart.facts_of(Section.DRUGS):
             for drug in table("drug_classes")["not_in_pregnancy"]:

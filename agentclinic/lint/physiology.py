@@ -134,8 +134,8 @@ def check_blood_gas(chart: Chart) -> Iterator[Problem]:
     gases = [value for value in found if re.search(r"gas|abg|vbg", fold(value.panel))]
     serum = [value for value in found if value not in gases]
     if gases and serum and abs(gases[0].value - serum[0].value) > 4:
-        told = f"gas {gases[0].value:g}, serum {serum[0].value:g} mmol/L"
-        yield warning("bicarbonate_disagrees", gases[0].path, told)
+        message = f"gas {gases[0].value:g}, serum {serum[0].value:g} mmol/L"
+        yield warning("bicarbonate_disagrees", gases[0].path, message)
     for po2, pco2 in chart.panels("po2", "pco2"):
         if not re.search(r"room air|fio2 (?:0\.21|21)", _panel_text(chart, po2.panel)):
             continue
@@ -146,8 +146,8 @@ def check_blood_gas(chart: Chart) -> Iterator[Problem]:
         curve = po2.value**3 + 150 * po2.value
         expected = 100 * curve / (curve + 23400)  # Severinghaus
         if "arter" in fold(po2.panel) and saturation and not poisoned and abs(expected - saturation) > 7:
-            told = f"pO2 {po2.value:g} mmHg goes with {expected:.0f} %, not {saturation:g} %"
-            yield warning("oxygen_disagrees", po2.path, told)
+            message = f"pO2 {po2.value:g} mmHg goes with {expected:.0f} %, not {saturation:g} %"
+            yield warning("oxygen_disagrees", po2.path, message)
 
 
 def _panel_text(chart: Chart, panel: str) -> str:

@@ -16,8 +16,8 @@ def check_units(chart: Chart) -> Iterator[Problem]:
             continue
         usual = ", ".join(value.analyte.units)
         if names_a_unit(value.rest):
-            told = f"{value.text!r}: {value.analyte.name} is not measured in this unit ({usual})"
-            yield error("unit_wrong", value.path, told)
+            message = f"{value.text!r}: {value.analyte.name} is not measured in this unit ({usual})"
+            yield error("unit_wrong", value.path, message)
         else:
             yield error("unit_missing", value.path, f"{value.text!r} has no unit; write one of {usual}")
 
@@ -32,8 +32,8 @@ def check_possible(chart: Chart) -> Iterator[Problem]:
             continue
         low, high = limits
         if (number < low and value.limit != "<") or (number > high and value.limit != ">"):
-            told = f"{value.analyte.name} is between {low:g} and {high:g} {next(iter(value.analyte.units))}".rstrip()
-            yield error("impossible_value", value.path, f"{value.text!r}: {told}")
+            message = f"{value.analyte.name} is between {low:g} and {high:g} {next(iter(value.analyte.units))}".rstrip()
+            yield error("impossible_value", value.path, f"{value.text!r}: {message}")
 
 
 def check_age_bands(chart: Chart) -> Iterator[Problem]:
@@ -50,8 +50,8 @@ def check_age_bands(chart: Chart) -> Iterator[Problem]:
             # Kidney disease raises creatinine in a child as well, but then urea nitrogen is raised too.
             ill = name == "creatinine" and (chart.first("urea_nitrogen") or 0) > 20
             if not low <= number <= high and not ill:
-                told = f"{name} {number:g} at age {chart.age:.2g}: expected {low:g}-{high:g}"
-                yield warning("value_for_another_age", path, told)
+                message = f"{name} {number:g} at age {chart.age:.2g}: expected {low:g}-{high:g}"
+                yield warning("value_for_another_age", path, message)
     elif chart.adult and chart.case.annotations.get("acuity") != "emergent":
         infant = bands["infant_normal"]
         like = {n for n, _, v in numbers if n in infant and infant[n][0] <= v <= infant[n][1]}

@@ -8,29 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentclinic.generate.mimic import icd, results, story
+from agentclinic.generate.mimic import icd, results, story, tables
 from agentclinic.generate.mimic.choose import Admission, Chosen, titles_table
 from agentclinic.generate.mimic.classify import data_class
-from agentclinic.generate.mimic.tables import (
-    ADMISSIONS,
-    CULTURES,
-    DIAGNOSES,
-    ED_DRUGS,
-    ED_STAYS,
-    ED_VITALS,
-    LAB_ITEMS,
-    LABS,
-    NOTES,
-    OMR,
-    PATIENTS,
-    TITLES,
-    TRIAGE,
-    Folder,
-    Table,
-    fill_cache,
-    opened,
-    run,
-)
+from agentclinic.generate.mimic.tables import Folder, Table, fill_cache, opened, run
 from agentclinic.generate.settings import MimicSettings
 from agentclinic.generate.source import HistorySource, SourceCase, Truth
 from agentclinic.privacy import DataClass
@@ -40,7 +21,17 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # Tables worth caching: those with many rows per patient, or much text.
-_CACHED = (LABS, DIAGNOSES, CULTURES, OMR, TRIAGE, ED_VITALS, ED_DRUGS, ED_STAYS, NOTES)
+_CACHED = (
+    tables.LABS,
+    tables.DIAGNOSES,
+    tables.CULTURES,
+    tables.OMR,
+    tables.TRIAGE,
+    tables.ED_VITALS,
+    tables.ED_DRUGS,
+    tables.ED_STAYS,
+    tables.NOTES,
+)
 # Admissions held in memory at a time: a few hundred rows each, so about ten megabytes.
 _BATCH = 128
 # An older weight or blood pressure says little about the patient today.
@@ -114,11 +105,11 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
     """One statement per table, ordered so that each can use those before it."""
     source = folder.source
     yield (
-        ADMISSIONS,
-        f"CREATE TABLE own AS SELECT a.* FROM {source(ADMISSIONS)} a SEMI JOIN wanted USING (subject_id)",
+        tables.ADMISSIONS,
+        f"CREATE TABLE own AS SELECT a.* FROM {source(tables.ADMISSIONS)} a SEMI JOIN wanted USING (subject_id)",
     )
     yield (
-        PATIENTS,
+        tables.PATIENTS,
         f"""
         CREATE TABLE chosen AS
         SELECT w.place, w.subject_id, w.hadm_id, a.admittime, a.dischtime, a.admission_location, p.gender,
@@ -130,19 +121,19 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
                ) AS since,
                a.admittime + to_seconds({settings.hours * 3600}) AS until
         FROM wanted w JOIN own a USING (subject_id, hadm_id)
-        LEFT JOIN (SELECT DISTINCT ON (subject_id) * FROM {source(PATIENTS)}) p USING (subject_id)
+        LEFT JOIN (SELECT DISTINCT ON (subject_id) * FROM {source(tables.PATIENTS)}) p USING (subject_id)
         """,
     )
-    yield LAB_ITEMS, f"CREATE TABLE items AS SELECT DISTINCT ON (itemid) * FROM {source(LAB_ITEMS)}"
-    yield TITLES, titles_table(folder)
+    yield tables.LAB_ITEMS, f"CREATE TABLE items AS SELECT DISTINCT ON (itemid) * FROM {source(tables.LAB_ITEMS)}"
+    yield tables.TITLES, titles_table(folder)
     own, hours = _OWN.format(time="x.charttime"), _HOURS.format(time="x.charttime")
     yield (
-        LABS,
+        tables.LABS,
         f"""
         CREATE TABLE labs AS
         SELECT c.place, x.charttime, x.labevent_id, x.itemid, {hours} AS hours, x.value, x.valuenum, x.valueuom,
                x.ref_range_lower, x.ref_range_upper, x.flag, x.comments
-        FROM {source(LABS)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.LABS)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE x.charttime BETWEEN c.since AND c.until AND {own}
         ORDER BY c.place
         """,
@@ -150,23 +141,23 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
     # A specimen with a date but no time counts if the whole day is within the hours read.
     day_own = _OWN.format(time="x.chartdate")
     yield (
-        CULTURES,
+        tables.CULTURES,
         f"""
         CREATE TABLE cultures AS
         SELECT c.place, x.*, CASE WHEN x.charttime IS NOT NULL THEN {hours} END AS hours
-        FROM {source(CULTURES)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.CULTURES)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE (x.charttime BETWEEN c.since AND c.until AND {own})
            OR (x.charttime IS NULL AND x.chartdate >= c.since AND x.chartdate + INTERVAL 1 DAY <= c.until AND {day_own})
         ORDER BY c.place
         """,
     )
     yield (
-        OMR,
+        tables.OMR,
         f"""
         CREATE TABLE body AS
         SELECT c.place, x.result_name, x.result_value, x.seq_num, x.chartdate,
                date_diff('day', x.chartdate, c.admittime) AS days
-        FROM {source(OMR)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.OMR)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE date_diff('day', x.chartdate, c.admittime) BETWEEN 0 AND {_BODY_DAYS} AND x.result_value IS NOT NULL
           AND (x.result_name IN ('Height (Inches)', 'Weight (Lbs)', 'BMI (kg/m2)')
                OR x.result_name LIKE 'Blood Pressure%')
@@ -174,11 +165,11 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
         """,
     )
     yield (
-        DIAGNOSES,
+        tables.DIAGNOSES,
         f"""
         CREATE TABLE past AS
         SELECT c.place, t.code, t.version, t.title, count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last
-        FROM {source(DIAGNOSES)} x
+        FROM {source(tables.DIAGNOSES)} x
         JOIN chosen c ON x.subject_id = c.subject_id
         JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id AND b.admittime < c.admittime
         JOIN titles t ON t.code = upper(trim(x.icd_code)) AND t.version = x.icd_version
@@ -186,35 +177,35 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
         """,
     )
     yield (
-        ED_STAYS,
+        tables.ED_STAYS,
         f"""
         CREATE TABLE arrivals AS
         SELECT c.place, x.stay_id, x.intime, x.arrival_transport, {_HOURS.format(time="x.intime")} AS hours
-        FROM {source(ED_STAYS)} x JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id
+        FROM {source(tables.ED_STAYS)} x JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id
         """,
     )
     yield (
-        TRIAGE,
-        f"CREATE TABLE triage AS SELECT s.place, s.intime, s.hours, x.* FROM {source(TRIAGE)} x "
+        tables.TRIAGE,
+        f"CREATE TABLE triage AS SELECT s.place, s.intime, s.hours, x.* FROM {source(tables.TRIAGE)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id",
     )
     yield (
-        ED_VITALS,
+        tables.ED_VITALS,
         f"""
-        CREATE TABLE signs AS SELECT s.place, x.*, {hours} AS hours FROM {source(ED_VITALS)} x
+        CREATE TABLE signs AS SELECT s.place, x.*, {hours} AS hours FROM {source(tables.ED_VITALS)} x
         JOIN arrivals s ON x.stay_id = s.stay_id JOIN chosen c ON c.place = s.place
         WHERE x.charttime <= c.until ORDER BY s.place
         """,
     )
     yield (
-        ED_DRUGS,
-        f"CREATE TABLE drugs AS SELECT DISTINCT s.place, x.name FROM {source(ED_DRUGS)} x "
+        tables.ED_DRUGS,
+        f"CREATE TABLE drugs AS SELECT DISTINCT s.place, x.name FROM {source(tables.ED_DRUGS)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id ORDER BY s.place",
     )
     yield (
-        NOTES,
+        tables.NOTES,
         f"""
-        CREATE TABLE notes AS SELECT c.place, x.note_id, x.note_seq, x.text FROM {source(NOTES)} x
+        CREATE TABLE notes AS SELECT c.place, x.note_id, x.note_seq, x.text FROM {source(tables.NOTES)} x
         JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id ORDER BY c.place
         """,
     )
