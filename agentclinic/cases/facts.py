@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentclinic.cases.model import JSON, Fact, Section
+from agentclinic.vocabulary.denial import read_denial, split_statements
 from agentclinic.vocabulary.text import fold, sentences
 
 # What charts write where they have nothing to say: silence, not a fact.
@@ -25,34 +26,6 @@ _PATIENT_SECTIONS = (
     ("review", Section.REVIEW),
     ("symptom", Section.SYMPTOMS),
 )
-_DENIAL = re.compile(
-    r"^(?:(?:the )?patient |she |he |they |mother |father |parents? )?"
-    r"(?P<verb>denies|denied|deny|negative for|no history of|no|without)(?: \([^)]*\))?"
-    r"(?: (?:any|experiencing|having))?\s+"
-    r"(?P<list>.+?)[.;]?$",
-    re.IGNORECASE,
-)
-_COMMA = re.compile(r",\s*(?:or|and|nor)\s+|,\s*")
-# Only between single words is "or" surely a list: "changes in bowel or bladder habits" belongs together.
-_PAIR = re.compile(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
-_AGAIN = re.compile(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
-# An item that ends like an adjective waits for its noun: "respiratory, gastrointestinal, or urinary symptoms".
-_ADJECTIVE = re.compile(r"(?:\w{2}(?:al|ic|ous|ular|ary|(?<!hist)(?<!mem)ory)|black|thick|known|legal)$", re.IGNORECASE)
-# What follows such a word is no longer denied, or not a thing that could be.
-_TURNS = re.compile(
-    r"\b(?:but|however|except|although|though|apart from|other than|such as|including)\b"
-    r"|,\s*(?:and\s+)?(?:(?:he|she|they|i)\s|(?:also\s+)?(?:has|had|have|is|was|are|takes|drinks|swallows|smokes|uses"
-    r"|lives|works|eats|sleeps|feels|plays|reports?|notes|admits|complains|presents|describes|states|with)\b)",
-    re.IGNORECASE,
-)
-# "Denies cough and fever; reports a rash" says two things.
-_CLAUSES = re.compile(
-    r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
-)
-# "No injury, normal sports medical two years ago": what follows so is there.
-_AFFIRMED = re.compile(r"^(?:normal|regular|usual|last|only|full|up to date)\b|\bago$", re.IGNORECASE)
-# Longer parts are clauses rather than items of a list, and cutting there would lose their meaning.
-_LONGEST_ITEM = 7
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
@@ -98,45 +71,16 @@ def _walk(value: JSON, path: str, heads: tuple[str, ...], section: Section | Non
 def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, *, split: bool) -> Iterator[Fact]:
     if fold(text).strip(" .") in _SILENCE:
         return
-    parts = [part for s in sentences(text) for part in _CLAUSES.split(s)] if split else [text.strip()]
+    parts = [part for s in sentences(text) for part in split_statements(s)] if split else [text.strip()]
     for index, sentence in enumerate(parts):
         place = f"{path}#{index}" if len(parts) > 1 else path
-        denial = _DENIAL.match(sentence) if split else None
-        items = _denied_items(denial["list"]) if denial else []
-        if denial and items:
-            for number, item in enumerate(items):
-                at = f"{place}.{number}" if len(items) > 1 else place
-                yield Fact(at, section, heads, f"{_verb(denial['verb'])} {item}", denied=True)
+        denial = read_denial(sentence) if split else None
+        if denial and denial.items:
+            for number, item in enumerate(denial.items):
+                at = f"{place}.{number}" if len(denial.items) > 1 else place
+                yield Fact(at, section, heads, item, denied=True)
         else:
-            yield Fact(place, section, heads, sentence, denied=bool(denial and not _TURNS.search(sentence)))
-
-
-def _verb(found: str) -> str:
-    found = found.lower()
-    return found.capitalize() if found.startswith("no") else "Denies"
-
-
-def _denied_items(text: str) -> list[str]:
-    """The things a denial lists, each for itself; none where cutting the sentence would change its meaning."""
-    if _TURNS.search(text):
-        return []
-    items: list[str] = []
-    for part in _COMMA.split(text):
-        if items and _ADJECTIVE.search(items[-1]):
-            items[-1] += f", {part}"
-        else:
-            items.append(part)
-    items = [_AGAIN.sub("", single).strip(" .") for item in items for single in _pair(item)]
-    # "No significant past medical, surgical or psychiatric history": the items share their last word.
-    shared_end = len(items) > 1 and items[-1].lower().endswith("history")
-    if shared_end or any(_AFFIRMED.search(item) for item in items[1:]):
-        return []
-    return items if all(0 < len(item.split()) <= _LONGEST_ITEM for item in items) else []
-
-
-def _pair(item: str) -> tuple[str, ...]:
-    pair = _PAIR.match(item.strip())
-    return (pair[1], pair[2]) if pair and not _ADJECTIVE.search(pair[1]) else (item,)
+            yield Fact(place, section, heads, sentence, denied=bool(denial and denial.throughout))
 
 
 def patient_section(head: str) -> Section:

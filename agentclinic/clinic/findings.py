@@ -10,18 +10,13 @@ from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import Finding, Measure, Rule, knowledge
+from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing
 from agentclinic.vocabulary.text import fold
 
 Evidence = dict[str, bool]
 """Finding id to present (True) or absent (False); what is not in it is unknown."""
 
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
-_BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
-# "I have a cough" is no yes to another question; "I have." is.
-_BARE_YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
-_NOTHING_FOUND = re.compile(
-    r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
-)
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
 _SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
 
@@ -99,9 +94,9 @@ def _from_patient(exchange: Exchange) -> Evidence:
     if charted and len(asked) == 1:
         # "Yes." and "No." say something only about the one thing that was asked.
         (finding,) = asked
-        if finding not in found and _BARE_NO.match(exchange.reply):
+        if finding not in found and answers_no(exchange.reply):
             found[finding] = False
-        elif finding not in found and _BARE_YES.match(exchange.reply):
+        elif finding not in found and answers_yes(exchange.reply):
             found[finding] = True
     for finding in _defaulted(exchange):
         if not found.get(finding, False):
@@ -120,7 +115,7 @@ def _from_result(exchange: Exchange, age: float | None) -> Evidence:
     found.update(_measured(exchange.content, reply, age))
     # A report that finds nothing says so of all it could have shown. One that finds something may word the
     # rest in ways we do not read: what it does not mention stays unknown.
-    if _NOTHING_FOUND.search(reply) and not any(found.values()):
+    if finds_nothing(reply) and not any(found.values()):
         shown = _reported(exchange)
         for finding in knowledge().findings.values():
             if finding.order in shown and finding.measure is None:

@@ -12,6 +12,7 @@ from agentclinic.lint.chart import Chart
 from agentclinic.lint.physiology import beyond_own_range
 from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.lint.timeline import NUMBER_WORDS
+from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
 SETTINGS = frozenset({"emergency department", "primary care", "outpatient clinic", "hospital ward"})
@@ -223,7 +224,6 @@ def _reasons(chart: Chart) -> Iterator[tuple[str, str, str]]:
 
 
 _PART = re.compile(r"[,;]\s+|\s+and\s+")
-_ABSENT = re.compile(r"\s*(?:no|normal|negative|absent|without|never)\b", re.IGNORECASE)
 
 
 def check_refutations(chart: Chart) -> Iterator[Problem]:
@@ -244,7 +244,7 @@ def check_refutations(chart: Chart) -> Iterator[Problem]:
             yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")
             continue
         # Only what is called absent or normal: that no chart says it differently is likelier than with signs.
-        for part in filter(_ABSENT.match, _PART.split(claim)):
+        for part in filter(opens_absent, _PART.split(claim)):
             asked, missing = unknown(part)
             if asked and asked == missing:
                 yield warning("refuting_part_not_in_chart", path, f"{name}: nothing charted on {part.strip()!r}")

@@ -12,8 +12,8 @@ from agentclinic.vocabulary.names import (
     GENERIC,
     ORGANISMS,
     Name,
+    corrected,
     implied,
-    mended,
     name,
     spelled,
     stands_for,
@@ -193,7 +193,7 @@ def _strict_or(alone: Compared, whole: Compared) -> Compared:
 
 
 def _named(text: str, meant: Name) -> Compared:
-    return _by_name(mended(name(text), meant), meant)
+    return _by_name(corrected(name(text), meant), meant)
 
 
 def _as_spelled(text: str, truth: str) -> Compared | None:

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentclinic.vocabulary.denial import denies_something
 from agentclinic.vocabulary.names import name
-from agentclinic.vocabulary.text import clauses, words
+from agentclinic.vocabulary.text import words
 
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
@@ -239,10 +240,7 @@ def _outside(text: str) -> str:
 
 def _denies(text: str) -> bool:
     first = _cut(_END, text) if not text.lower().startswith("not ") else text
-    return any(
-        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
-        for clause in clauses(_TAIL.sub("", first) or first)
-    )
+    return denies_something(_TAIL.sub("", first) or first)
 
 
 def _hedges(text: str) -> bool:

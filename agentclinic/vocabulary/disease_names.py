@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-from agentclinic.vocabulary.base import knowledge, vocabulary
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.denial import Clause, clauses
+from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
-from agentclinic.vocabulary.text import Clause, Phrasebook, clauses, fold, words
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import fold, words
 
 # Qualifiers without which a name still names the disease.
 _QUALIFIERS = frozenset(
@@ -63,7 +64,6 @@ _AGENT = re.compile(r"\b(?:virus|antibod(?:y|ies)|antigen|dna|rna|pcr|toxin|igg|
 _CAPITALS = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")
 _LONGEST_EXTRA = 2
 """Words a text may put more than the name has, and still be turned into it: "cancer of the gallbladder"."""
-_OTHER_NAMES = Path(__file__).parent / "data" / "other_names.json"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Names:
         self._keys = {name(head).key: head for head in heads if not _is_short(head)} | full
         self._words = frozenset(word for key in self._keys for word in key)
         self._longest = max((len(words(phrase)) for phrase in (*self.phrases, *heads)), default=0) + _LONGEST_EXTRA
-        shorts = {short: name(full_name).key for short, full_name in _abbreviations()}
+        shorts = {short: name(full_name).key for short, full_name in name_table().abbreviations.items()}
         known = [short for short, key in shorts.items() if key in full]
         broad = [short for short, key in shorts.items() if key in self._keys and key not in full]
         self._broad = frozenset((*heads, *broad)) - frozenset((*self.phrases, *known))
@@ -222,7 +222,7 @@ def _heads(names: list[str]) -> Iterator[str]:
 
 
 def _group(variant: str) -> list[str]:
-    """Names the vocabularies know for the same disease."""
+    """Every name the table has for the same disease."""
     disease = knowledge().disease_named(variant)
     known = (disease.name, *disease.synonyms) if disease else ()
     return [*known, *(other for names in _groups().get(name(variant).key, ()) for other in names)]
@@ -230,24 +230,24 @@ def _group(variant: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _groups() -> dict[frozenset[str], list[tuple[str, ...]]]:
+    """The names that give each disease away, by the key of each name."""
+    table = name_table().diseases
+    by_name = {entry.names[0]: entry for entry in table}
     found: dict[frozenset[str], list[tuple[str, ...]]] = {}
-    own = json.loads(_OTHER_NAMES.read_text(encoding="utf-8"))["names"]
-    for group in (*vocabulary().synonyms, *(tuple(names) for names in own)):
-        for key in {name(member).key for member in group}:
-            if key - GENERIC:
-                found.setdefault(key, []).append(group)
+    for entry in table:
+        alike = (entry, *(by_name[other] for other in entry.leaks_with))
+        group = tuple(text for one in alike for text in (*one.names, *one.short, *one.leaks))
+        if len(group) > 1:
+            # The table's abbreviations have one meaning, the leak checker's may have another: AS, aortic stenosis.
+            for key in {name(text).key for text in group if text not in name_table().abbreviations}:
+                if key - GENERIC:
+                    found.setdefault(key, []).append(group)
     return found
 
 
 @lru_cache(maxsize=1)
-def _abbreviations() -> list[tuple[str, str]]:
-    own = [(s, d.name) for d in knowledge().diseases.values() for s in d.synonyms if _is_short(s)]
-    return [*vocabulary().abbreviations.items(), *own]
-
-
-@lru_cache(maxsize=1)
 def _short_words() -> frozenset[str]:
-    return frozenset(short.upper() for short, _ in _abbreviations())
+    return frozenset(short.upper() for short in name_table().abbreviations)
 
 
 def _is_short(phrase: str) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, narrower
-from agentclinic.vocabulary.text import Clause, clauses, words
+from agentclinic.vocabulary.text import words
 
 # What shows a cause or a type without naming it; the words as names are spelled (cardioembolic without its o).
 _CUES = {
@@ -134,22 +135,12 @@ def _hinted(word: str, affirmed: frozenset[str]) -> bool:
     return any(cue in affirmed or cue[:_STEM] in affirmed for cue in _GUESS_CUES.get(word, "").split())
 
 
-def _denied(clause: Clause, place: int) -> bool:
-    """Denied by what follows in the same part: "Legionella urinary antigen negative"."""
-    for end in range(place + 1, min(place + 4, len(clause.words) + 1)):
-        if clause.denied_after(end):
-            return True
-        if end in clause.breaks:
-            return False
-    return False
-
-
 @lru_cache(maxsize=256)
 def _affirmed(chart: str) -> frozenset[str]:
     """The words of a chart that are not denied, as they stand, in their usual form and by their stems."""
     found: set[str] = set()
     for clause in clauses(chart.replace('"', " ").replace("{", "\n").replace("}", "\n").replace("], ", "\n")):
         for place, word in enumerate(clause.words):
-            if not clause.negated[place] and not _denied(clause, place):
+            if not clause.denies(place):
                 found.update((word, word[:_STEM], *name(word.upper() if len(word) < _STEM else word).words))
     return frozenset(found)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentclinic.vocabulary.base import relations, siblings
+from agentclinic.vocabulary.name_table import relations, siblings
 from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
 
 Key = frozenset[str]

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.vocabulary.text import Phrasebook, clauses, content_words, fold, sentences, singular, words
+from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import content_words, fold, sentences, singular, words
 
 BOOK = Phrasebook(
     {
