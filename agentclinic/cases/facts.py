@@ -1,4 +1,4 @@
-"""Atomic facts: a chart taken apart into single statements, each with its place."""
+"""Split a chart into single statements, each with its path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.vocabulary.denial import read_denial, split_statements
 from agentclinic.vocabulary.text import fold, sentences
 
-# What charts write where they have nothing to say: silence, not a fact.
+# What charts write when they have nothing to say: not a fact.
 _SILENCE = frozenset(
     {"", "n a", "na", "not provided", "not available", "not performed", "not done", "unknown", "not specified",
      "not applicable", "not recorded", "not reported", "not mentioned", "pending"}
@@ -39,9 +39,11 @@ def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
 
 
 def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
-    """The statements of running text; a leading "Name:" becomes the statement's head."""
+    """The statements of running text; a leading "Name:" becomes the heading of its statement."""
+    plain = _LEAD_IN.sub("", text).replace("**", "")
+    lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
     facts: list[Fact] = []
-    for index, part in enumerate(_prose_parts(text)):
+    for index, part in enumerate(sentence for line in lines for sentence in sentences(line)):
         if _STAGE_DIRECTION.search(part):
             continue
         head, body = _split_head(part) if section in (Section.EXAMINATION, Section.TESTS) else ("", part)
@@ -50,7 +52,7 @@ def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
 
 
 def chart_text(facts: Iterable[Fact]) -> str:
-    """A chart's statements as lines of text, each under its headings, for a judge who may look into it."""
+    """A chart as text for the judge: one statement per line, each after its heading."""
     return "\n".join(". ".join((*fact.heads[-1:], fact.text)) for fact in facts)
 
 
@@ -84,17 +86,17 @@ def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, 
 
 
 def patient_section(head: str) -> Section:
-    """Which section of a patient's script a key belongs to; what nobody knows is history."""
+    """Which section of a patient's script a key belongs to; an unknown key is history."""
     folded = fold(head)
     return next((section for word, section in _PATIENT_SECTIONS if word in folded), Section.HISTORY)
 
 
 def readable(key: str) -> str:
-    """A chart's key as a person would write it."""
+    """A key of the chart, as a person would write it."""
     return key.replace("_", " ").strip()
 
 
-# Scripts in prose also tell the actor how to play: "You are not aware of the biopsy's findings".
+# Prose scripts also instruct the actor: "You are not aware of the biopsy's findings".
 _STAGE_DIRECTION = re.compile(
     r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]*\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
     r"|\b(?:aware|know|seen|informed|told)\b[^.]*\b(?:diagnos|test results|findings|readings)"
@@ -107,15 +109,9 @@ _BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
 _LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
 
 
-def _prose_parts(text: str) -> list[str]:
-    plain = _LEAD_IN.sub("", text).replace("**", "")
-    lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
-    return [sentence for line in lines for sentence in sentences(line)]
-
-
 def _split_head(part: str) -> tuple[str, str]:
     head, colon, body = part.partition(":")
-    # A longer head is a sentence with a colon in it, not the name of a test.
+    # Longer, it is a sentence with a colon in it, not the name of a test.
     if colon and body.strip() and len(head.split()) <= 6:
         return head.strip(), body.strip()
     return "", part

@@ -62,7 +62,7 @@ def test_a_row_that_says_two_things_is_the_stricter(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["Credentialed", "secret", "", None, 3, True, ["public"], {"a": 1}])
 def test_a_class_nobody_knows_is_refused_with_file_and_line(value: object, tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", osce(), {**osce(), "data_class": value})
-    with pytest.raises(CaseError, match=r"cases\.jsonl line 2: data_class: .* is not a class of data"):
+    with pytest.raises(CaseError, match=r"cases\.jsonl line 2: data_class: .* is not a data class"):
         load_cases(str(path))
 
 

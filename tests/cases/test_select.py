@@ -103,7 +103,7 @@ def test_the_lockbox_stays_closed_unless_asked_for() -> None:
 
 
 def test_naming_a_row_in_the_lockbox_says_how_to_open_it() -> None:
-    with pytest.raises(ConfigError, match="row 3 is in the lockbox; --lockbox plays it"):
+    with pytest.raises(ConfigError, match="row 3 is in the lockbox; --lockbox opens it"):
         select(LOCKED, scenarios="1-4")
     assert [case.scenario_id for case in select(LOCKED, scenarios="1-4", lockbox=True)] == [1, 2, 3, 4]
     assert [case.scenario_id for case in select(LOCKED, scenarios="1,2,4")] == [1, 2, 4]
