@@ -254,7 +254,7 @@ def wider(word: str) -> frozenset[str]:
 
 
 def stands_for(short: str, full: str) -> bool:
-    """Whether an abbreviation missing from the table plainly abbreviates this name: HAE, hereditary angioedema.
+    """Whether an abbreviation missing from the table plainly abbreviates this name: FMD, fibromuscular dysplasia.
 
     It starts with the first letter, has the initials of all words in order, and uses only letters of the name.
     """
