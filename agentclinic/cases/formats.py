@@ -44,7 +44,9 @@ class Format:
     """A way to write a case as JSON."""
 
     name: str
-    recognises: Callable[[Mapping[str, JSON]], bool]
+    mark: str
+    """What tells a person that a row is in this format."""
+    recognizes: Callable[[Mapping[str, JSON]], bool]
     read: Callable[[Row, str], Case]
 
 
@@ -52,8 +54,7 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
     """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
     if not path.exists():
         raise CaseError(f"{path}: no such file; put the data set there or set its path under `datasets` in the config")
-    number = 0
-    for line, text in _lines(path):
+    for number, (line, text) in enumerate(_lines(path)):
         try:
             data = _object(text)
         except ValueError as problem:
@@ -63,7 +64,6 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             on_error(error)
         else:
             yield Row(path, line, number, data)
-        number += 1
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -97,11 +97,11 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     """
     data_class = _data_class(row, default)
     privacy.meet(data_class)
-    candidates = (expected,) if expected else FORMATS
-    for candidate in candidates:
-        if candidate.recognises(row.data):
-            return replace(candidate.read(row, dataset), data_class=data_class, row=row.data)
-    wanted = " or ".join(f"{f.name} ({_MARKS[f.name]})" for f in candidates)
+    formats = (expected,) if expected else FORMATS
+    for format_ in formats:
+        if format_.recognizes(row.data):
+            return replace(format_.read(row, dataset), data_class=data_class, row=row.data)
+    wanted = " or ".join(f"{one.name} ({one.mark})" for one in formats)
     raise row.fail(f"not a case in the format {wanted}; see docs/datasets.md")
 
 
@@ -203,10 +203,11 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     )
 
 
-OSCE = Format("OSCE", lambda data: "OSCE_Examination" in data, _read_osce)
-NEJM = Format("NEJM", lambda data: "patient_info" in data or "answers" in data, _read_nejm)
+OSCE = Format("OSCE", "an object under OSCE_Examination", lambda row: "OSCE_Examination" in row, _read_osce)
+NEJM = Format(
+    "NEJM", "with patient_info and answers", lambda row: "patient_info" in row or "answers" in row, _read_nejm
+)
 FORMATS = (OSCE, NEJM)
-_MARKS = {"OSCE": "an object under OSCE_Examination", "NEJM": "with patient_info and answers"}
 
 
 def content_hash(patient: JSON, exam: JSON, truth: str, image: str | None) -> str:

@@ -162,14 +162,13 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
     meant = name(truth)
     if stands_for(said.principal, truth):
         return Comparison(Relation.SAME, "an abbreviation of the name")
-    alone = _named(said.principal, meant)
-    found = alone
+    found = _named(said.principal, meant)
     if said.full != said.principal:
         whole = _named(said.full, meant)
-        found = _with_tail(alone, whole)
         # "Lobar pneumonia due to S. pneumoniae": the name alone may lack only the organism.
         left_out = set(meant.specific) - name(said.principal).key
-        if found is alone and whole.relation in STRICT and left_out and left_out <= ORGANISMS:
+        lacks_organism = whole.relation in STRICT and bool(left_out) and left_out <= ORGANISMS
+        if lacks_organism or _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
         return _with_more(found, said, meant)
@@ -200,12 +199,8 @@ def _as_spelled(text: str, truth: str) -> Comparison | None:
 def _with_more(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparison:
     """The disease itself, made narrower by a kind, site or complication named with it."""
     tail = said.full[len(said.principal) :].split("without")[0]
-    added = (
-        tail,
-        *said.parts,
-        *said.possible,
-        *(inside for inside in said.brackets if not _another_name(inside, meant)),
-    )
+    brackets = [inside for inside in said.brackets if not _another_name(inside, meant)]
+    added = (tail, *said.parts, *said.possible, *brackets)
     details = frozenset(word for text in added for word in name(text).specific) - meant.key - FUNCTION - _WAYS
     if not details:
         return found
@@ -224,10 +219,9 @@ def _by_brackets(said: ParsedDiagnosis, truth: str) -> Comparison | None:
         headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
         if _same(inside, truth) or (len(meant.specific) > 1 and _same(headed, truth)):
             return Comparison(Relation.SAME, "the same by the name in brackets")
-        if _by_table_only(inside, meant):
-            return Comparison(
-                Relation.NARROWER_CONSISTENT, "a kind of the disease by the name in brackets", by_table=True
-            )
+        kind = _by_table(name(inside), meant)
+        if kind and kind.relation is Relation.NARROWER_CONSISTENT:
+            return Comparison(kind.relation, "a kind of the disease by the name in brackets", by_table=True)
     return None
 
 
@@ -266,12 +260,6 @@ def _by_cause(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparis
     return None
 
 
-def _by_table_only(text: str, meant: Name) -> bool:
-    """Whether the tables know a name in parentheses as a kind of the disease."""
-    found = _by_table(name(text), meant)
-    return found is not None and found.relation is Relation.NARROWER_CONSISTENT
-
-
 def _follows_from(said: ParsedDiagnosis, meant: Name) -> bool:
     """Whether another disease is named with the truth as its cause: anemia of chronic kidney disease."""
     head = name(said.principal.split(" of ")[0])
@@ -283,12 +271,16 @@ def _follows_from(said: ParsedDiagnosis, meant: Name) -> bool:
     )
 
 
-def _with_tail(alone: Comparison, whole: Comparison) -> Comparison:
-    if whole.relation is Relation.SAME or (alone.relation is Relation.SAME and whole.by_table):
-        return whole
-    if alone.relation is Relation.BROADER and whole.relation in (*STRICT, Relation.SIBLING):
-        return whole
-    return whole if alone.relation is Relation.DIFFERENT and whole.relation is Relation.SIBLING else alone
+def _fits_better(whole: Comparison, alone: Comparison) -> bool:
+    """Whether a diagnosis with its causes and accompanying conditions is closer to the truth than without."""
+    match alone.relation:
+        case Relation.SAME:
+            return whole.relation is Relation.SAME or whole.by_table
+        case Relation.BROADER:
+            return whole.relation in (*STRICT, Relation.SIBLING)
+        case Relation.DIFFERENT:
+            return whole.relation in (Relation.SAME, Relation.SIBLING)
+    return whole.relation is Relation.SAME
 
 
 def _by_name(said: Name, meant: Name) -> Comparison:
