@@ -12,6 +12,7 @@ from agentclinic.lint.chart import Chart
 from agentclinic.lint.physiology import beyond_own_range
 from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.lint.timeline import NUMBER_WORDS
+from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
 ROLES = frozenset({"supporting", "discriminating", "refuting"})
@@ -219,7 +220,6 @@ def _reasons(chart: Chart) -> list[_Claim]:
 
 
 _PART = re.compile(r"[,;]\s+|\s+and\s+")
-_ABSENT = re.compile(r"\s*(?:no|normal|negative|absent|without|never)\b", re.IGNORECASE)
 
 
 def check_refutations(chart: Chart) -> Iterator[Problem]:
@@ -238,7 +238,7 @@ def check_refutations(chart: Chart) -> Iterator[Problem]:
             yield warning("refutation_not_in_chart", path, f"{name}: not in the chart: {told}")
             continue
         # Only what is called absent or normal: signs are more often in the chart in other words.
-        for part in filter(_ABSENT.match, _PART.split(claim)):
+        for part in filter(opens_absent, _PART.split(claim)):
             asked, missing = unknown(part)
             if asked and asked == missing:
                 yield warning("refuting_part_not_in_chart", path, f"{name}: the chart has nothing on {part.strip()!r}")

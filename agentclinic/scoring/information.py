@@ -23,7 +23,8 @@ from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.sample import Cases, Sample
 from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, clauses, content_words, fold
+from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
 
 NOT_RECORDED = "not recorded"
 NO_KEY_FACTS = "no key findings of which the records could tell whether they were found"
