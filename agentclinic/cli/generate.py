@@ -1,9 +1,8 @@
-"""`agentclinic generate`: choosing, making and checking cases, and what came of it."""
+"""`agentclinic generate`: choose, make and check cases, and show the result."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import anyio
 
+from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.cli.options import default_file
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import RunSettings, Settings, load_settings, without_credentials
@@ -36,17 +36,17 @@ from agentclinic.runs.progress import Progress, progress_for
 
 @dataclass(frozen=True)
 class Opened:
-    """A source that was looked through: what was chosen, and how to read it."""
+    """A source whose cases have been chosen."""
 
     data_class: DataClass
     keys: tuple[str, ...]
     read: Callable[[Collection[str]], Iterator[SourceCase]]
-    """The chosen cases except those with these keys."""
+    """Reads the chosen cases except those with these keys."""
     report: Mapping[str, Any]
     lines: list[str]
     """The report for people."""
     settings: Mapping[str, Any]
-    """What decides how a case of this source comes out."""
+    """The settings that affect the cases made from this source."""
 
 
 def generate_command(
@@ -60,7 +60,7 @@ def generate_command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Make the cases of a source, then say what came of it."""
+    """Make the cases of a source, then print the result."""
     common, section = load(config or default_config(), source, overrides)
     settings = _settings(common, clinic_config, allow_hosts)
     output = Path(section.output).expanduser().absolute()
@@ -87,13 +87,13 @@ async def _write(
     work: Work, common: CommonSettings, settings: Settings, progress: Progress, *, retry_quarantined: bool
 ) -> Made:
     async with Models(settings, work.data_class) as models:
-        model = models.get(common.model, common.endpoint)  # refused here where the source's text may not go there
+        model = models.get(common.model, common.endpoint)  # refuses an endpoint that may not see the source's text
         return await make(work, model, progress, retry_quarantined=retry_quarantined)
 
 
 def _settings(common: CommonSettings, clinic_config: Path | None, allow_hosts: Sequence[str] | None) -> Settings:
     if common.model == "human":
-        raise ConfigError("model human: a person cannot write cases here; use builtin or a model at an endpoint")
+        raise ConfigError("model: a person (human) cannot write cases; use builtin or a model at an endpoint")
     llm_config = Path(common.llm_config).expanduser() if common.llm_config else default_file(None, "llm.config.json")
     clinic = default_file(clinic_config, "agentclinic.config.json")
     settings = load_settings(clinic, llm_config, allow_hosts=allow_hosts)
@@ -110,7 +110,7 @@ def _prompts(common: CommonSettings) -> Path | None:
 
 
 def _model_settings(common: CommonSettings, settings: Settings) -> dict[str, Any]:
-    """What decides a model's answers beside its name; builtin has no such thing."""
+    """What affects a model's answers besides its name."""
     if common.model == "builtin":
         return {}
     endpoint = settings.endpoints.get(common.endpoint or "")
@@ -178,51 +178,54 @@ _OPEN: Mapping[str, Callable[[SourceSettings, Path, Callable[[str], None]], Open
     "mimic": _open_mimic,
     "medqa": _open_medqa,
 }
-"""The sources by name. A new one is one entry here and its section in `generate/settings.py` (docs/generate.md)."""
+"""The sources by name. A new source needs an entry here and a section in `generate/settings.py` (docs/generate.md)."""
 
 
 def _base(section: SourceSettings, source: str) -> Path:
     if not section.base_dataset_dir:
         raise ConfigError(
-            f"{source}.base_dataset_dir is not set: name the source's folder with --base-dir, or in gen.config.json"
+            f"{source}.base_dataset_dir is not set; name the source's folder with --base-dir or in gen.config.json"
         )
     return Path(section.base_dataset_dir).expanduser()
 
 
 def _show(work: Work, made: Made, opened: Opened, *, as_json: bool) -> None:
-    files = Files(work.output)
-    counts = made.manifest["counts"]
+    manifest = made.manifest
+    counts = manifest["counts"]
     if as_json:
-        print(json.dumps({**made.manifest, "output": str(work.output), "stopped": made.reason}, indent=2))
+        print_json({**manifest, "output": str(work.output), "stopped": made.reason})
     else:
         print("\n".join(opened.lines))
         print(f"\n{counts['made']} of {counts['chosen']} cases made, {counts['quarantined']} in quarantine")
-        _table("by source of the history", made.manifest["by_history_source"])
-        _table("by chapter", made.manifest["by_chapter"])
-        _table("drafts rejected and written again, by reason", made.manifest["rejected_drafts"])
-        _table("in quarantine, by reason", made.manifest["quarantine_reasons"])
+        for title, key in _TABLES.items():
+            if manifest[key]:
+                print(f"{title}:")
+                for name, count in manifest[key].items():
+                    print(f"{count:7}  {name}")
         print(f"data class: {work.data_class}")
-        print(f"written to {work.output}")
+        print(f"Written to {work.output}")
         if counts["quarantined"]:
-            print(f"quarantine: {files.quarantine}")
+            print(f"quarantine: {Files(work.output).quarantine}")
         if counts["made"]:
             path = shlex.quote(str(work.output))
             print(f"next: agentclinic data check {path}\n      agentclinic run --dataset {path}")
     if made.missing:
-        failures = ", ".join(f"{kind} {count}" for kind, count in made.manifest["failures"].items())
+        failures = counted(manifest["failures"])
         why = "; ".join(part for part in (made.reason, f"the writer failed: {failures}" if failures else "") if part)
-        sys.stderr.write(
-            f"{made.missing} cases were not made{f' ({why})' if why else ''}; what is made is kept.\n"
-            "Run the same command again to go on.\n"
+        end_incomplete(
+            f"{made.missing} cases were not made{f' ({why})' if why else ''}; the others are kept.\n"
+            "Run the same command again to continue.",
+            interrupted=made.interrupted,
         )
-        raise SystemExit(130 if made.interrupted else 3)
 
 
-def _table(title: str, counts: Mapping[str, int]) -> None:
-    if counts:
-        print(f"{title}:")
-        for name, count in counts.items():
-            print(f"{count:7}  {name}")
+_TABLES = {
+    "by source of the history": "by_history_source",
+    "by chapter": "by_chapter",
+    "drafts rejected and written again, by reason": "rejected_drafts",
+    "in quarantine, by reason": "quarantine_reasons",
+}
+"""The counts in the manifest that are shown, by their titles."""
 
 
 def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> None:
@@ -231,29 +234,29 @@ def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> No
     from agentclinic.results.run_folder import RECORDS
     from agentclinic.runs.execute import Finished, execute
     from agentclinic.runs.plan import make_plan
-    from agentclinic.runs.progress import progress_for
+    from agentclinic.scoring.format import as_percent, as_points
     from agentclinic.scoring.information import gap_to_full_information
 
     finished: dict[str, Finished] = {}
     for doctor in ("full_information", "door_only"):
         run = settings.model_copy(update={"run": settings.run.model_copy(update={"doctor": doctor})})
-        finished[doctor] = anyio.run(execute, make_plan(run), progress_for(quiet=quiet, stream=sys.stderr))
-        if finished[doctor].missing:
-            sys.stderr.write(f"{doctor}: {finished[doctor].reason or 'not all cases were played'}; go on with:\n")
-            sys.stderr.write(f"  agentclinic resume {finished[doctor].folder}\n")
-            raise SystemExit(130 if finished[doctor].interrupted else 3)
-    full, door = (finished[name] for name in ("full_information", "door_only"))
+        done = anyio.run(execute, make_plan(run), progress_for(quiet=quiet, stream=sys.stderr))
+        if done.missing:
+            end_incomplete(
+                f"{doctor}: {done.reason or 'not all cases were played'}; continue with:\n"
+                f"  agentclinic resume {done.folder}",
+                interrupted=done.interrupted,
+            )
+        finished[doctor] = done
+    full, door = finished.values()
     gap = gap_to_full_information(read_records(door.folder / RECORDS), read_records(full.folder / RECORDS))
-    shares = {name: one.summary.accuracy_strict for name, one in finished.items()}
+    shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
     if as_json:
         shown = {name: share.model_dump(mode="json") if share else None for name, share in shares.items()}
-        runs = {name: str(one.folder) for name, one in finished.items()}
-        print(json.dumps({**shown, "gap": gap.model_dump(mode="json"), "runs": runs}, indent=2))
+        runs = {name: str(done.folder) for name, done in finished.items()}
+        print_json({**shown, "gap": gap.model_dump(mode="json"), "runs": runs})
         return
     for name, share in shares.items():
-        known = share is not None and share.value is not None
-        value = f"{share.value:.1%} ({share.count} of {share.of})" if share and known else "nothing to judge"
-        print(f"{name:17} {value}  {finished[name].folder}")
-    if gap.value is not None and gap.low is not None and gap.high is not None:
-        print(f"{'the chart adds':17} {gap.value:+.1%} (95 % interval {gap.low:+.1%} to {gap.high:+.1%})")
+        print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
+    print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
     print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")

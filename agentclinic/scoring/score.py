@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel
 
 from agentclinic.results.differential import Source
+from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import harm, information, orders, ranking, repeats
 from agentclinic.scoring.calibration import (
@@ -40,14 +43,22 @@ class Score(BaseModel):
 
 
 def score(
-    run: RunData, *, seed: int = 0, full_information: RunData | None = None, recalibrate_on: RunData | None = None
+    run: RunData,
+    *,
+    seed: int = 0,
+    full_information: RunData | None = None,
+    recalibrate_on: RunData | None = None,
+    records: Iterable[Record] | None = None,
 ) -> Score:
-    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split."""
+    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split.
+
+    `records` are the run's records if the caller reads them anyway; they are used in one pass.
+    """
     recalibrations = [recalibration_of(recalibrate_on)] if recalibrate_on else []
     outcome = OutcomeTally()
-    calibration = CalibrationTally(recalibrations, file_digest(run.path))
+    calibration = CalibrationTally(recalibrations, file_digest(run.path) if recalibrations else None)
     others = (ranking.Tally(), repeats.Tally(), harm.Tally(), information.Tally(), orders.Tally(knowledge_prices))
-    for record in run.records():
+    for record in run.records() if records is None else records:
         outcome.add(record)
         calibration.add(record)
         for tally in others:

@@ -192,7 +192,7 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
 
     done = clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
 
-    assert "scenario 0: was right, is wrong" in done.stdout
+    assert "scenario 0: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr
     assert "answered 500" in done.stderr
-    assert "run the same command again" in done.stderr
+    assert "Run the same command again" in done.stderr
