@@ -14,11 +14,11 @@ from agentclinic.report.pack import Packer, transcript_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
-from agentclinic.scoring.bands import binomial_band
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, load_arm
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
+from agentclinic.scoring.stats import binomial_band
 
 _SETTINGS = {
     "dataset": "data set",
@@ -136,14 +136,15 @@ class _Gathered:
     def __init__(self) -> None:
         self.packer = Packer()
         self.encounters: list[Encounter] = []
-        self.parts = breakdown.Tally(knowledge_prices)
+        self.parts: list[breakdown.Observation] = []
         self.known = Known()
         self.settings: dict[str, Counter[str]] = {key: Counter() for key in _SETTINGS}
 
     def add(self, record: Record) -> None:
-        due = self.parts.add(record)
+        seen = breakdown.observe(record, knowledge_prices)
+        self.parts.append(seen)
         place = self.packer.add(transcript_of(record))
-        self.encounters.append(encounter_of(record, due, *place))
+        self.encounters.append(encounter_of(record, seen.bill, *place))
         known = self.known
         known.records += 1
         known.transcripts += record.transcript is not None
@@ -169,7 +170,7 @@ def _run_report(run: RunData, arm: Arm, gathered: _Gathered, seed: int) -> RunRe
         score=scored,
         headline=headline,
         headline_by=by,
-        breakdown=gathered.parts.result(),
+        breakdown=breakdown.summarise(gathered.parts),
         reliability=_reliability(scored),
         reasons=_reasons(gathered.encounters),
         settings={_SETTINGS[key]: _values(counter) for key, counter in gathered.settings.items() if counter},
