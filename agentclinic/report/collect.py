@@ -14,11 +14,12 @@ from agentclinic.report.pack import Packer, transcript_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
-from agentclinic.scoring.bands import binomial_band
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
+from agentclinic.scoring.stats import binomial_band
+from agentclinic.scoring.stats import binomial_band
 
 _SETTINGS = {
     "dataset": "data set",
@@ -145,14 +146,15 @@ class _Seen:
     def __init__(self) -> None:
         self.packer = Packer()
         self.encounters: list[Encounter] = []
-        self.parts = breakdown.Tally(knowledge_prices)
+        self.parts: list[breakdown.Observation] = []
         self.known: Counter[str] = Counter()
         self.settings: dict[str, Counter[str]] = {key: Counter() for key in _SETTINGS}
 
     def add(self, record: Record) -> None:
-        bill = self.parts.add(record)
+        part = breakdown.observe(record, knowledge_prices)
+        self.parts.append(part)
         place = self.packer.add(transcript_of(record))
-        self.encounters.append(encounter_of(record, bill, *place))
+        self.encounters.append(encounter_of(record, part.bill, *place))
         self.known.update(
             records=1,
             transcripts=record.transcript is not None,
@@ -179,7 +181,7 @@ def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -
         score=scored,
         headline=headline,
         headline_by=by,
-        breakdown=seen.parts.result(),
+        breakdown=breakdown.summarise(seen.parts),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
         settings={_SETTINGS[key]: _values(counter) for key, counter in seen.settings.items() if counter},

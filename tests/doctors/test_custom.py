@@ -25,7 +25,7 @@ from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 from agentclinic.runs.progress import Progress
-from agentclinic.scoring.outcome import Tally
+from agentclinic.scoring.outcome import RunningSummary
 
 pytestmark = pytest.mark.anyio
 
@@ -313,9 +313,9 @@ async def test_a_doctor_may_build_on_the_seeds_doctor_agent(write: Any) -> None:
 
 
 class Quiet:
-    def start(self, total: int, done: Tally) -> None: ...
+    def start(self, total: int, done: RunningSummary) -> None: ...
 
-    def finished(self, tally: Tally) -> None: ...
+    def finished(self, running: RunningSummary) -> None: ...
 
     def say(self, message: str) -> None: ...
 

@@ -23,19 +23,16 @@ from agentclinic.report.statements import left_out, statements
 from agentclinic.report.text import inert, line
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.bands import binomial_band
-from agentclinic.scoring.breakdown import Tally, section_of
+from agentclinic.scoring.breakdown import observe, section_of, summarise
 from agentclinic.scoring.information import KeyFinding
 from agentclinic.scoring.orders import Price
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import score
+from agentclinic.scoring.stats import binomial_band
 
 
 def broken_down(*entries: Json, price_of: Any = knowledge_prices) -> Any:
-    tally = Tally(price_of)
-    for entry in entries:
-        tally.add(Record.model_validate(entry))
-    return tally.result()
+    return summarise(observe(Record.model_validate(entry), price_of) for entry in entries)
 
 
 def noted(number: int, right: bool, **annotations: Any) -> Json:
