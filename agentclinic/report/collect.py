@@ -19,7 +19,6 @@ from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import binomial_band
-from agentclinic.scoring.stats import binomial_band
 
 _SETTINGS = {
     "dataset": "data set",

@@ -13,7 +13,19 @@ import time
 from pathlib import Path
 
 import pytest
-from runs_support import AT_ENDPOINT, CLINIC, LONG, ROOT, clinic, environment, only_run, point_at, records, summary
+from runs_support import (
+    AT_ENDPOINT,
+    CLINIC,
+    LONG,
+    ROOT,
+    clinic,
+    environment,
+    only_run,
+    point_at,
+    records,
+    summary,
+    untimed,
+)
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import normalized
@@ -101,6 +113,27 @@ def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
     done = clinic("run", cwd=tmp_path)
 
     assert "warning: run.measurement_cost_llm is deprecated" in done.stderr
+
+
+def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_path: Path) -> None:
+    """Its `openai` and `llm` sections apply, even next to an llm.config.json, unless --llm-config is given."""
+    given = point_at(tmp_path, server, tries=2)
+    flags = ("--num_scenarios", "2", "--seed", "5", "--total_inferences", "6", "--output_dir", "first")
+    clinic("run", *flags, *AT_ENDPOINT, cwd=tmp_path)
+    first = only_run(tmp_path / "first")
+    given.rename(tmp_path / "kept.json")
+    (tmp_path / "llm.config.json").write_text('{"openai": {"base_url": "http://127.0.0.1:9/v1"}}')
+    server.reset()
+
+    clinic("run", "--config", first / "config.used.json", "--output_dir", "second", cwd=tmp_path)
+    second = only_run(tmp_path / "second")
+
+    assert untimed(records(second)) == untimed(records(first))
+    used = json.loads((second / "config.used.json").read_text())
+    assert used["llm"]["runtime"]["tries"] == 2
+    other = ("--llm-config", "llm.config.json", "--output_dir", "third")
+    clinic("run", "--config", first / "config.used.json", *other, cwd=tmp_path)
+    assert summary(only_run(tmp_path / "third"))["outcomes"] == {"model_failed": 2}
 
 
 # Help

@@ -14,7 +14,7 @@ SEES = {"match": {"text_contains": "Which colour fills"}, "reply": "Red."}
 
 
 @pytest.mark.parametrize(("api", "shown"), [("responses", "the Responses API"), ("chat", "chat completions")])
-def test_a_capable_endpoint_passes_all_four_checks(api: str, shown: str, server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_capable_endpoint_passes_all_checks(api: str, shown: str, server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(rules=[SEES], responses=api == "responses")
 
@@ -50,9 +50,7 @@ def test_each_failing_check_has_its_own_message(server: ScriptedServer, tmp_path
     assert "did not recognize that it is red" in images["detail"]
 
 
-def test_an_endpoint_without_output_formats_is_asked_in_the_prompt(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+def test_an_endpoint_without_output_formats_is_asked_in_the_prompt(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(
         rules=[

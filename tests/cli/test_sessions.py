@@ -133,7 +133,7 @@ async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.
         (["RUN/diagnosis_sessions", "--judge", "x"], "not the folder of a run"),
     ],
 )
-async def test_a_missing_session_or_folder_is_named(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+async def test_a_missing_session_is_named(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "empty").mkdir()
     given = [argument.replace("RUN", str(run)) for argument in arguments]
     done = clinic("sessions", *given, cwd=tmp_path / "empty", expect=2)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from report_support import gathered, record, write_run, wrong
+from scipy.stats import binom
 
 from agentclinic.report.files import write_report
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.score import score
+from agentclinic.scoring.stats import binomial_band
 
 
 @pytest.fixture
@@ -55,3 +57,14 @@ def test_one_pass_gives_the_numbers_of_score_and_compare(runs: list[Path]) -> No
 
     assert [run.score for run in report.runs] == [score(run) for run in data]
     assert report.comparison == compare_arms([load_arm(run) for run in data])
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (7, 0.04), (38, 0.98), (400, 0.31), (5000, 0.62)])
+def test_the_band_of_a_reliability_point_is_the_binomials(n: int, p: float) -> None:
+    low, high = binomial_band(n, p)
+    assert (low * n, high * n) == pytest.approx((binom.ppf(0.025, n, p), binom.ppf(0.975, n, p)))
+
+
+def test_a_certain_forecast_has_no_band() -> None:
+    assert binomial_band(9, 1.0) == (1.0, 1.0)
+    assert binomial_band(0, 0.3) == (0.3, 0.3)

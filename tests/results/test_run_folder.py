@@ -32,7 +32,7 @@ from agentclinic.runs.plan import make_plan
 
 pytestmark = pytest.mark.anyio
 
-SEEDS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
+ORIGINALS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
 NOON = datetime(2026, 1, 2, 12, 0, 5)
@@ -98,10 +98,10 @@ async def test_a_record_has_every_field_of_the_seed_and_ours(server: ScriptedSer
 
     _, (record,) = await run_here(settings)
 
-    assert list(record)[: len(SEEDS_FIELDS) + 1] == [
-        *SEEDS_FIELDS[:7],
+    assert list(record)[: len(ORIGINALS_FIELDS) + 1] == [
+        *ORIGINALS_FIELDS[:7],
         "final_doctor_dialogue",
-        *SEEDS_FIELDS[7:],
+        *ORIGINALS_FIELDS[7:],
     ]
     assert (record["scenario_id"], record["dataset"], record["status"]) == (0, "OpenOSCE_Demo", "diagnosed")
     assert (record["num_turns"], record["max_infs"], record["correct"]) == (4, 9, True)

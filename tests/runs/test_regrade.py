@@ -140,7 +140,7 @@ async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: S
     assert regraded.changed == ((1, None, True),)
 
 
-def test_a_run_in_the_seeds_format_is_judged_by_the_command(tmp_path: Path) -> None:
+def test_a_run_in_the_originals_format_is_judged_by_the_command(tmp_path: Path) -> None:
     """Only the seed's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
     seeds = [
         {

@@ -459,7 +459,7 @@ class TestWriteMajority:
 
 
 class TestCompareJudges:
-    def test_counts_by_hand_on_a_run_in_the_seeds_format(self, run: Path) -> None:
+    def test_counts_by_hand_on_a_run_in_the_originals_format(self, run: Path) -> None:
         comparison = compare_judges(run)
         assert [j.name for j in comparison.judges] == ["recorded", "a", "b"]
         assert (comparison.diagnoses, comparison.wrong_unjudged, comparison.failed) == (8, 1, 1)
