@@ -1,8 +1,7 @@
-"""`agentclinic generate`: choosing, making and checking cases, and what came of it."""
+"""`agentclinic generate`: choose, make and check cases, and show the result."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.cli.options import default_file
 from agentclinic.config import Settings, load_settings
 from agentclinic.generate.files import Files
@@ -32,7 +32,7 @@ def generate_command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Make the cases of a source, then say what came of it."""
+    """Make the cases of a source, then print the result."""
     common, section = load(config or default_config(), source, overrides)
     llm_config = Path(common.llm_config).expanduser() if common.llm_config else None
     settings = load_settings(
@@ -47,62 +47,65 @@ def generate_command(
 
 
 def _show(work: Work, made: Made, *, as_json: bool) -> None:
-    files = Files(work.output)
-    counts = made.manifest["counts"]
+    manifest = made.manifest
+    counts = manifest["counts"]
     if as_json:
-        print(json.dumps({**made.manifest, "output": str(work.output), "stopped": made.reason}, indent=2))
+        print_json({**manifest, "output": str(work.output), "stopped": made.reason})
     else:
         print("\n".join(work.selection.lines))
         print(f"\n{counts['made']} of {counts['chosen']} cases made, {counts['quarantined']} in quarantine")
-        _table("by source of the history", made.manifest["by_history_source"])
-        _table("by chapter", made.manifest["by_chapter"])
-        _table("drafts rejected and written again, by reason", made.manifest["rejected_drafts"])
-        _table("in quarantine, by reason", made.manifest["quarantine_reasons"])
+        for title, key in _TABLES.items():
+            if manifest[key]:
+                print(f"{title}:")
+                for name, count in manifest[key].items():
+                    print(f"{count:7}  {name}")
         print(f"data class: {work.selection.data_class}")
-        print(f"written to {work.output}")
+        print(f"Written to {work.output}")
         if counts["quarantined"]:
-            print(f"quarantine: {files.quarantine}")
+            print(f"quarantine: {Files(work.output).quarantine}")
         if counts["made"]:
             path = shlex.quote(str(work.output))
             print(f"next: agentclinic data check {path}\n      agentclinic run --dataset {path}")
     if made.missing:
-        failures = ", ".join(f"{kind} {count}" for kind, count in made.manifest["failures"].items())
+        failures = counted(manifest["failures"])
         why = "; ".join(part for part in (made.reason, f"the writer failed: {failures}" if failures else "") if part)
-        sys.stderr.write(
-            f"{made.missing} cases were not made{f' ({why})' if why else ''}; what is made is kept.\n"
-            "Run the same command again to go on.\n"
+        end_incomplete(
+            f"{made.missing} cases were not made{f' ({why})' if why else ''}; the others are kept.\n"
+            "Run the same command again to continue.",
+            interrupted=made.interrupted,
         )
-        raise SystemExit(130 if made.interrupted else 3)
 
 
-def _table(title: str, counts: Mapping[str, int]) -> None:
-    if counts:
-        print(f"{title}:")
-        for name, count in counts.items():
-            print(f"{count:7}  {name}")
+_TABLES = {
+    "by source of the history": "by_history_source",
+    "by chapter": "by_chapter",
+    "drafts rejected and written again, by reason": "rejected_drafts",
+    "in quarantine, by reason": "quarantine_reasons",
+}
+"""The counts in the manifest that are shown, by their titles."""
 
 
 def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> None:
     """Play the cases with the whole chart and with the door alone, and print both accuracies and the gap."""
     from agentclinic.generate.solvability import solvability
+    from agentclinic.scoring.format import as_percent, as_points
 
     played = anyio.run(solvability, settings, partial(progress_for, quiet=quiet, stream=sys.stderr))
     finished, gap = played.runs, played.gap
     if gap is None:
         doctor, stopped = list(finished.items())[-1]
-        sys.stderr.write(f"{doctor}: {stopped.reason or 'not all cases were played'}; go on with:\n")
-        sys.stderr.write(f"  agentclinic resume {stopped.folder}\n")
-        raise SystemExit(130 if stopped.interrupted else 3)
-    shares = {name: one.summary.accuracy_strict for name, one in finished.items()}
+        end_incomplete(
+            f"{doctor}: {stopped.reason or 'not all cases were played'}; continue with:\n"
+            f"  agentclinic resume {stopped.folder}",
+            interrupted=stopped.interrupted,
+        )
+    shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
     if as_json:
         shown = {name: share.model_dump(mode="json") if share else None for name, share in shares.items()}
-        runs = {name: str(one.folder) for name, one in finished.items()}
-        print(json.dumps({**shown, "gap": gap.model_dump(mode="json"), "runs": runs}, indent=2))
+        runs = {name: str(done.folder) for name, done in finished.items()}
+        print_json({**shown, "gap": gap.model_dump(mode="json"), "runs": runs})
         return
     for name, share in shares.items():
-        known = share is not None and share.value is not None
-        value = f"{share.value:.1%} ({share.count} of {share.of})" if share and known else "nothing to judge"
-        print(f"{name:17} {value}  {finished[name].folder}")
-    if gap.value is not None and gap.low is not None and gap.high is not None:
-        print(f"{'the chart adds':17} {gap.value:+.1%} (95 % interval {gap.low:+.1%} to {gap.high:+.1%})")
+        print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
+    print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
     print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")
