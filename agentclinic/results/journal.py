@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from agentclinic.errors import InputError
-from agentclinic.jsonl import read_lines
+from agentclinic.jsonl import drop_lines, read_lines
 from agentclinic.results.record import Record
 
 
@@ -38,23 +37,5 @@ def _record(line: bytes, path: Path, number: int) -> Record:
 
 
 def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
-    """Remove records and return how many were removed. The old file stays until the new one is complete."""
-    if not path.exists():
-        return 0
-    new = path.with_name(path.name + ".new")
-    dropped = 0
-    mode = path.stat().st_mode & 0o777  # the new file is readable by exactly those who could read the old one
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags, mode)
-
-    with path.open("rb") as source, open(new, "wb", opener=opener) as target:
-        for number, line in enumerate(source, start=1):
-            if line.strip() and unwanted(_record(line, path, number)):
-                dropped += 1
-            else:
-                target.write(line)
-        target.flush()
-        os.fsync(target.fileno())
-    new.replace(path)
-    return dropped
+    """Remove records from a journal, atomically; return how many were removed."""
+    return drop_lines(path, lambda number, line: unwanted(_record(line, path, number)))

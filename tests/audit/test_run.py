@@ -186,7 +186,7 @@ def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "audit.md"
     done = clinic("audit", run, "--format", "md", "--list", "-o", out)
-    assert f"written to {out}" in done.stdout
+    assert f"Written to {out}" in done.stdout
     assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
 
     listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))

@@ -12,22 +12,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agentclinic.vocabulary.denial import says_absent
+
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
     **dict.fromkeys(("present", "yes", "positive", "true", "confirmed", "found"), "present"),
     **dict.fromkeys(("absent", "no", "negative", "false", "denied", "denies", "none", "ruled out"), "absent"),
     **dict.fromkeys(("", "unknown", "unclear", "untested", "pending", "n/a", "na", "?", "null"), "unknown"),
 }
-# "not sure", "not examined" and "not ruled out" leave it open: after "not", only words that say someone looked count.
-_DENIED = re.compile(
-    r"(?:no|denies|denied|without|absence of)\s+\w|not (?:present|found|seen|detected|observed|noted)\b", re.IGNORECASE
-)
-_NOT_KNOWN = re.compile(
-    r"(?:no|without)\s+(?:(?:further|relevant|prior|clear)\s+)?"
-    r"(?:information|data|results?|answer|mention|idea|record|test|testing|report|assessment|documentation"
-    r"|examination|imaging|way|one)\b",
-    re.IGNORECASE,
-)
 
 
 def read_state(said: object) -> FindingState:
@@ -39,7 +31,7 @@ def read_state(said: object) -> FindingState:
     for candidate in (word, re.split(r"[,;:(]| [-–—] ", word, maxsplit=1)[0].strip()):
         if candidate in _STATES:
             return _STATES[candidate]
-    return "absent" if _DENIED.match(word) and not _NOT_KNOWN.match(word) else "unknown"
+    return "absent" if says_absent(word) else "unknown"
 
 
 class _Planned(BaseModel):
