@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 _DATA = Path(__file__).parent / "data"
+_OPTIONAL = ("short", "leaks", "leaks_with")
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def name_table() -> NameTable:
     content = _content("names")
     return NameTable(
         tuple(
-            Entry(**{key: value if key == "id" else tuple(value) for key, value in entry.items()})
+            Entry(tuple(entry["names"]), entry.get("id"), *(tuple(entry.get(key, ())) for key in _OPTIONAL))
             for entry in content["diseases"]
         ),
         tuple(map(tuple, content["organisms"])),
