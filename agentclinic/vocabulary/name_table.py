@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 _DATA = Path(__file__).parent / "data"
-_OPTIONAL = ("short", "leaks", "leaks_with")
 
 
 @dataclass(frozen=True)
@@ -71,15 +70,17 @@ def name_table() -> NameTable:
     """The shipped table, read once."""
     content = _content("names")
     return NameTable(
-        tuple(
-            Entry(tuple(entry["names"]), entry.get("id"), *(tuple(entry.get(key, ())) for key in _OPTIONAL))
-            for entry in content["diseases"]
-        ),
+        tuple(map(_entry, content["diseases"])),
         tuple(map(tuple, content["organisms"])),
         content["caused_by"],
         {form: word for word, forms in content["words"].items() for form in forms},
         {word: tuple(narrower) for word, narrower in content["kinds"].items()},
     )
+
+
+def _entry(content: dict[str, Any]) -> Entry:
+    fields: dict[str, Any] = {key: value if key == "id" else tuple(value) for key, value in content.items()}
+    return Entry(**fields)
 
 
 def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
