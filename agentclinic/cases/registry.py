@@ -47,12 +47,7 @@ DATASETS: Mapping[str, Dataset] = {
             "Original cases, a third of them in the lockbox, shipped with the package; not validated by clinicians",
             bundled=True,
         ),
-        Dataset(
-            "MedQA",
-            OSCE,
-            Path("processed_data/agentclinic_medqa.jsonl"),
-            "107 cases made from MedQA questions",
-        ),
+        Dataset("MedQA", OSCE, Path("processed_data/agentclinic_medqa.jsonl"), "107 cases made from MedQA questions"),
         Dataset(
             "MedQA_Ext",
             OSCE,
