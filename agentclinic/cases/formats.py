@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import re
@@ -16,6 +15,7 @@ from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
+from agentclinic.jsonl import read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import fold
 
@@ -55,16 +55,9 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             raise error
         on_error(error)
 
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise CaseError(f"{path}: no such file; put the data set there or name its place under `datasets`") from None
-    except OSError as error:
-        raise CaseError(f"{path}: cannot be read ({error.strerror})") from None
-    number = 0
-    for line, text in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-        if not text.strip():
-            continue
+    if not path.exists():
+        raise CaseError(f"{path}: no such file; put the data set there or name its place under `datasets`")
+    for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
         try:
             data = json.loads(text.decode())
         except UnicodeDecodeError:
@@ -76,7 +69,6 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
                 yield Row(path, line, number, data)
             else:
                 fail(CaseError(f"{path} line {line}: expected a JSON object, found {type(data).__name__}"))
-        number += 1
 
 
 def read_case(row: Row, dataset: str, expected: Format | None = None, default: DataClass = DataClass.PUBLIC) -> Case:

@@ -9,26 +9,22 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentclinic.errors import InputError
+from agentclinic.jsonl import read_lines
 from agentclinic.results.record import Record
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a journal; a torn last line is passed over, any other bad line is an error."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; is {path.parent} the folder of a run?") from None
-    with file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = _record(line, path, number)
-            except InputError:
-                if not line.endswith(b"\n"):
-                    return
-                raise
-            yield record
+    """The records in a journal; an incomplete last line is skipped, any other bad line is an error."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file; is {path.parent} a run folder?")
+    for number, line, complete in read_lines(path):
+        try:
+            record = _record(line, path, number)
+        except InputError:
+            if not complete:
+                return
+            raise
+        yield record
 
 
 def _record(line: bytes, path: Path, number: int) -> Record:

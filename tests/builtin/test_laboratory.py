@@ -136,9 +136,7 @@ EXAMINED = {
         ("Physical exam including temperature and BP", {"Vital_Signs/Temperature", "Vital_Signs/Blood_Pressure"}),
     ],
 )
-def test_an_examination_includes_the_vital_signs_it_names_and_no_tests(
-    request_: str, vitals: set[str]
-) -> None:
+def test_an_examination_includes_the_vital_signs_it_names_and_no_tests(request_: str, vitals: set[str]) -> None:
     assert told(request_) == EXAMINED | vitals
 
 

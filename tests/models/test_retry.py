@@ -190,6 +190,17 @@ async def test_many_429_for_one_cause_halve_once_and_a_later_one_halves_again() 
     assert limiter.limit == 16
 
 
+async def test_a_429_soon_after_a_halving_does_not_halve_again() -> None:
+    """A request begun just after the halving may still meet the queue that the earlier ones built up."""
+    time = FakeTime()
+    limiter = Limiter(64, time.clock)
+    limiter.throttled(time.time, None)
+    for later, limit in ((0.5, 32), (0.99, 32), (1.0, 16)):
+        time.time = 1000.0 + later
+        limiter.throttled(since=time.time, retry_after=None)
+        assert limiter.limit == limit, later
+
+
 async def test_the_limit_never_falls_below_one() -> None:
     time = FakeTime()
     limiter = Limiter(3, time.clock)
