@@ -1,6 +1,6 @@
 """The bridge between synchronous code and the async core.
 
-`call` runs a coroutine for synchronous code: on the loop of the encounter it belongs to, or else on one background loop.
+`call` runs a coroutine for synchronous code: on the loop of its encounter, or else on one background loop.
 `in_thread` runs synchronous code for a coroutine, in a thread that cannot keep the process alive.
 """
 
