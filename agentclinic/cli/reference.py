@@ -23,14 +23,14 @@ PAGE = Path("docs/settings.md")
 _HEAD = """\
 # Settings
 
-Made from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
+Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
 
-Flags win over files, files over defaults. In flags `_` and `-` are the same. A key nobody knows is an error that
-names the nearest known one. Paths under `datasets` are relative to the file they stand in.
+Flags override files, and files override defaults. In flags, `_` and `-` are the same. An unknown key is an error that
+names the nearest known one. Paths under `datasets` are relative to the config file.
 
-A key for the default endpoint is looked for in the environment (`OPENAI_API_KEY`), then in `.env` in the working
-folder, then in `llm.config.json`; the address in `llm.config.json`, then in `OPENAI_BASE_URL`. Keys are never written
-to a run's folder.
+The key of the default endpoint is taken from the environment (`OPENAI_API_KEY`), or else from `.env` in the working
+folder, or else from `llm.config.json`; its address is taken from `llm.config.json`, or else from `OPENAI_BASE_URL`. Keys
+are never written to a run folder.
 """
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),
