@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import re
@@ -15,7 +14,7 @@ from agentclinic import privacy
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
-from agentclinic.errors import CaseError, InputError
+from agentclinic.errors import CaseError
 from agentclinic.jsonl import read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import fold
@@ -54,7 +53,7 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
     """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
     if not path.exists():
         raise CaseError(f"{path}: no such file; put the data set there or set its path under `datasets` in the config")
-    for number, (line, text) in enumerate(_lines(path)):
+    for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
         try:
             data = _object(text)
         except ValueError as problem:
@@ -64,16 +63,6 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
             on_error(error)
         else:
             yield Row(path, line, number, data)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        for line, text, _ in read_lines(path):
-            content = text.removeprefix(codecs.BOM_UTF8) if line == 1 else text
-            if content.strip():
-                yield line, content
-    except InputError as error:
-        raise CaseError(str(error)) from None
 
 
 def _object(text: bytes) -> Mapping[str, JSON]:

@@ -315,12 +315,12 @@ def test_a_full_disk_is_reported_and_the_last_state_stays(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     number, _, said = done.stdout.partition(" ")
-    assert "s1.json: cannot be written (File too large); what was there before is safe" in said
+    assert "s1.json: cannot be written (File too large); its previous content is safe" in said
     assert 0 < len(read_session(tmp_path / "s1.json").steps) == int(number)
     assert [path.name for path in tmp_path.iterdir()] == ["s1.json"]
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SessionError, match=r"file/kept: cannot be made"):
+    with pytest.raises(SessionError, match=r"file/kept: cannot be created"):
         SessionStore(tmp_path / "file" / "kept").save(Session(session_id="s1"))
