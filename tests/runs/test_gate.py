@@ -165,7 +165,14 @@ def test_a_credentialed_run_is_its_owners_alone_and_says_what_it_is(folder: Path
     (folder / "kept.jsonl").chmod(0o644)
     clinic(*RUN, *AT_ENDPOINT, "--record", "kept.jsonl", cwd=folder)
     made = only_run(folder / "out")
-    assert set(modes(made)) == {".", ".lock", "config.used.json", "scenarios.jsonl", "summary.json"}
+    assert set(modes(made)) == {
+        ".",
+        ".lock",
+        "cases.jsonl",
+        "config.used.json",
+        "scenarios.jsonl",
+        "summary.json",
+    }
     assert is_private(made), modes(made)
     assert [record["data_class"] for record in records(made)] == ["credentialed"] * 3
     assert json.loads((made / "config.used.json").read_text())["agentclinic"]["data_class"] == "credentialed"
@@ -378,7 +385,7 @@ def test_a_users_doctor_that_breaks_is_named_without_its_words(folder: Path) -> 
     done = clinic(*RUN, "--doctor", "mine.py:Breaks", cwd=folder)
     faults = quiet_about_the_chart(done, only_run(folder / "out"))
     assert all(f["message"] == f"mine.py:Breaks: KeyError: {privacy.LEFT_OUT}" for f in faults)
-    assert "what it sends in ways of its own, nobody guards" in done.stderr
+    assert "its own network calls are not checked" in done.stderr
 
 
 def test_a_users_doctor_that_asks_a_model_elsewhere_stops_the_run(folder: Path) -> None:
@@ -409,7 +416,7 @@ def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
     assert done.returncode == 1
     assert CHART not in done.stdout + done.stderr
     assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in done.stderr
-    assert "engine.py" in done.stderr
+    assert "execute.py" in done.stderr
 
 
 # The seed's synchronous interface

@@ -76,6 +76,8 @@ def test_an_interrupted_regrade_ends_without_a_traceback_and_goes_on_later(
     try:
         until(lambda: asked(server, "moderator") >= 3, "the third verdict", process)
         process.signal(signal.SIGINT)
+        until(lambda: "press Ctrl-C again" in process.stderr, "the word on Ctrl-C", process)
+        process.signal(signal.SIGINT)
         assert process.wait() == 130
     finally:
         process.signal(signal.SIGKILL)

@@ -103,7 +103,7 @@ def test_a_damaged_line_in_the_middle_is_named_and_nothing_is_changed(tmp_path: 
 def test_a_full_disk_ends_the_run_with_a_word_and_leaves_whole_lines(tmp_path: Path) -> None:
     """The limit on file size stands in for the disk: a write is cut short in the same way."""
     program = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000));"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (140000, 140000));"
         "from agentclinic.cli import main; main(['run', '--output_dir', 'out', '--quiet'])"
     )
     done = subprocess.run(
