@@ -29,7 +29,7 @@ Flags override files, and files override defaults. In flags, `_` and `-` are the
 names the nearest known one. Paths under `datasets` are relative to the config file.
 
 The key of the default endpoint is taken from the environment (`OPENAI_API_KEY`), or else from `.env` in the working
-folder, or else from `llm.config.json`; its address is taken from `llm.config.json`, or else from `OPENAI_BASE_URL`. Keys
+folder, or else from `llm.config.json`; its address from `llm.config.json`, or else from `OPENAI_BASE_URL`. Keys
 are never written to a run folder.
 """
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
