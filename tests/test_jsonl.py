@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.jsonl import JsonLines, read_json_lines, read_lines, repair
+from agentclinic.jsonl import JsonLines, drop_lines, read_json_lines, read_lines, repair
 
 
 @pytest.fixture
@@ -131,3 +131,56 @@ def test_a_bad_line_is_an_error_that_names_file_line_and_problem(line: bytes, pr
 def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
     with pytest.raises(InputError, match=r"lines\.jsonl: cannot be read \(No such file"):
         list(read_lines(path))
+
+
+@pytest.fixture
+def filled(path: Path) -> Path:
+    path.write_text('{"n": 1}\n\n{"n": 2, "text": "é"}\n{"n":3}\n', encoding="utf-8")
+    return path
+
+
+def test_unwanted_lines_are_removed_and_the_others_stay_byte_for_byte(filled: Path) -> None:
+    assert drop_lines(filled, lambda number, line: number > 3 and json.loads(line)["n"] == 3) == 1
+    assert filled.read_text(encoding="utf-8") == '{"n": 1}\n\n{"n": 2, "text": "é"}\n'
+    assert [file.name for file in filled.parent.iterdir()] == [filled.name]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_the_file_keeps_its_permissions(filled: Path, mode: int) -> None:
+    filled.chmod(mode)
+    drop_lines(filled, lambda _, line: b"2" in line)
+    assert stat.S_IMODE(filled.stat().st_mode) == mode
+
+
+def test_the_old_file_stays_if_a_line_cannot_be_judged(filled: Path) -> None:
+    def unwanted(number: int, line: bytes) -> bool:
+        if number == 3:
+            raise InputError("not a record")
+        return True
+
+    before = filled.read_bytes()
+    with pytest.raises(InputError):
+        drop_lines(filled, unwanted)
+    assert filled.read_bytes() == before
+
+
+def test_the_new_file_is_on_the_disk_before_it_replaces_the_old(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def recorded_sync(descriptor: int) -> None:
+        calls.append(f"sync {os.fstat(descriptor).st_size}")
+        sync(descriptor)
+
+    def recorded_replace(self: Path, target: Path) -> Path:
+        calls.append("replace")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_sync)
+    monkeypatch.setattr(Path, "replace", recorded_replace)
+    drop_lines(filled, lambda number, _: number == 1)
+    assert calls == [f"sync {filled.stat().st_size}", "replace"]
+
+
+def test_a_missing_file_has_nothing_to_remove(tmp_filled: Path) -> None:
+    assert drop_lines(tmp_path / "none.jsonl", lambda *_: True) == 0

@@ -1,4 +1,4 @@
-"""Writes `docs/settings.md` from the settings' own docstrings: `python -m agentclinic.cli.reference`."""
+"""Write `docs/settings.md` from the settings' own docstrings: `python -m agentclinic.cli.reference`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ _HEAD = """\
 
 Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
 
-Flags override files, and files override defaults. In flags, `_` and `-` are the same. An unknown key is an error that
-names the nearest known one. Paths under `datasets` are relative to the config file.
+Flags override files, and files override defaults. Flags may be written with `_` or `-`. An unknown key is an error that
+suggests the closest known one. Paths under `datasets` are relative to the file that names them. A run's
+`config.used.json` can be given to `--config` to repeat the run; its `openai` and `llm` sections apply unless
+`--llm-config` is given, too.
 
-The key of the default endpoint is taken from the environment (`OPENAI_API_KEY`), or else from `.env` in the working
-folder, or else from `llm.config.json`; its address from `llm.config.json`, or else from `OPENAI_BASE_URL`. Keys
-are never written to a run folder.
+The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
+then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to
+a run's folder.
 """
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),
@@ -44,7 +46,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
 
 
 def page() -> str:
-    """The whole reference."""
+    """The whole page."""
     parts = [_HEAD]
     for title, model in _SECTIONS:
         rows = ["| key | default | meaning |", "|---|---|---|"]
