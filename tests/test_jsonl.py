@@ -182,5 +182,5 @@ def test_the_new_file_is_on_the_disk_before_it_replaces_the_old(filled: Path, mo
     assert calls == [f"sync {filled.stat().st_size}", "replace"]
 
 
-def test_a_missing_file_has_nothing_to_remove(tmp_path: Path) -> None:
-    assert drop_lines(tmp_path / "none.jsonl", lambda *_: True) == 0
+def test_a_missing_file_has_nothing_to_remove(path: Path) -> None:
+    assert drop_lines(path, lambda *_: True) == 0
