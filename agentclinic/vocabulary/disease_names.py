@@ -71,7 +71,7 @@ class Found:
 
     phrase: str
     broad: bool = False
-    """Only the chronic disease in the title, which is no leak in a past history."""
+    """Only the chronic disease in the title, which is not a leak in a past history."""
 
 
 class Names:
