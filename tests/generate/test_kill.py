@@ -79,7 +79,7 @@ def test_ctrl_c_finishes_cases_in_progress_and_says_how_to_resume(server: Script
     done = keys(tmp_path / "made" / "cases.jsonl")
     assert 0 < len(done) < QUESTIONS
     assert f"{QUESTIONS - len(done)} cases were not made (interrupted)" in process.stderr
-    assert "Run the same command again to go on." in process.stderr
+    assert "Run the same command again to continue." in process.stderr
     assert "Traceback" not in process.stderr
     manifest = json.loads((tmp_path / "made" / "cases.manifest.json").read_text())
     assert manifest["counts"]["made"] == len(done)
