@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.audit.complaints import told as told_symptoms
-from agentclinic.audit.model import Exchange, Kind, Role
+from agentclinic.audit.model import AuditedReply, Kind, Role
 from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
@@ -40,7 +40,7 @@ class Planted:
     """A reply made for the purpose."""
 
     case: Case
-    exchange: Exchange
+    reply: AuditedReply
     kind: Kind | None
     """The planted fault; None for a faithful reply."""
 
@@ -294,7 +294,7 @@ class _Maker:
             if made is None or (case.id, *made) in seen:
                 continue
             seen.add((case.id, *made))
-            yield Planted(case, Exchange(role, *made), kind)
+            yield Planted(case, AuditedReply(role, *made), kind)
             if len(seen) == count:
                 return
 
