@@ -235,7 +235,7 @@ def measured(rows: dict[Part, list[Planted]], *, readers: bool) -> Accuracy:
 def rules_hash() -> str:
     """Hash of the auditor's rules: the figures are valid only for the rules they were measured with."""
     folder = ROOT / "agentclinic" / "audit"
-    files = (*(f"{name}.py" for name in RULES), "data/drugs.txt", "data/small_talk.txt")
+    files = (*(f"{name}.py" for name in RULES), *(f"data/{name}.txt" for name in ("drugs", "illnesses", "small_talk")))
     # Read as text, because line ends may differ between checkouts.
     return hashlib.sha256("\n".join((folder / f).read_text(encoding="utf-8") for f in files).encode()).hexdigest()[:16]
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.audit.statements import word_list
+from agentclinic.audit.statements import data_lines
 from agentclinic.cases.matcher.readings import PLACE_OF
 from agentclinic.vocabulary.text import fold, singular, words
 
@@ -109,7 +109,7 @@ def sides(text: str) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-_DRUGS = frozenset(word_list("drugs").split())
+_DRUGS = frozenset(" ".join(data_lines("drugs")).split())
 
 
 @lru_cache(maxsize=16384)

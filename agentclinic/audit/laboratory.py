@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from agentclinic.audit import disclosed
 from agentclinic.audit.chart import Chart, spoken
 from agentclinic.audit.model import AuditedReply, Finding, Kind, finding
-from agentclinic.audit.statements import NORMAL, SILENT, Concept, Statement, concepts, plain, statements, stems
+from agentclinic.audit.statements import NORMAL, SILENT, Statement, concepts, plain, statements, stems
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.readings import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.values import analyte_of, measured_in
-from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold, words
 
 _DEFAULT = re.compile(r"^\W*(?:all )?(?:readings? (?:are |is )?)?normal(?: readings?| results?)?\W*$", re.IGNORECASE)
@@ -71,9 +70,10 @@ def lines(reply: str) -> tuple[Line, ...]:
 
 def audit_laboratory(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
     """Everything in which a report departs from the chart or from the order."""
+    results = [fact for fact in chart.case.exam_facts if not SILENT.search(fact.text)]  # without "not done"
     ordered = [
         Ordered(answer.name, tuple(f for f in answer.facts if _same_digits(answer.name, f)), answer.equivalent)
-        for answer in asked_of_measurement(reply.asked, _results(chart.case))
+        for answer in asked_of_measurement(reply.asked, results)
     ]
     report = lines(reply.text)
     if len(report) == 1 and _DEFAULT.match(report[0].body):
@@ -85,11 +85,6 @@ def audit_laboratory(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
     named = tuple(line if line.heads else Line((reply.asked.replace("_", " "),), line.body) for line in report)
     yield from _omitted(reply, ordered, named, chart)
     yield from _overshared(reply, ordered, report, chart)
-
-
-def _results(case: Case) -> tuple[Fact, ...]:
-    """The results in a chart, without those that only say there is none."""
-    return tuple(fact for fact in case.exam_facts if not SILENT.search(fact.text))
 
 
 def _defaulted(line: Line, ordered: Sequence[Ordered], reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
@@ -157,19 +152,15 @@ def is_normal(fact: Fact, case: Case) -> bool | None:
         if reference["high"]:
             return low <= number <= float(reference["high"].rstrip("."))
         return number < low if reference["sign"] == "<" else number > low if reference["sign"] == ">" else None
-    present = [c for s in statements(spoken(fact)) if not s.normal for c in concepts(s.affirmed) if _is_sign(c)]
-    if present or _ABNORMAL.search(_undenied(fact.text)):
+    signs = ("sign", "lab", "imaging", "vital")
+    present = (c for s in statements(spoken(fact)) if not s.normal for c in concepts(s.affirmed))
+    if any(concept.kind in signs for concept in present) or _ABNORMAL.search(_undenied(fact.text)):
         return False
     return True if NORMAL.search(fact.text) or re.match(r"(?:no\b|none|negative|absent)", fact.text, re.I) else None
 
 
 def _undenied(text: str) -> str:
     return " ".join(s.affirmed for s in statements(text) if not s.normal)
-
-
-def _is_sign(concept: Concept) -> bool:
-    kinds = ("sign", "lab", "imaging", "vital")
-    return not concept.key.startswith("~") and knowledge().findings[concept.key].kind in kinds
 
 
 # --- one result ------------------------------------------------------------------------------------------------------

@@ -16,15 +16,14 @@ from agentclinic.audit.statements import (
     Statement,
     concept_keys,
     concepts,
+    data_lines,
     plain,
     statements,
     stems,
-    word_list,
 )
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.matcher.readings import TRIGGERS, reading, same_place
 from agentclinic.cases.model import Fact, Section
-from agentclinic.vocabulary.base import knowledge
 
 _HABITS = {
     "smoking": re.compile(r"\bsmok\w*|\btobacco|\bcigarette\w*|\bvap(?:e|ing)\b", re.IGNORECASE),
@@ -69,7 +68,7 @@ _PARTLY = re.compile(
     r"|chang\w*|spread\w*|radiat\w*|with|when|while|during|after)\b",
     re.IGNORECASE,
 )
-_SMALL_TALK = stems(word_list("small_talk"))
+_SMALL_TALK = stems(" ".join(data_lines("small_talk")))
 
 
 def audit_patient(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
@@ -122,17 +121,14 @@ def _stated(statement: Statement, reply: AuditedReply, chart: Chart, topics: lis
     for drug in sorted(drugs(statement.affirmed) - chart.drugs):
         yield finding(Kind.INVENTED_MATERIAL, statement.text, "a drug that is not in the chart", term=drug)
     yield from _habits(statement, chart)
-    for name in _illnesses(statement.affirmed):
-        if not _charted(name, chart):
-            yield finding(Kind.INVENTED_MATERIAL, statement.text, "an illness that is not in the chart", term=name)
+    for illness in _uncharted_illnesses(statement.affirmed, chart):
+        yield finding(Kind.INVENTED_MATERIAL, statement.text, "an illness that is not in the chart", term=illness)
     yield from _what_changes_it(statement, chart)
     yield from _what_it_is_like(statement, chart)
 
 
 def _is_complaint(concept: Concept) -> bool:
-    if concept.key.startswith("~"):
-        return concept.name in COMPLAINTS
-    return knowledge().findings[concept.key].kind in ("symptom", "sign")
+    return concept.kind in ("symptom", "sign") or (concept.kind is None and concept.name in COMPLAINTS)
 
 
 def _symptoms_present(statement: Statement, chart: Chart) -> Iterator[Finding]:
@@ -178,22 +174,19 @@ def _unnamed_things(statement: Statement, chart: Chart) -> Iterator[Finding]:
     for part in statement.affirmed.split(",") if not statement.denied else ():
         mine = stems(part)
         for path, denied in chart.denials:
-            if denied <= mine and len(denied) >= 0.5 * len(mine - _SMALL_TALK) and not _asserted(denied, chart):
+            close = denied <= mine and len(denied) >= 0.5 * len(mine - _SMALL_TALK)
+            if close and not any(denied <= things for _, things in chart.assertions):
                 yield finding(Kind.CONTRADICTED, statement.text, "the chart denies it", path, " ".join(sorted(denied)))
                 return
     denied = stems(statement.denied.split(",")[0]) - _SMALL_TALK
     if not denied or stems(statement.affirmed) - _SMALL_TALK or _PARTLY.search(statement.denied):
         return
-    for path, there in chart.assertions:
+    for path, things in chart.assertions:
         # Examination findings are written in longer sentences.
         share = 0.6 if path in chart.script else 0.3
-        if denied <= there and len(denied) >= share * len(there - _SMALL_TALK):
+        if denied <= things and len(denied) >= share * len(things - _SMALL_TALK):
             yield finding(Kind.CONTRADICTED, statement.text, "the chart has it", path, " ".join(sorted(denied)))
             return
-
-
-def _asserted(things: frozenset[str], chart: Chart) -> bool:
-    return any(things <= there for _, there in chart.assertions)
 
 
 _COMES_BACK = re.compile(
@@ -280,41 +273,19 @@ def _has_habit(statement: Statement, pattern: re.Pattern[str]) -> bool | None:
     return not pattern.search(statement.denied) if statement.denied else True
 
 
-_ILLNESS = re.compile(
-    r"\b(?:type [12] )?diabetes|\bhypertension|\bhigh blood pressure|\basthma|\bcopd|\bcancer|\btuberculosis|\bhiv\b"
-    r"|\bhepatitis(?: [abc])?|\bepilepsy|\bstroke|\bheart attack|\bthyroid (?:disease"
-    r"|problem\w*)|\bhypothyroid\w*|\bhyperthyroid\w*"
-    r"|\bkidney (?:disease|stones?|failure)|\bliver disease|\bcirrhosis|\bcrohn'?s?\b"
-    r"|\bulcerative colitis|\blupus|\brheumatoid"
-    r"|\bgout\b|\bhigh cholesterol|\bhyperlipid\w*|\bheart disease|\bheart failure"
-    r"|\batrial fibrillation|\beczema|\bpsoriasis"
-    r"|\bmultiple sclerosis|\bparkinson'?s?\b|\bdementia|\bbipolar|\bschizophrenia"
-    r"|\bblood clots?|\bgallstones|\bulcers?\b"
-    r"|\bhay fever|\bosteoporosis|\bmigraines?\b|\bglaucoma|\bcataract\w*|\bsickle cell"
-    r"|\bhemophilia|\bpneumonia|\bshingles|\bherpes",
-    re.IGNORECASE,
+_ILLNESSES = tuple(
+    (re.compile(rf"\b{illness.strip()}", re.IGNORECASE), tuple(words.strip() for words in others.split(",") if words))
+    for illness, _, others in (line.partition("=") for line in data_lines("illnesses"))
 )
-_SAME_ILLNESS = {
-    "high blood pressure": ("hypertension", "htn", "blood pressure"), "heart attack": ("infarction", "coronary"),
-    "high cholesterol": ("cholesterol", "lipid"), "blood clot": ("thromb", "embol", "clot"),
-    "hay fever": ("rhinitis", "allerg"),
-    "heart disease": ("heart", "cardiac", "coronary", "infarction"), "kidney stone": ("stone", "lithiasis"),
-    "thyroid problem": ("thyroid",), "thyroid disease": ("thyroid",), "hyperlipid": ("lipid", "cholesterol"),
-    "hypertension": ("hypertens", "blood pressure"), "diabetes": ("diabet",), "gallstones": ("gallstone", "cholelith"),
-    "ulcer": ("ulcer",), "heart failure": ("heart failure", "cardiac failure"), "asthma": ("asthma", "atop"),
-}  # fmt: skip
 
 
-def _illnesses(text: str) -> list[str]:
-    return [match[0].lower() for match in _ILLNESS.finditer(text)]
-
-
-def _charted(illness: str, chart: Chart) -> bool:
-    """Whether the patient's script speaks of an illness."""
-    same = next((names for key, names in _SAME_ILLNESS.items() if key in illness), ())
-    needles = (*same, re.sub(r"'?s?$", "", illness))
-    said = (f"{s.affirmed}\n{s.denied}".lower() for _, text in chart.script.items() for s in statements(text))
-    return any(needle in text for text in said for needle in needles)
+def _uncharted_illnesses(text: str, chart: Chart) -> Iterator[str]:
+    for pattern, others in _ILLNESSES:
+        for illness in (match[0].lower() for match in pattern.finditer(text)):
+            needles = (*others, re.sub(r"'?s?$", "", illness))
+            told = (f"{s.affirmed}\n{s.denied}".lower() for text in chart.script.values() for s in statements(text))
+            if not any(needle in statement for statement in told for needle in needles):
+                yield illness
 
 
 def _what_changes_it(statement: Statement, chart: Chart) -> Iterator[Finding]:

@@ -25,9 +25,11 @@ def audit_revealed(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
             continue
         known = (mention for mention in _known().find(statement.affirmed) if chart.is_diagnosis(mention.key))
         for mention in (*chart.diagnoses.find(statement.affirmed), *known):
-            if mention.negated or _as_history(mention.words, chart.case):
+            named = Phrasebook({"it": (" ".join(mention.words),)})
+            history = (fact.text for fact in chart.case.facts if fact.section in _HISTORY and not fact.denied)
+            if mention.negated or any(map(named.find, history)):
                 continue
-            path = _path_of(mention.words, chart)
+            path = next((path for path, text in chart.texts if any(not m.negated for m in named.find(text))), None)
             why = "names the diagnosis, as the chart does" if path else "names the diagnosis"
             yield finding(Kind.REVEALED, statement.text, why, path, mention.key)
             return
@@ -57,13 +59,3 @@ def _known() -> Phrasebook:
     ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
     names = dict.fromkeys([*ours, *(name for group in vocabulary().synonyms for name in group)])
     return Phrasebook({name: (name,) for name in names})
-
-
-def _as_history(words: tuple[str, ...], case: Case) -> bool:
-    named = Phrasebook({"it": (" ".join(words),)})
-    return any(named.find(fact.text) for fact in case.facts if fact.section in _HISTORY and not fact.denied)
-
-
-def _path_of(words: tuple[str, ...], chart: Chart) -> str | None:
-    named = Phrasebook({"it": (" ".join(words),)})
-    return next((path for path, text in chart.texts if any(not m.negated for m in named.find(text))), None)

@@ -99,10 +99,10 @@ class Statement:
     """Only "yes" or "no" to the question."""
 
 
-def word_list(name: str) -> str:
-    """A list of words in `data/`, without its comments."""
+def data_lines(name: str) -> list[str]:
+    """The lines of a file in `data/`, without its comments."""
     lines = (Path(__file__).parent / "data" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    return " ".join(line for line in lines if not line.startswith("#"))
+    return [line for line in lines if not line.startswith("#")]
 
 
 def plain(reply: str) -> str:
@@ -175,6 +175,11 @@ class Concept:
     kin: frozenset[str]
     """The complaints with the same words."""
     places: frozenset[str]
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of a finding (symptom, sign, lab, …); None for a complaint."""
+        return None if self.key.startswith("~") else knowledge().findings[self.key].kind
 
     @cached_property
     def keys(self) -> frozenset[str]:

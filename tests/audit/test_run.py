@@ -210,7 +210,7 @@ def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "audit.md"
     done = clinic("audit", run, "--format", "md", "--list", "-o", out)
-    assert f"written to {out}" in done.stdout
+    assert str(out) in done.stdout
     assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
 
     listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
@@ -246,7 +246,7 @@ def test_mistakes_end_with_code_2_and_a_plain_message(run: Path, arguments: list
 
 
 def test_a_folder_without_a_run_or_without_its_cases_is_refused(run: Path, tmp_path: Path) -> None:
-    assert "no run there" in clinic("audit", tmp_path / "nothing", expect=2).stderr
+    assert str(tmp_path / "nothing") in clinic("audit", tmp_path / "nothing", expect=2).stderr
 
     (run / "cases.jsonl").unlink()
     assert "--cases FILE" in clinic("audit", run, expect=2).stderr
