@@ -1,15 +1,14 @@
-"""The auditor against planted replies and two readers, and what it finds in recorded and builtin replies.
+"""How accurate the auditor is on planted and labelled replies, and what it finds in recorded and builtin ones.
 
-`python benchmarks/audit.py` prints; `--write` also writes the measured sensitivity and specificity to
-`agentclinic/audit/data/accuracy.json`, from which `agentclinic audit` corrects its rates. The readers' part and the
-recorded replies need the public data at `../shared/data` and are skipped without it. Aggregates only, no text.
+`python benchmarks/audit.py` prints the figures; `--write` also writes sensitivity and specificity to
+`agentclinic/audit/data/accuracy.json`, which `agentclinic audit` corrects its rates with. Labelled and recorded replies
+need the public data in `../shared/data` and are skipped without it. Prints figures only, no text of the data.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -25,25 +24,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from audit_planted import PARTS, Part, Planted, planted
 
-from agentclinic.audit.accuracy import (
-    DATA as WRITTEN,
-)
-from agentclinic.audit.accuracy import (
-    Accuracy,
-    Counts,
-    Reference,
-    apparent_rate,
-    corrected,
-    usable,
-)
+from agentclinic.audit import accuracy
+from agentclinic.audit.accuracy import Accuracy, Counts, Reference, apparent_rate, corrected, usable
 from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import ROLES, Exchange, Kind, Role
+from agentclinic.audit.model import ROLES, AuditedReply, Kind, Role
 from agentclinic.audit.reply import audit_reply
 from agentclinic.audit.run import AuditReport, audit_run
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.config import Settings, parse_settings
 from agentclinic.files import write_whole
+from agentclinic.jsonl import read_json_lines
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import progress_for
@@ -58,7 +49,9 @@ FILES: dict[Role, tuple[str, str, str]] = {
     "patient": ("patient_questions.jsonl", "question", "questions2"),
     "measurement": ("test_requests.jsonl", "request", "requests2"),
 }
-"""By role: the file of recorded replies, the key of what was asked, and the stem of the label files."""
+"""For each role: the file of recorded replies, its key for what was asked, and the stem of the label files."""
+RULES = ("statements", "amounts", "chart", "disclosed", "patient", "laboratory", "revealed", "reply")
+"""The modules that decide what is found."""
 Kinds = frozenset[Kind]
 
 
@@ -68,30 +61,33 @@ class Row:
 
     number: int
     case: Case
-    exchange: Exchange
+    reply: AuditedReply
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A recorded reply with what two readers say of it."""
+    """A recorded reply with the labels of two readers."""
 
     row: Row
     readers: tuple[Kinds, Kinds]
 
 
 _charts: dict[str, Chart] = {}
+_kinds: dict[tuple[str, AuditedReply], Kinds] = {}
 
 
-def kinds_of(case: Case, exchange: Exchange) -> Kinds:
-    """What the auditor finds."""
+def kinds_of(case: Case, reply: AuditedReply) -> Kinds:
+    """What the auditor finds in a reply, audited once."""
     if case.id not in _charts:
         _charts[case.id] = Chart(case)
-    return frozenset(finding.kind for finding in audit_reply(exchange, _charts[case.id]))
+    if (case.id, reply) not in _kinds:
+        _kinds[case.id, reply] = frozenset(finding.kind for finding in audit_reply(reply, _charts[case.id]))
+    return _kinds[case.id, reply]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """A file of JSON lines."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    """The objects in a file of JSON lines."""
+    return [entry for _, entry in read_json_lines(path)]
 
 
 @lru_cache(maxsize=1)
@@ -100,29 +96,29 @@ def _cases() -> list[Case]:
 
 
 def recorded(role: Role) -> list[Row]:
-    """The recorded replies of a role. Readers labelled a normal reading of an uncharted test as invented."""
+    """The recorded replies of a role. The readers labelled "normal" for an uncharted test as invented."""
     file, key, _ = FILES[role]
     rows = []
     for number, entry in enumerate(lines(DATA / "judge" / file)):
         asked = entry[key].split("REQUEST TEST:")[-1].strip()
-        rows.append(Row(number, _cases()[entry["scenario_id"]], Exchange(role, asked, entry["reply"])))
+        rows.append(Row(number, _cases()[entry["scenario_id"]], AuditedReply(role, asked, entry["reply"])))
     return rows
 
 
 def labelled(role: Role) -> list[Labelled]:
-    """The rows both readers labelled, in order."""
+    """The rows that both readers labelled, in order."""
     rows = recorded(role)
     first, second = (
         {entry["row"]: frozenset(Kind(verdict["kind"]) for verdict in entry["audit"]) for entry in lines(path)}
         for path in (LABELS / f"{FILES[role][2]}_reader_{reader}.jsonl" for reader in "ab")
     )
     if first.keys() != second.keys():
-        raise ValueError(f"{LABELS}: the readers of the {role}'s replies did not label the same rows")
+        raise ValueError(f"{LABELS}: the two readers of {role} replies did not label the same rows")
     return [Labelled(rows[number], (first[number], second[number])) for number in sorted(first)]
 
 
 def halves(rows: Sequence[Labelled]) -> dict[str, Sequence[Labelled]]:
-    """The 1st, 3rd, ... labelled row is for development, the others for the test."""
+    """The 1st, 3rd, … labelled row is for development, the others are for testing."""
     return {"development": rows[::2], "test": rows[1::2]}
 
 
@@ -130,26 +126,26 @@ def halves(rows: Sequence[Labelled]) -> dict[str, Sequence[Labelled]]:
 
 
 def against_readers(rows: Sequence[Labelled], kind: Kind, weights: tuple[float, float] = (0.5, 0.5)) -> Counts:
-    """The auditor against the readers, each with a weight."""
+    """The auditor compared with the readers, each with a weight."""
     counts = Counts()
     for item in rows:
-        found = kind in kinds_of(item.row.case, item.row.exchange)
+        found = kind in kinds_of(item.row.case, item.row.reply)
         for kinds, weight in zip(item.readers, weights, strict=True):
             _count(counts, found, kind in kinds, weight)
     return counts
 
 
 def against_planted(rows: Iterable[Planted], role: Role, kind: Kind) -> Counts:
-    """The auditor against what was planted: replies with this fault, and faithful ones."""
+    """The auditor compared with what was planted: replies with this fault, and faithful ones."""
     counts = Counts()
     for item in rows:
-        if item.exchange.role == role and item.kind in (kind, None):
-            _count(counts, kind in kinds_of(item.case, item.exchange), item.kind is kind, 1.0)
+        if item.reply.role == role and item.kind in (kind, None):
+            _count(counts, kind in kinds_of(item.case, item.reply), item.kind is kind, 1.0)
     return counts
 
 
-def _count(counts: Counts, found: bool, there: bool, weight: float) -> None:
-    name = ("found" if found else "missed") if there else ("false_alarm" if found else "clean")
+def _count(counts: Counts, found: bool, faulty: bool, weight: float) -> None:
+    name = ("found" if found else "missed") if faulty else ("false_alarm" if found else "clean")
     setattr(counts, name, getattr(counts, name) + weight)
 
 
@@ -161,7 +157,7 @@ def shown(share: Proportion) -> str:
 
 
 def estimate(value: Estimate) -> str:
-    """An estimate with its interval, or why there is none."""
+    """An estimate with its interval, or the reason why there is none."""
     if value.value is None:
         return value.note or "unknown"
     return f"{value.value:.3f}" + (f" ({value.low:.3f} - {value.high:.3f})" if value.low is not None else "")
@@ -186,7 +182,7 @@ def print_planted() -> dict[Part, list[Planted]]:
 
 
 def print_readers(role: Role) -> None:
-    """How far the readers agree, and the auditor with them."""
+    """How well the readers agree with each other, and the auditor with them."""
     rows = labelled(role)
     print(f"Readers, {role}: {len(rows)} replies; Cohen's kappa with 95 % interval (cases redrawn)")
     for kind in Kind:
@@ -216,7 +212,7 @@ def _pair(counts: Counts) -> str:
 
 
 def measured(rows: dict[Part, list[Planted]], *, readers: bool) -> Accuracy:
-    """What the package ships: the readers' test half first, the held-out planted replies second."""
+    """What ships with the package: first the readers' test half, then the held-out planted replies."""
     references = {}
     if readers:
         tests = {role: halves(labelled(role))["test"] for role in ROLES}
@@ -228,7 +224,7 @@ def measured(rows: dict[Part, list[Planted]], *, readers: bool) -> Accuracy:
     made = rows["held_out"]
     references["planted"] = Reference(
         what="replies with one planted fault, and faithful ones, from OpenOSCE development cases, held-out wordings",
-        replies={role: sum(item.exchange.role == role for item in made) for role in ROLES},
+        replies={role: sum(item.reply.role == role for item in made) for role in ROLES},
         counts={role: {kind: against_planted(made, role, kind) for kind in Kind} for role in ROLES},
     )
     return Accuracy(
@@ -237,12 +233,11 @@ def measured(rows: dict[Part, list[Planted]], *, readers: bool) -> Accuracy:
 
 
 def rules_hash() -> str:
-    """Hash of the auditor's rules: figures of other rules do not hold."""
+    """Hash of the auditor's rules: the figures are valid only for the rules they were measured with."""
     folder = ROOT / "agentclinic" / "audit"
-    names = ("statements", "amounts", "chart", "disclosed", "patient", "laboratory", "revealed", "reply")
-    # Line ends may differ between check-outs.
-    texts = ((folder / f"{name}.py").read_text(encoding="utf-8") for name in names)
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    files = (*(f"{name}.py" for name in RULES), *(f"data/{name}.txt" for name in ("drugs", "illnesses", "small_talk")))
+    # Read as text, because line ends may differ between checkouts.
+    return hashlib.sha256("\n".join((folder / f).read_text(encoding="utf-8") for f in files).encode()).hexdigest()[:16]
 
 
 def print_recorded(known: Accuracy) -> None:
@@ -250,7 +245,7 @@ def print_recorded(known: Accuracy) -> None:
     for role in ROLES:
         rows = recorded(role)
         cases = [row.case.id for row in rows]
-        found = [kinds_of(row.case, row.exchange) for row in rows]
+        found = [kinds_of(row.case, row.reply) for row in rows]
         print(
             f"Recorded language-model replies, {role}: {len(rows)} replies, {len(set(cases))} cases; "
             f"share with a finding"
@@ -267,7 +262,7 @@ def print_recorded(known: Accuracy) -> None:
 
 
 def print_builtin() -> None:
-    """What the auditor finds where builtin roles copy the chart: all of it is a bug, here or there."""
+    """What the auditor finds in builtin replies. These copy the chart, so each finding is a bug in one or the other."""
     for name, path in (("OpenOSCE", None), ("MedQA_Ext", CASES)):
         if path is not None and not path.exists():
             continue
@@ -293,10 +288,10 @@ _PLAYERS = ("doctor", "patient", "measurement", "moderator")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all there is data for."""
+    """Print everything there is data for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"write {WRITTEN.relative_to(ROOT)}")
-    parser.add_argument("--no-builtin", action="store_true", help="leave out the builtin runs")
+    parser.add_argument("--write", action="store_true", help=f"write {accuracy.DATA.relative_to(ROOT)}")
+    parser.add_argument("--no-builtin", action="store_true", help="skip the builtin runs")
     options = parser.parse_args(arguments)
     readers = CASES.exists() and (DATA / "judge").exists()
     rows = print_planted()
@@ -304,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for role in ROLES:
             print_readers(role)
     else:
-        print(f"The public data is not there ({DATA}): readers and recorded replies are skipped.\n")
+        print(f"The public data is not in {DATA}: labelled and recorded replies are skipped.\n")
     known = measured(rows, readers=readers)
     if readers:
         print_recorded(known)
@@ -313,8 +308,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.write:
         if not readers:
             parser.error(f"--write needs the public data at {DATA}")
-        write_whole(WRITTEN, known.model_dump_json(indent=1) + "\n")
-        print(f"written to {WRITTEN.relative_to(ROOT)}")
+        write_whole(accuracy.DATA, known.model_dump_json(indent=1) + "\n")
+        print(f"written to {accuracy.DATA.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Replies with exactly one planted fault, and faithful ones, from the development cases of OpenOSCE.
 
-`planted("dev")` is what the auditor's rules were looked at with; `planted("held_out")` uses other cases and other
-wordings, and nobody looked at its rows: only figures. Deterministic: the same seed gives the same replies.
+`planted("dev")` was used to develop the auditor's rules; `planted("held_out")` uses other cases and other wordings, and
+only its figures were looked at, not its rows. The same seed gives the same replies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.audit.complaints import told as told_symptoms
-from agentclinic.audit.model import Exchange, Kind, Role
+from agentclinic.audit.model import AuditedReply, Kind, Role
 from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
@@ -30,24 +30,24 @@ Part = Literal["dev", "held_out"]
 PARTS: tuple[Part, ...] = ("dev", "held_out")
 SEED = 20261115
 EACH = 36
-"""Replies of each role and kind of fault: the Wilson interval of a share is then at most 0.32 wide."""
+"""Replies for each role and kind of fault, enough for a Wilson interval at most 0.32 wide."""
 CLEAN = 190
-"""Faithful replies of each role."""
+"""Faithful replies for each role."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A reply made for the purpose."""
+    """A made-up reply, faithful or with one fault."""
 
     case: Case
-    exchange: Exchange
+    reply: AuditedReply
     kind: Kind | None
     """The planted fault; None for a faithful reply."""
 
 
 @dataclass(frozen=True)
 class Wording:
-    """How questions, answers and faults are put into words."""
+    """The wordings of questions, answers and faults."""
 
     symptom: tuple[str, ...]
     yes: tuple[str, ...]
@@ -257,11 +257,11 @@ def planted(part: Part, seed: int = SEED) -> list[Planted]:
 
 
 Made = tuple[str, str] | None
-"""Question or order, and reply; None where the case has nothing to make it of."""
+"""Question or order, and reply; None if the case has no material for it."""
 
 
 class _Maker:
-    """Makes replies of one part's cases in one part's words."""
+    """Makes replies from the cases of one part in the wordings of that part."""
 
     def __init__(self, part: Part, seed: int) -> None:
         cases = development_cases()
@@ -286,7 +286,7 @@ class _Maker:
         }
 
     def take(self, role: Role, kind: Kind | None, count: int, make: Callable[[Case], Made]) -> Iterator[Planted]:
-        """So many different replies, going round the cases."""
+        """As many different replies as `count`, taking the cases in turn."""
         seen: set[tuple[str, str, str]] = set()
         for attempt in range(count * 40):
             case = self.cases[attempt % len(self.cases)]
@@ -294,7 +294,7 @@ class _Maker:
             if made is None or (case.id, *made) in seen:
                 continue
             seen.add((case.id, *made))
-            yield Planted(case, Exchange(role, *made), kind)
+            yield Planted(case, AuditedReply(role, *made), kind)
             if len(seen) == count:
                 return
 
@@ -488,7 +488,7 @@ class _Maker:
             return None
         return base[0], f"{base[1].rstrip('.')}. {self.pick(self.say.lab_reveal, x=name)}"
 
-    # --- what cases are made of
+    # --- material in a case
 
     def voice(self, fact: Fact) -> str:
         text = own_voice(fact.text, fact.section).strip()
@@ -500,7 +500,7 @@ class _Maker:
         return text
 
     def present(self, case: Case) -> str | None:
-        """A short secondary symptom the chart has."""
+        """A short secondary symptom from the chart."""
         names = [
             f.text for f in case.patient_facts
             if f.section is Section.SYMPTOMS and not f.denied and f.heads[-1] != "Primary Symptom"
@@ -510,7 +510,7 @@ class _Maker:
         return _lower(self.rng.choice(names)) if names else None
 
     def absent(self, case: Case) -> str | None:
-        """A symptom the chart denies."""
+        """A symptom that the chart denies."""
         names = [
             re.sub(r"^(?:No|Denies|Without)\s+", "", f.text)
             for f in case.patient_facts
@@ -527,7 +527,7 @@ class _Maker:
         return _lower(self.rng.choice(names)) if names else None
 
     def foreign(self, case: Case) -> str:
-        """A symptom of the knowledge base of which the chart says nothing at all."""
+        """A symptom from the knowledge base that the chart does not mention."""
         text = " ".join((case.door.objective, *(f.text for f in case.facts)))
         told, held = told_symptoms(text), {m.key for m in knowledge().finding_terms.find(text)}
         stems = {word[:5] for word in content_words(text)}
@@ -555,7 +555,7 @@ class _Maker:
         )
 
     def test(self, case: Case) -> tuple[str, list[Fact]]:
-        """A test or examination of the chart with its results."""
+        """A test or examination from the chart with its results."""
         groups: dict[str, list[Fact]] = {}
         for fact in case.exam_facts:
             groups.setdefault(fact.heads[0], []).append(fact)

@@ -1,9 +1,9 @@
-"""What the builtin clinic scores: one table, with intervals, of the doctor and the reference arms.
+"""What the builtin clinic scores: a table, with intervals, of the doctor and the reference arms.
 
 python benchmarks/clinic.py               the table
-python benchmarks/clinic.py --redraw 200  how much accuracy moves when likelihoods are redrawn within their ranges
+python benchmarks/clinic.py --redraw 200  how much accuracy varies when likelihoods are redrawn within their ranges
 python benchmarks/clinic.py --fit         the doctor's temperature, fitted on OpenOSCE's development part
-python benchmarks/clinic.py --speed 10000 encounters per second, and whether time and memory grow as they should
+python benchmarks/clinic.py --speed 10000 encounters per second, and how time and memory grow
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]
 
 
 def price(bill: orders.Orders, encounters: int) -> str:
-    """Mean price per encounter; where tests have no price, that of the others and how many those are."""
+    """Mean price per encounter; if some tests have no price, that of the others and the number without one."""
     if bill.unpriced == 0:
         return mean(bill.price_usd, 0)
     return f"{(bill.priced_usd or 0) / encounters:,.0f} and {bill.unpriced} of {bill.unpriced + bill.priced} unpriced"
@@ -132,7 +132,7 @@ def table(parts: Sequence[Part]) -> None:
     columns = ("doctor", "cases", "strict", "lenient", "turns", "tests", "price_usd", "brier")
     for part in parts:
         if part.dataset == "MedQA_Ext" and not PUBLIC.is_file():
-            print(f"\n{part.name}: the public data is not there; left out")
+            print(f"\n{part.name}: skipped, the public data is not in {PUBLIC.parent}")
             continue
         print(f"\n{part.name} (95 % intervals in brackets; accuracies in per cent; prices are estimates)")
         rows = [row(part, doctor, records_of(part, doctor)) for doctor in ARMS]
@@ -153,7 +153,7 @@ def _redraw(seed: int) -> float:
 
 
 def redraw(times: int) -> None:
-    """Print how far accuracy moves when every likelihood is drawn anew within its range."""
+    """Print how much accuracy varies when every likelihood is redrawn within its range."""
     with ProcessPoolExecutor(2) as pool:
         found = sorted(pool.map(_redraw, range(times)))
     low, middle, high = (found[math.floor(q * (times - 1))] for q in (0.025, 0.5, 0.975))
@@ -177,7 +177,7 @@ def fit() -> None:
 
 
 def truth_probability(record: Record) -> float:
-    """What the final differential gives to the truth, or to "other" where the knowledge base does not have it."""
+    """The final differential's probability of the truth, or of "other" if the knowledge base does not have it."""
     from agentclinic.scoring.verdicts import names_truth
 
     differential = record.differential
@@ -190,7 +190,7 @@ def truth_probability(record: Record) -> float:
         knowledge().disease_named(name) for name in answer_key(record).accept
     )
     rest = differential.other or 0.0
-    # Not listed: its share of the rest is not recorded; an even share of it is the least informed guess.
+    # Its share of the rest is not recorded; an equal share is the least informed guess.
     return rest / (len(knowledge().diseases) - len(differential.hypotheses) + 1) if known else rest
 
 
@@ -229,7 +229,7 @@ async def _count(plan: Plan, units: Iterable[Unit]) -> int:
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run what the flags ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redraw", type=int, metavar="N")
     parser.add_argument("--fit", action="store_true")

@@ -1,8 +1,8 @@
-"""How far the builtin judge agrees with two readers, with a language-model judge, and with our adversarial pairs.
+"""How well the builtin judge agrees with two readers, with a language-model judge, and with our adversarial pairs.
 
 `python benchmarks/judge.py` prints the recorded rows, the fresh development rows and the pairs; `--rows test` prints
-the held-out part alone. The readers' parts need the public data in `../shared/data` and are skipped without it.
-Disputes are listed by row number, never with the data's text.
+only the held-out part. Rows labelled by readers need the public data in `../shared/data` and are skipped without it.
+Disputes are listed by row number, without any text of the data.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_cas
 from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
-# Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
+# Fresh parts: `verdicts3_<part>.jsonl` with `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.
 FRESH = "verdicts3_"
 FILES = {"MedQA_Ext": "agentclinic_medqa_extended.jsonl", "NEJM_Ext": "agentclinic_nejm_extended.jsonl"}
-"""Where the cases of a part's rows are (`dataset`)."""
+"""The files of the cases, by the `dataset` of a part's rows."""
 DEFAULT = ("recorded", "development", "second", "pairs")
 PAIRS = ROOT / "benchmarks" / "judge_pairs.jsonl"
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
 RELATIONS = [str(relation) for relation in Relation]
 RIGHT = frozenset(str(relation) for relation in STRICT)
-# 70: the threshold of the naive baseline that the judge must beat.
 NAIVE = 70
+"""Token-set ratio from which the naive baseline says yes."""
 SEED = 0
 
 
 def main(argv: Sequence[str] = ()) -> None:
-    """Print the parts asked for, as far as there is data for them."""
+    """Print the requested parts for which there is data."""
     fresh = fresh_parts()
-    parser = argparse.ArgumentParser(description="How far the builtin judge agrees with readers and with our pairs.")
+    parser = argparse.ArgumentParser(description="How well the builtin judge agrees with readers and with our pairs.")
     parser.add_argument(
         "--rows",
         nargs="+",
         choices=["recorded", *fresh, "pairs"],
         default=[part for part in DEFAULT if part in ("recorded", "pairs", *fresh)],
-        help="parts to print (default: all but test, the held-out part)",
+        help="parts to print (default: all except test, the held-out part)",
     )
     for part in parser.parse_args(argv).rows:
         if part == "pairs":
             print_pairs()
         elif (rows := read_rows(part)) is None:
-            print(f"{part}: the public data is not in {DATA}: these rows are skipped, pairs still run\n")
+            print(f"{part}: the public data is not in {DATA}, so these rows are skipped\n")
         else:
             print_readers(part, rows)
 
 
 def fresh_parts() -> list[str]:
-    """The names of the fresh parts whose rows are there."""
+    """The names of the fresh parts that have rows."""
     found = (path.stem.removeprefix(FRESH) for path in sorted(LABELS.glob(f"{FRESH}*.jsonl")))
     return [part for part in found if "_reader_" not in part]
 
@@ -73,17 +73,17 @@ def fresh_parts() -> list[str]:
 
 
 def token_set_ratio(one: str, other: str) -> float:
-    """The best likeness, 0 to 100, of shared words and shared words with the rest of either side."""
+    """The highest similarity, 0 to 100, among the shared words and the shared words with the rest of either side."""
     left, right = set(one.lower().split()), set(other.lower().split())
     shared = " ".join(sorted(left & right))
     first = f"{shared} {' '.join(sorted(left - right))}".strip()
     second = f"{shared} {' '.join(sorted(right - left))}".strip()
     if shared and (shared in (first, second)):
         return 100.0
-    return max(_likeness(shared, first), _likeness(shared, second), _likeness(first, second))
+    return max(_similarity(shared, first), _similarity(shared, second), _similarity(first, second))
 
 
-def _likeness(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     """2 · longest common subsequence ÷ both lengths, in per cent."""
     row = [0] * (len(other) + 1)
     for a in one:
@@ -108,22 +108,22 @@ def _bare(text: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A diagnosis with what everybody says about it."""
+    """A diagnosis with the verdicts of readers and judges."""
 
     number: int
     case: str
     a: str
     b: str
     recorded: bool | None
-    """The verdict of the language model of the recorded rows; fresh rows have none."""
+    """The language model's verdict; fresh rows have none."""
     ours: str
     with_chart: str
-    """Ours when it may look into the case's chart for what a diagnosis says beyond the truth."""
+    """Ours, with the case's chart as evidence for what a diagnosis says beyond the truth."""
     naive: bool
 
 
 def read_rows(part: str = "recorded") -> list[Row] | None:
-    """All rows of a part, judged now; None where the public data is absent."""
+    """All rows of a part, judged now; None without the public data."""
     source = DATA / "judge" / "verdicts.jsonl"
     entries = (
         _lines(LABELS / f"{FRESH}{part}.jsonl") if part != "recorded" else _lines(source) if source.exists() else []
@@ -279,9 +279,9 @@ def _paired(rows: Sequence[Row], better: Verdict, worse: Verdict, standard: Verd
 
 
 def print_pairs() -> None:
-    """Accuracy on the adversarial pairs. All have been read by now: no part of them is held out any more."""
+    """Accuracy on the adversarial pairs, all of which have been read by now: none is held out any more."""
     pairs = _lines(PAIRS)
-    print(f"Adversarial pairs of our own ({len(pairs)}): agreement with their label, 95 % interval")
+    print(f"Our own adversarial pairs ({len(pairs)}): agreement with their label, 95 % interval")
     for part, held, fresh in (
         ("tuned", False, False),
         ("holdout", True, False),

@@ -1,10 +1,10 @@
-"""What planning and note-keeping cost: requests per doctor turn and prompt size per case, against the plain doctor.
+"""What planning and note-keeping cost: requests per doctor turn and prompt size per case, relative to the plain doctor.
 
     python benchmarks/policy.py                 the arms on OpenOSCE's development part
     python benchmarks/policy.py --malformed 0.2 --limit 100
 
-The builtin models answer, so that every arm meets the same patients; sizes are those of the prompts and replies that an
-endpoint would have been sent, at four characters a token. They are estimates, good for the ratios they are printed as.
+The builtin models answer, so every arm has the same patients. Sizes are those of the prompts and replies that an
+endpoint would have exchanged, at four characters a token: estimates, good enough for ratios.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ DOCTORS = (Purpose.DOCTOR, Purpose.PLANNER, Purpose.DISCRIMINATOR, Purpose.SYNTH
 
 @dataclass
 class Count:
-    """What one arm's doctor asked of its model."""
+    """The requests of one arm's doctor to its model."""
 
     requests: Counter[str] = field(default_factory=Counter)
     characters: int = 0
 
 
 class Counting:
-    """The builtin model, counted; a share of its plans can be spoiled on the way."""
+    """The builtin model with its requests counted and, if wanted, a share of its plans spoiled."""
 
     name = "builtin"
 
@@ -52,7 +52,7 @@ class Counting:
         self._chance = chance
 
     async def reply(self, request: Request) -> Reply:
-        """Answer as the builtin model does."""
+        """The builtin model's answer."""
         reply = await self._model.reply(request)
         if request.purpose in DOCTORS:
             self._count.requests[request.purpose.value] += 1
@@ -67,7 +67,7 @@ class Counting:
 
 
 class CountingModels(Models):
-    """A run's models, each of them counted."""
+    """A run's models with their requests counted."""
 
     def __init__(self, settings: Settings, count: Count, malformed: float) -> None:
         super().__init__(settings)
@@ -76,7 +76,7 @@ class CountingModels(Models):
         self._chance = random.Random(0)
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
-        """The model of that name, counted."""
+        """The model of that name, with its requests counted."""
         return Counting(super().get(name, endpoint), self._count, self._share, self._chance)
 
 
@@ -92,7 +92,7 @@ async def play_arm(run: dict[str, Any], limit: int | None, malformed: float) -> 
 
 
 def arms(prompts: Path) -> dict[str, dict[str, Any]]:
-    """The arms by name; two of them need policy files of their own."""
+    """The arms by name; two of them need their own policy files."""
     for how in ("separate", "off"):
         text = json.dumps({"differential_settings": {"discriminators": how}})
         (prompts / f"discriminators_{how}.json").write_text(text, encoding="utf-8")
@@ -100,7 +100,7 @@ def arms(prompts: Path) -> dict[str, dict[str, Any]]:
     return {
         "plain": {},
         "policy": {"doctor_test_policy_enabled": True},
-        "policy, discriminators apart": {**policy, "doctor_test_policy": "discriminators_separate"},
+        "policy, separate discriminators": {**policy, "doctor_test_policy": "discriminators_separate"},
         "policy, no discriminators": {**policy, "doctor_test_policy": "discriminators_off"},
         "uncertainty": {"doctor": "uncertainty"},
     }
@@ -109,10 +109,10 @@ def arms(prompts: Path) -> dict[str, dict[str, Any]]:
 async def main() -> None:
     """Play the arms and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--limit", type=int, help="so many cases only")
+    parser.add_argument("--limit", type=int, help="play only this many cases")
     parser.add_argument("--malformed", type=float, default=0.0, help="share of planner replies that are cut in half")
     options = parser.parse_args()
-    print("arm                            right  turns  requests/turn  tokens/case  against plain")
+    print("arm                            right  turns  requests/turn  tokens/case  relative to plain")
     baseline = 0.0
     for name, run in arms(Path(tempfile.mkdtemp())).items():
         records, count = await play_arm(run, options.limit, options.malformed)
@@ -130,12 +130,10 @@ async def main() -> None:
 
 
 def _kind(note: str) -> str:
-    """A note without what differs from turn to turn."""
-    return (
-        note.partition(":")[0]
-        if note.startswith(("early finish", "plan sent back", "planner unavailable"))
-        else (note.partition("(")[0].strip())
-    )
+    """A note without the details of its turn."""
+    if note.startswith(("early finish", "plan sent back", "planner unavailable")):
+        return note.partition(":")[0]
+    return note.partition("(")[0].strip()
 
 
 if __name__ == "__main__":

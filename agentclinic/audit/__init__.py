@@ -1,4 +1,4 @@
-"""The simulator's audit: what patient and laboratory said, held against the chart.
+"""The audit of the simulator: the replies of patient and laboratory, compared with the chart.
 
-A pure function of records and cases. It knows nothing of models: a reply is text, whoever wrote it.
+A function of records and cases only: a reply is text, whether a model or a person wrote it.
 """

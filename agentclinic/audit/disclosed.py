@@ -1,4 +1,4 @@
-"""Which facts of the chart a reply tells, by its words, its numbers and its denials."""
+"""Which facts of the chart a reply tells, judged by words, numbers and denials."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ _NUMBER_WORDS = {
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
 SHARE = 0.5
-"""Replies paraphrase; with less than half of a fact's words they speak of something else."""
+"""Replies paraphrase, but one with less than half of a fact's words is about something else."""
 SURE = 0.7
-"""To say that a reply gives away what nobody asked for takes more than to say that it answers."""
-_FRAME = frozenset(
-    stem
-    for word in "deny denies denied recent significant history additional note mention relevant known prior condition "
-    "medical past presents presenting complain states family".split()
-    for stem in stems(word)
+"""Stricter: to say that a reply overshares takes more than to say that it answers."""
+_FRAME = stems(
+    "deny denies denied recent significant history additional note mention relevant known prior condition medical past "
+    "presents presenting complain states family"
 )
-"""Words with which a chart says a thing, and a patient does not."""
+"""Words that a chart uses and a patient does not."""
 
 
 class Said(NamedTuple):
-    """A sentence, or a whole reply, as far as it is compared with a fact."""
+    """A sentence, or a whole reply, as it is compared with a fact."""
 
     text: str
     stems: frozenset[str]
@@ -49,7 +47,7 @@ def said(reply: str) -> tuple[Said, ...]:
 
 @lru_cache(maxsize=16384)
 def whole(text: str) -> Said:
-    """A text as one thing said."""
+    """A text as a whole."""
     return Said(text, stems(text), numbers(text), has_denying_word(text))
 
 
@@ -61,10 +59,10 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def tells(parts: Sequence[Said], fact: Fact, share: float = SHARE) -> str | None:
-    """The words of a reply that tell a fact; None where none do.
+    """The words of a reply that tell a fact, or None.
 
-    One sentence, or the whole reply, holds at least `share` of the fact's meaningful words and half of its numbers.
-    A result of one word needs a word of its heading as well; a denial needs one in the reply.
+    A sentence, or the whole reply, must have at least `share` of the fact's meaningful words and half of its numbers.
+    A result of one or two words also needs a word of its heading, and a denial needs a denial in the reply.
     """
     wanted, figures = stems(fact.text) - _FRAME, numbers(fact.text)
     if not wanted and not figures:

@@ -1,4 +1,4 @@
-"""The audit of a laboratory's or examiner's reply."""
+"""The audit of a laboratory's reply: test results and examination findings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentclinic.audit import disclosed
-from agentclinic.audit.amounts import sides
 from agentclinic.audit.chart import Chart, spoken
-from agentclinic.audit.model import Exchange, Finding, Kind
-from agentclinic.audit.statements import NORMAL, SILENT, Concept, Statement, concepts, plain, statements, stems
+from agentclinic.audit.model import AuditedReply, Finding, Kind, finding
+from agentclinic.audit.statements import NORMAL, SILENT, Statement, concepts, plain, statements, stems
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.matcher.readings import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.values import analyte_of, measured_in
-from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import fold, words
 
@@ -44,16 +42,15 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The line as it would stand alone."""
+        """The line with its nearest heading."""
         return ": ".join((*self.heads[-1:], self.body))
 
 
 def lines(reply: str) -> tuple[Line, ...]:
-    """A report taken apart into results; a heading goes with what follows it."""
-    text = plain(reply)
+    """The results of a report; a heading applies to what follows it."""
     found: list[Line] = []
     above: tuple[str, ...] = ()
-    for piece in _LINES.split(text):
+    for piece in _LINES.split(plain(reply)):
         piece = piece.strip(" -•.*")
         if not words(piece):
             continue
@@ -66,71 +63,47 @@ def lines(reply: str) -> tuple[Line, ...]:
             continue
         if len(heads) > 1:
             above = tuple(heads[:-1])
-        # What has no heading of its own goes on with the last.
+        # A piece without a heading continues the last one.
         last = found[-1].heads if found else above
         found.append(Line((*above, *heads[-1:]) if heads else last, piece))
     return tuple(found)
 
 
-def audit_measurement(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
+def audit_laboratory(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
     """Everything in which a report departs from the chart or from the order."""
+    results = [fact for fact in chart.case.exam_facts if not SILENT.search(fact.text)]  # without "not done"
     ordered = [
         Ordered(answer.name, tuple(f for f in answer.facts if _same_digits(answer.name, f)), answer.equivalent)
-        for answer in asked_of_measurement(exchange.asked, held(chart.case))
+        for answer in asked_of_measurement(reply.asked, results)
     ]
-    report = lines(exchange.reply)
+    report = lines(reply.text)
     if len(report) == 1 and _DEFAULT.match(report[0].body):
-        yield from _defaulted(report[0], ordered, exchange, chart)
+        yield from _defaulted(report[0], ordered, reply, chart)
         return
     for line in report:
         if not SILENT.search(line.body):
-            yield from _line(line, exchange, chart, ordered)
-    named = tuple(line if line.heads else Line((exchange.asked.replace("_", " "),), line.body) for line in report)
-    yield from _omitted(exchange, ordered, named, chart)
-    yield from _overshared(exchange, ordered, report, chart)
+            yield from _line(line, reply, chart, ordered)
+    named = tuple(line if line.heads else Line((reply.asked.replace("_", " "),), line.body) for line in report)
+    yield from _omitted(reply, ordered, named, chart)
+    yield from _overshared(reply, ordered, report, chart)
 
 
-def held(case: Case) -> tuple[Fact, ...]:
-    """The results a chart holds; "details are not provided" is none."""
-    return tuple(fact for fact in case.exam_facts if not SILENT.search(fact.text))
-
-
-def _defaulted(line: Line, ordered: Sequence[Ordered], exchange: Exchange, chart: Chart) -> Iterator[Finding]:
-    """What "normal readings" is: right where the chart's are, a contradiction where they are not, else made up."""
+def _defaulted(line: Line, ordered: Sequence[Ordered], reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
+    """A bare "normal" is right for a normal result, contradicts an abnormal one, and is made up if there is none."""
     facts = [fact for answer in ordered for fact in answer.facts]
-    off = [fact for fact in facts if _amiss(fact, chart.case)]
-    near = _of_the_same_place(exchange.asked, chart) if not facts else None
-    if near:
-        yield Finding(
-            kind=Kind.CONTRADICTED,
-            words=line.text,
-            path=near.path,
-            term=spoken(near)[:80],
-            why="the chart's finding there",
-        )
-        return
+    if facts:
+        off, why = next((f for f in facts if _amiss(f, chart.case)), None), "the chart's result is not normal"
+    else:
+        off, why = _in_the_same_place(reply.asked, chart), "the chart has a finding there"
     if off:
-        yield Finding(
-            kind=Kind.CONTRADICTED, words=line.text, path=off[0].path, term=spoken(off[0])[:80], why="called normal"
-        )
-        yield Finding(
-            kind=Kind.OMITTED,
-            words=line.text,
-            path=off[0].path,
-            term=ordered[0].name,
-            why="ordered; the chart holds it",
-        )
-    elif not facts and exchange.missing_test != "normal":
-        yield Finding(
-            kind=Kind.INVENTED_BENIGN,
-            words=line.text,
-            term=exchange.asked[:80],
-            why="the chart does not hold this test",
-        )
+        yield finding(Kind.CONTRADICTED, line.text, why, off.path, spoken(off)[:80])
+    elif not facts and reply.missing_test != "normal":
+        why = "the test is not in the chart"
+        yield finding(Kind.INVENTED_BENIGN, line.text, why, term=reply.asked[:80])
 
 
 def _amiss(fact: Fact, case: Case) -> bool:
-    """Whether a result cannot be called normal: a value beyond the usual, or a finding in words that denies nothing."""
+    """Whether a result cannot be called normal: a value out of range, or a finding in words that denies nothing."""
     normal = is_normal(fact, case)
     if normal is None and not _NUMBER.search(fact.text):
         return bool(stems(_undenied(fact.text)) - _PLAIN)
@@ -145,25 +118,25 @@ _IMAGING = re.compile(
 )
 
 
-def _of_the_same_place(order: str, chart: Chart) -> Fact | None:
-    """An abnormal finding where a test outside the chart was to look: a lump in a neck whose CT is normal."""
+def _in_the_same_place(order: str, chart: Chart) -> Fact | None:
+    """An abnormal finding where an uncharted test was to look: a lump in the neck whose CT is called normal."""
     order = order.replace("_", " ")
     if not _IMAGING.search(order):
         return None
     places = reading(order).places | ({"skin"} if re.search(r"dermoscop|lesion", order, re.I) else frozenset())
-    kinds = {word for word in words(order) if word in _MODALITIES}
+    modalities = _MODALITIES & set(words(order))
     for fact in chart.case.exam_facts:
         if fact.section is Section.VITALS or not _amiss(fact, chart.case):
             continue
         heads = " ".join(fact.heads)
         here = reading(heads).places | ({"skin"} if re.search(r"skin|derm", heads, re.I) else frozenset())
-        if places & here or (kinds & set(words(heads)) and not (here and places)):
+        if places & here or (modalities & set(words(heads)) and not (here and places)):
             return fact
     return None
 
 
 def is_normal(fact: Fact, case: Case) -> bool | None:
-    """Whether a result is a usual one; None where nobody can tell."""
+    """Whether a result is normal; None if that cannot be told."""
     measured = next(iter(measured_in([fact])), None)
     if measured and measured.number is not None:
         usual = measured.analyte.usual.get(sex(case.door.demographics) or "female")
@@ -180,45 +153,33 @@ def is_normal(fact: Fact, case: Case) -> bool | None:
         if reference["high"]:
             return low <= number <= float(reference["high"].rstrip("."))
         return number < low if reference["sign"] == "<" else number > low if reference["sign"] == ">" else None
-    present = [c for s in statements(spoken(fact)) if not s.normal for c in concepts(s.there) if _is_sign(c)]
-    if present or _ABNORMAL.search(_undenied(fact.text)):
+    signs = ("sign", "lab", "imaging", "vital")
+    present = (c for s in statements(spoken(fact)) if not s.normal for c in concepts(s.affirmed))
+    if any(concept.kind in signs for concept in present) or _ABNORMAL.search(_undenied(fact.text)):
         return False
     return True if NORMAL.search(fact.text) or opens_absent(fact.text) else None
 
 
 def _undenied(text: str) -> str:
-    return " ".join(s.there for s in statements(text) if not s.normal)
-
-
-def _is_sign(concept: Concept) -> bool:
-    return not concept.key.startswith("~") and knowledge().findings[concept.key].kind in (
-        "sign",
-        "lab",
-        "imaging",
-        "vital",
-    )
+    return " ".join(s.affirmed for s in statements(text) if not s.normal)
 
 
 # --- one result ------------------------------------------------------------------------------------------------------
 
 
-def _line(line: Line, exchange: Exchange, chart: Chart, ordered: Sequence[Ordered]) -> Iterator[Finding]:
+def _line(line: Line, reply: AuditedReply, chart: Chart, ordered: Sequence[Ordered]) -> Iterator[Finding]:
     if _copied(line, chart) or _is_heading(line, chart):
         return
     own = _charted(line, chart, ordered)
     figures = _values(line.body)
+    charted = frozenset().union(*(_values(fact.text) for fact in own))
     if _DEFAULT.match(line.body) or _only_normal(line.body):
-        yield from _called_normal(line, own, chart, exchange)
-    elif figures and own and (charted := frozenset().union(*(_values(fact.text) for fact in own))):
-        first = next(iter(_NUMBER.findall(_REFERENCE.sub("", line.body))), "").replace(",", "")
-        if not figures & charted or (first not in charted and _is_value(line)):
-            yield _finding(
-                Kind.CONTRADICTED, line, "the chart gives another value", path=own[0].path, term=own[0].text[:80]
-            )
-        else:
-            yield from _worded(line, chart, own)
+        yield from _called_normal(line, own, chart, reply)
     elif figures and not own and _is_value(line):
-        yield from _made_up_value(line, chart)
+        yield _made_up_value(line, chart)
+    elif figures and charted and (not figures & charted or (_first_value(line) not in charted and _is_value(line))):
+        why = "the chart gives another value"
+        yield finding(Kind.CONTRADICTED, line.text, why, own[0].path, own[0].text[:80])
     else:
         yield from _worded(line, chart, own)
 
@@ -231,8 +192,12 @@ def _values(text: str) -> frozenset[str]:
     return disclosed.numbers(_REFERENCE.sub("", text))
 
 
+def _first_value(line: Line) -> str:
+    return next(iter(_NUMBER.findall(_REFERENCE.sub("", line.body))), "").replace(",", "")
+
+
 def _copied(line: Line, chart: Chart) -> bool:
-    """Whether the chart says the same, word for word, under one of the line's headings."""
+    """Whether the chart has the same words under one of the line's headings."""
     body, heads = _bare(line.body), stems(" ".join(line.heads))
     for fact in chart.case.exam_facts:
         under = not heads or heads & stems(" ".join(fact.heads)) or heads & stems(fact.text)
@@ -250,12 +215,8 @@ def _bare(text: str) -> str:
     return f" {' '.join(re.sub(r'[;.,:]', ' ', fold(text)).split())} "
 
 
-def _finding(kind: Kind, line: Line, why: str, *, path: str | None = None, term: str | None = None) -> Finding:
-    return Finding(kind=kind, words=line.text, path=path, term=term, why=why)
-
-
 def _charted(line: Line, chart: Chart, ordered: Sequence[Ordered]) -> list[Fact]:
-    """The facts a line reports on: those under its heading, or those ordered where it has none."""
+    """The facts that a line reports: those under its heading or, without one, those that were ordered."""
     facts = chart.case.exam_facts
     for depth in (1, 2):
         if len(line.heads) >= depth:
@@ -270,7 +231,7 @@ def _charted(line: Line, chart: Chart, ordered: Sequence[Ordered]) -> list[Fact]
 
 
 def _same_digits(name: str, fact: Fact) -> bool:
-    """CA 125 is no calcium, whatever CA stands for elsewhere."""
+    """CA 125 is not calcium, although "Ca" is."""
     figures = {word for word in words(name) if word.isdigit()}
     return figures <= set(words(" ".join((*fact.heads, fact.text))))
 
@@ -284,84 +245,71 @@ def _only_normal(body: str) -> bool:
     )
 
 
-def _called_normal(line: Line, own: Sequence[Fact], chart: Chart, exchange: Exchange) -> Iterator[Finding]:
+def _called_normal(line: Line, own: Sequence[Fact], chart: Chart, reply: AuditedReply) -> Iterator[Finding]:
     off = [fact for fact in own if is_normal(fact, chart.case) is False]
     if off and len(off) == len(own):
-        yield _finding(Kind.CONTRADICTED, line, "the chart's is not normal", path=off[0].path, term=off[0].text[:80])
-    elif not own and exchange.missing_test != "normal":
-        yield _finding(Kind.INVENTED_BENIGN, line, "normal, where the chart is silent", term=": ".join(line.heads[-1:]))
+        why = "the chart's result is not normal"
+        yield finding(Kind.CONTRADICTED, line.text, why, off[0].path, off[0].text[:80])
+    elif not own and reply.missing_test != "normal":
+        why = "called normal, but not in the chart"
+        yield finding(Kind.INVENTED_BENIGN, line.text, why, term=": ".join(line.heads[-1:]))
 
 
 def _is_value(line: Line) -> bool:
     return bool(line.heads) and len(words(_NUMBER.sub("", line.body))) <= 6
 
 
-def _made_up_value(line: Line, chart: Chart) -> Iterator[Finding]:
-    fact = Fact("", Section.TESTS, line.heads, line.body)
+def _made_up_value(line: Line, chart: Chart) -> Finding:
     vital = analyte_of(line.heads, Section.VITALS) is not None and analyte_of(line.heads, Section.TESTS) is None
-    normal = is_normal(Fact("", Section.VITALS, line.heads, line.body) if vital else fact, chart.case)
+    fact = Fact("", Section.VITALS if vital else Section.TESTS, line.heads, line.body)
+    normal = is_normal(fact, chart.case)
     if normal or (normal is None and re.search(r"\bnormal\b", line.body, re.I)):
-        yield _finding(Kind.INVENTED_BENIGN, line, "a usual value that is not in the chart", term=line.heads[-1])
-    else:
-        yield _finding(Kind.INVENTED_MATERIAL, line, "a value that is not in the chart", term=line.heads[-1])
+        return finding(Kind.INVENTED_BENIGN, line.text, "a normal value that is not in the chart", term=line.heads[-1])
+    return finding(Kind.INVENTED_MATERIAL, line.text, "a value that is not in the chart", term=line.heads[-1])
 
 
 _SUPPORT = 0.5
-"""A report copies; where less than half of its words stand in one place of the chart they come from elsewhere."""
+"""A report copies the chart; if no place in it has half of the words, they come from elsewhere."""
 
 
 def _worded(line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
     for statement in statements(line.text if line.heads else line.body):
         if statement.answer or statement.unsure or SILENT.search(statement.text):
             continue
-        against = next((f for f in _against(statement, line, chart, own)), None)
-        if against:
-            yield against
-            continue
         mine = stems(statement.text) - _PLAIN
-        if not mine or _supported(mine, chart):
-            continue
-        if statement.normal or (statement.denied and not _ABNORMAL.search(statement.there)):
-            yield _finding(
-                Kind.INVENTED_BENIGN, line, "nothing amiss, where the chart is silent", term=statement.text[:80]
-            )
-        else:
-            yield _finding(Kind.INVENTED_MATERIAL, line, "a finding that is not in the chart", term=statement.text[:80])
+        contradiction = next(_against(statement, line, chart, own), None)
+        if contradiction:
+            yield contradiction
+        elif mine and not _supported(mine, chart):
+            benign = statement.normal or (statement.denied and not _ABNORMAL.search(statement.affirmed))
+            kind, what = (Kind.INVENTED_BENIGN, "normal") if benign else (Kind.INVENTED_MATERIAL, "a")
+            yield finding(kind, line.text, f"{what} finding that is not in the chart", term=statement.text[:80])
 
 
 def _against(statement: Statement, line: Line, chart: Chart, own: Sequence[Fact]) -> Iterator[Finding]:
-    """Concepts and sides of which the chart says the opposite."""
+    """Concepts, sides, and things by any name under the same heading that the chart contradicts."""
     tested = {fact.path for fact in chart.case.exam_facts}
-    if not statement.normal:
-        for concept in concepts(statement.there):
-            path = chart.denies(concept)
-            if path in tested and not chart.holds(concept):
-                yield _finding(Kind.CONTRADICTED, line, "the chart says it is not there", path=path, term=concept.name)
+    affirmed = statement.affirmed if not statement.normal else ""
+    for concept in concepts(affirmed):
+        path = chart.denies(concept)
+        if path in tested and not chart.holds(concept):
+            yield finding(Kind.CONTRADICTED, line.text, "the chart says it is absent", path, concept.name)
     for concept in concepts(statement.denied):
         path = chart.holds(concept)
         if path in tested and not chart.denies(concept):
-            yield _finding(Kind.CONTRADICTED, line, "the chart says it is there", path=path, term=concept.name)
-    yield from _turned(statement, line, chart, {fact.path for fact in own})
-    for side, place in sorted(sides(statement.text)):
-        other = "left" if side == "right" else "right"
-        if (side, place) not in chart.sides and (other, place) in chart.sides and place not in chart.both_sides:
-            path = chart.sides[other, place]
-            yield _finding(Kind.CONTRADICTED, line, f"the chart says {other}", path=path, term=f"{side} {place}")
-
-
-def _turned(statement: Statement, line: Line, chart: Chart, own: set[str]) -> Iterator[Finding]:
-    """Things the chart denies under the same heading, told as there, and the reverse, whatever they are called."""
-    parts = [stems(part) for part in statement.there.split(",")] if not statement.normal else []
-    asserted = [there for path, there in chart.assertions if path in own]
-    for path, denied in chart.denials:
-        if path in own and any(denied <= part for part in parts) and not any(denied <= there for there in asserted):
-            yield _finding(Kind.CONTRADICTED, line, "the chart denies it", path=path, term=" ".join(sorted(denied)))
-            return
+            yield finding(Kind.CONTRADICTED, line.text, "the chart says it is present", path, concept.name)
+    paths = {fact.path for fact in own}
+    parts = [stems(part) for part in affirmed.split(",")]
+    asserted = [(path, things) for path, things in chart.assertions if path in paths]
+    denials = [(path, things) for path, things in chart.denials if path in paths]
+    for path, denied in denials:
+        if any(denied <= part for part in parts) and not any(denied <= things for _, things in asserted):
+            yield finding(Kind.CONTRADICTED, line.text, "the chart denies it", path, " ".join(sorted(denied)))
     mine = stems(statement.denied.split(",")[0]) - _PLAIN
-    for path, there in chart.assertions:
-        if mine and path in own and mine <= there and not any(mine <= d for p, d in chart.denials if p in own):
-            yield _finding(Kind.CONTRADICTED, line, "the chart has it", path=path, term=" ".join(sorted(mine)))
-            return
+    for path, things in asserted if mine else ():
+        if mine <= things and not any(mine <= denied for _, denied in denials):
+            yield finding(Kind.CONTRADICTED, line.text, "the chart has it", path, " ".join(sorted(mine)))
+    yield from chart.wrong_sides(statement.text, line.text)
 
 
 _PLAIN = stems(
@@ -379,44 +327,39 @@ def _supported(mine: frozenset[str], chart: Chart) -> bool:
     return best >= _SUPPORT * len(mine) or len(mine & chart.stems) >= 0.85 * len(mine)
 
 
-# --- left out, or told unasked ---------------------------------------------------------------------------------------
+# --- omitted, or told without being ordered --------------------------------------------------------------------------
 
 
-def _omitted(exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart) -> Iterator[Finding]:
-    parts = (*_parts(report), disclosed.whole(exchange.reply))
-    before = tuple(part for reply in exchange.told_before for part in (*_parts(lines(reply)), disclosed.whole(reply)))
+def _omitted(
+    reply: AuditedReply, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart
+) -> Iterator[Finding]:
+    parts = (*_parts(report), disclosed.whole(reply.text))
+    before = tuple(part for text in reply.told_before for part in (*_parts(lines(text)), disclosed.whole(text)))
     for answer in ordered:
-        wanted = _wanted(answer, exchange.asked)
+        wanted = _wanted(answer, reply.asked)
         missed = [
             fact
             for fact in wanted
-            if not disclosed.tells(parts, fact)
-            and not disclosed.tells(before, fact)
-            and not _summed_up(fact, report, chart)
+            if not disclosed.tells((*parts, *before), fact) and not _summed_up(fact, report, chart)
         ]
         if missed and len(missed) >= _LEFT_OUT * len(wanted):
-            yield Finding(
-                kind=Kind.OMITTED,
-                words=plain(exchange.reply)[:200],
-                path=missed[0].path,
-                term=answer.name,
-                why=f"{answer.name} was ordered; the chart holds {len(wanted)} results, {len(missed)} are not told",
-            )
+            why = f"{answer.name} was ordered; {len(missed)} of the chart's {len(wanted)} results are missing"
+            yield finding(Kind.OMITTED, plain(reply.text)[:200], why, missed[0].path, answer.name)
 
 
 def _wanted(answer: Ordered, order: str) -> list[Fact]:
-    """Of a test's results those the order names itself: who orders TSH is not owed the rest of the thyroid panel."""
+    """The results that the order names, if it names any: an order for TSH does not ask for the whole thyroid panel."""
     named = stems(order)
     own = [f for f in answer.facts if f.heads and (stems(f.heads[-1]) <= named or stems(f.heads[0]) <= named)]
     return own or list(answer.facts)
 
 
 _LEFT_OUT = 0.3
-"""The share of an ordered test's results that must be missing: a report may leave out a comment."""
+"""The share of the results that must be missing: a report may leave out a comment."""
 
 
 def _summed_up(fact: Fact, report: Sequence[Line], chart: Chart) -> bool:
-    """Whether a line calls normal what is normal: then its values are not left out but summed up."""
+    """Whether a line says "normal" for a normal result: its values are then summed up, not omitted."""
     if is_normal(fact, chart.case) is False:
         return False
     heads = stems(" ".join(fact.heads))
@@ -433,20 +376,21 @@ def _parts(report: Sequence[Line]) -> tuple[disclosed.Said, ...]:
 
 
 def _overshared(
-    exchange: Exchange, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart
+    reply: AuditedReply, ordered: Sequence[Ordered], report: Sequence[Line], chart: Chart
 ) -> Iterator[Finding]:
-    every = asked_of_measurement(exchange.asked, chart.case.exam_facts)
+    every = asked_of_measurement(reply.asked, chart.case.exam_facts)
     asked = {fact.path for answer in (*ordered, *every) for fact in answer.facts}
-    named = stems(exchange.asked)
+    named = stems(reply.asked)
     parts = _parts(report)
-    before = tuple(part for reply in exchange.told_before for part in _parts(lines(reply)))
+    before = tuple(part for text in reply.told_before for part in _parts(lines(text)))
     wanted = [fact for fact in chart.case.facts if fact.path in asked]
     for fact in chart.case.exam_facts:
-        if fact.path in asked or stems(" ".join(fact.heads)) & named - _PLAIN or _repeats(fact, wanted):
+        heads = stems(" ".join(fact.heads))
+        if fact.path in asked or heads & named - _PLAIN or _repeats(fact, wanted):
             continue
         told = disclosed.tells(parts, fact, disclosed.SURE)
-        if told and stems(" ".join(fact.heads)) & stems(told) and not disclosed.tells(before, fact):
-            yield Finding(kind=Kind.OVERSHARED, words=told[:200], path=fact.path, why="nobody ordered it")
+        if told and heads & stems(told) and not disclosed.tells(before, fact):
+            yield finding(Kind.OVERSHARED, told[:200], "it was not ordered", fact.path)
             return
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import Exchange, Finding, Kind
+from agentclinic.audit.model import AuditedReply, Finding, Kind, finding
 from agentclinic.audit.statements import SILENT, statements
 from agentclinic.cases.model import Case, Section
 from agentclinic.vocabulary.base import knowledge
@@ -17,29 +17,31 @@ from agentclinic.vocabulary.text import content_words
 _HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
 
-def audit_revealed(exchange: Exchange, chart: Chart) -> Iterator[Finding]:
-    """The statements that name the case's diagnosis, by the rules of the builtin judge, and do not deny it.
+def audit_revealed(reply: AuditedReply, chart: Chart) -> Iterator[Finding]:
+    """The first statement that names the case's diagnosis, by the rules of the builtin judge, and does not deny it.
 
-    A name that stands in the chart's past, drug or family history is excepted: there the chart itself tells it.
+    A name in the chart's past history, drugs, allergies or family history does not count: the chart itself has it.
     """
-    for statement in statements(exchange.reply):
+    for statement in statements(reply.text):
         if SILENT.search(statement.text):
             continue
-        known = (mention for mention in _known().find(statement.there) if chart.is_diagnosis(mention.key))
-        for mention in (*chart.diagnoses.find(statement.there), *known):
-            if mention.negated or _as_history(mention.words, chart.case):
+        known = (mention for mention in _known().find(statement.affirmed) if chart.is_diagnosis(mention.key))
+        for mention in (*chart.diagnoses.find(statement.affirmed), *known):
+            named = Phrasebook({"it": (" ".join(mention.words),)})
+            history = (fact.text for fact in chart.case.facts if fact.section in _HISTORY and not fact.denied)
+            if mention.negated or any(map(named.find, history)):
                 continue
-            path = _stands_at(mention.words, chart)
+            path = next((path for path, text in chart.texts if any(not m.negated for m in named.find(text))), None)
             why = "names the diagnosis, as the chart does" if path else "names the diagnosis"
-            yield Finding(kind=Kind.REVEALED, words=statement.text, path=path, term=mention.key, why=why)
+            yield finding(Kind.REVEALED, statement.text, why, path, mention.key)
             return
-        if _in_any_order(statement.there, chart.case):
-            why = "holds every word of the diagnosis"
-            yield Finding(kind=Kind.REVEALED, words=statement.text, term=chart.case.diagnosis, why=why)
+        if _in_any_order(statement.affirmed, chart.case):
+            why = "has every word of the diagnosis"
+            yield finding(Kind.REVEALED, statement.text, why, term=chart.case.diagnosis)
             return
 
 
-# Seven letters tell lymphoma from lymphocytes and let keratoses be keratosis.
+# Seven letters separate lymphoma from lymphocytes but not keratoses from keratosis.
 _LETTERS = 7
 
 
@@ -48,7 +50,7 @@ def _heads(text: str) -> frozenset[str]:
 
 
 def _in_any_order(text: str, case: Case) -> bool:
-    """Whether a statement holds all words of the diagnosis, of which there must be at least two."""
+    """Whether a statement has all words of a diagnosis of at least two words."""
     name = _heads(case.diagnosis.split("(")[0])
     history = (fact for fact in case.facts if fact.section in _HISTORY)
     return len(name) > 1 and name <= _heads(text) and not any(name <= _heads(fact.text) for fact in history)
@@ -59,13 +61,3 @@ def _known() -> Phrasebook:
     ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
     names = dict.fromkeys([*ours, *(name for group in name_table().synonyms for name in group)])
     return Phrasebook({name: (name,) for name in names})
-
-
-def _as_history(words: tuple[str, ...], case: Case) -> bool:
-    named = Phrasebook({"it": (" ".join(words),)})
-    return any(named.find(fact.text) for fact in case.facts if fact.section in _HISTORY and not fact.denied)
-
-
-def _stands_at(words: tuple[str, ...], chart: Chart) -> str | None:
-    named = Phrasebook({"it": (" ".join(words),)})
-    return next((path for path, text in chart.texts if any(not m.negated for m in named.find(text))), None)

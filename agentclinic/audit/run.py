@@ -1,24 +1,22 @@
-"""The audit of a run: every reply of its transcripts against the chart of its case."""
+"""The audit of a run: every reply in its transcripts against the chart of its case."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
 from agentclinic.audit.accuracy import Accuracy, accuracy, apparent_rate, corrected, usable
 from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import ROLES, Exchange, Finding, Kind, Role
+from agentclinic.audit.model import ROLES, AuditedReply, Finding, Kind, Role
 from agentclinic.audit.reply import audit_reply
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.errors import CaseError, InputError
+from agentclinic.errors import InputError
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import RunData, load_run
+from agentclinic.results.run_cases import CASES, read_cases
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.verdicts import case_key
 
@@ -43,7 +41,7 @@ class Rate(BaseModel):
     """Replies with at least one finding of this kind."""
     per_reply: Estimate
     corrected: Estimate
-    """Per reply, corrected for the auditor's errors; null where they are not known or too great."""
+    """Per reply, corrected for the auditor's errors; null if these are unknown or too large."""
     reference: str | None = None
     """What the auditor's errors were measured on."""
     sensitivity: float | None = None
@@ -53,13 +51,13 @@ class Rate(BaseModel):
 
 
 class AuditReport(BaseModel):
-    """All of `agentclinic audit`."""
+    """The result of `agentclinic audit`."""
 
     run: str
     dataset: str | None
     models: dict[Role, list[str]]
     encounters: int
-    """Audited ones."""
+    """Encounters that were audited."""
     without_transcript: int = 0
     without_case: int = 0
     replies: dict[Role, int]
@@ -68,181 +66,142 @@ class AuditReport(BaseModel):
     notes: list[str]
 
 
-@dataclass
-class _Units:
-    """Replies or encounters: their cases and which kinds were found in each."""
-
-    cases: list[str] = field(default_factory=list)
-    kinds: list[frozenset[Kind]] = field(default_factory=list)
-
-    def add(self, case: str, kinds: Iterable[Kind]) -> None:
-        self.cases.append(case)
-        self.kinds.append(frozenset(kinds))
-
-    def having(self, kind: Kind) -> list[bool]:
-        return [kind in kinds for kinds in self.kinds]
+_Unit = tuple[str, set[Kind]]
+"""The case of a reply or an encounter, and the kinds found in it."""
 
 
 def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditReport:
-    """Audit a run by its folder or file of records; `cases` names a case file in place of the run's own data set."""
+    """Audit a run, named by its folder or its file of records, with its own cases or those of another file."""
     data = load_run(place)
-    charts = _Charts(data, cases)
-    replies: dict[Role, _Units] = {role: _Units() for role in ROLES}
-    encounters: dict[Role, _Units] = {role: _Units() for role in ROLES}
-    models: dict[Role, Counter[str]] = {role: Counter() for role in ROLES}
-    listed: list[Listed] = []
-    skipped: Counter[str] = Counter()
-    audited = 0
+    played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
+    if not played:
+        raise InputError(
+            f"{place}: this run does not hold its cases (there is no {CASES}), and without charts there is nothing "
+            "to audit; name the file they were played from with --cases FILE"
+        )
+    chart_of = _charts(played)
+    replies: dict[Role, list[_Unit]] = {role: [] for role in ROLES}
+    encounters: dict[Role, list[_Unit]] = {role: [] for role in ROLES}
+    models: dict[Role, set[str]] = {role: set() for role in ROLES}
+    findings: list[Listed] = []
+    audited = without_transcript = without_case = 0
     for record in data.records():
         if not record.transcript:
-            skipped["transcript"] += 1
+            without_transcript += 1
             continue
-        chart = charts.of(record)
+        chart = chart_of(record)
         if chart is None:
-            skipped["case"] += 1
+            without_case += 1
             continue
         audited += 1
         per_role: dict[Role, set[Kind]] = {}
-        for turn, exchange in exchanges(record):
-            found = audit_reply(exchange, chart)
+        for turn, reply in audited_replies(record):
+            found = [_listed(finding, record, turn, reply) for finding in audit_reply(reply, chart)]
             kinds = {finding.kind for finding in found}
-            replies[exchange.role].add(case_key(record), kinds)
-            per_role.setdefault(exchange.role, set()).update(kinds)
-            listed += [_listed(finding, record, turn, exchange) for finding in found]
+            findings += found
+            replies[reply.role].append((case_key(record), kinds))
+            per_role.setdefault(reply.role, set()).update(kinds)
         for role, kinds in per_role.items():
-            encounters[role].add(case_key(record), kinds)
-            models[role][getattr(record, f"{role}_llm") or "not recorded"] += 1
-    _refuse_nothing(place, audited, skipped, charts)
+            encounters[role].append((case_key(record), kinds))
+            models[role].add(getattr(record, f"{role}_llm") or "not recorded")
+    source = str(cases or data.path.parent / CASES)
+    if not audited and without_case:
+        raise InputError(
+            f"{place}: none of its cases is in {source} (they are matched by content); "
+            "name the file they were played from with --cases FILE"
+        )
+    if not audited and without_transcript:
+        raise InputError(f"{place}: its records have no transcript turn by turn, so there is nothing to audit")
+    if not audited:
+        raise InputError(f"{place}: there are no records to audit")
     measured = accuracy()
+    notes = {
+        f"{without_transcript} records have no transcript and were not audited": without_transcript,
+        f"{without_case} records are of cases that are not in {source}, and were not audited": without_case,
+        "the auditor's errors have not been measured: no rate is corrected": measured is None,
+    }
     return AuditReport(
         run=data.name,
-        dataset=charts.name,
+        dataset=str(cases) if cases else played[0].dataset,
         models={role: sorted(models[role]) for role in ROLES},
         encounters=audited,
-        without_transcript=skipped["transcript"],
-        without_case=skipped["case"],
-        replies={role: len(replies[role].cases) for role in ROLES},
+        without_transcript=without_transcript,
+        without_case=without_case,
+        replies={role: len(replies[role]) for role in ROLES},
         rates=[_rate(role, kind, replies[role], encounters[role], measured, seed) for role in ROLES for kind in Kind],
-        findings=listed,
-        notes=_notes(data, skipped, measured),
+        findings=findings,
+        notes=[note for note, applies in notes.items() if applies],
     )
 
 
-def exchanges(record: Record) -> Iterator[tuple[int, Exchange]]:
-    """Each patient and measurement reply with the doctor's words before it, and its turn."""
-    doctor = ""
-    before: dict[str, list[str]] = {role: [] for role in ROLES}
+def _charts(cases: Sequence[Case]) -> Callable[[Record], Chart | None]:
+    """A function that gives the chart of a record's case, read once; None if the case is not among these."""
+    by_hash = {case.id: case for case in cases}
+    # Records of the original have no hash: both row and diagnosis must agree.
+    by_row = {(case.scenario_id, case.diagnosis): case for case in cases}
+    charts: dict[str, Chart] = {}
+
+    def chart_of(record: Record) -> Chart | None:
+        if record.case_hash:
+            case = by_hash.get(record.case_hash)
+        else:
+            case = by_row.get((record.scenario_id, record.ground_truth or ""))
+        if case and case.id not in charts:
+            charts[case.id] = Chart(case)
+        return charts[case.id] if case else None
+
+    return chart_of
+
+
+def audited_replies(record: Record) -> Iterator[tuple[int, AuditedReply]]:
+    """Each reply of the patient and the laboratory with its turn and the question or order before it."""
+    asked = ""
+    before: dict[Role, tuple[str, ...]] = dict.fromkeys(ROLES, ())
     for turn in record.transcript or ():
         if turn.action:
-            doctor = turn.action.content
+            asked = turn.action.content
         elif turn.role in ROLES:
             role: Role = "patient" if turn.role == "patient" else "measurement"
             yield (
                 turn.turn,
-                Exchange(
-                    role=role,
-                    asked=doctor,
-                    reply=turn.text,
-                    told_before=tuple(before[role]),
-                    silent_symptom=record.silent_symptom or "deny",
-                    # The original's laboratory was told to call normal what the chart does not hold.
-                    missing_test=record.missing_test or "normal",
+                AuditedReply(
+                    role,
+                    asked,
+                    turn.text,
+                    before[role],
+                    record.silent_symptom or "deny",
+                    # The original's laboratory was told to report tests that are not in the chart as normal.
+                    record.missing_test or "normal",
                 ),
             )
-            before[role].append(turn.text)
+            before[role] += (turn.text,)
 
 
-def _listed(finding: Finding, record: Record, turn: int, exchange: Exchange) -> Listed:
+def _listed(finding: Finding, record: Record, turn: int, reply: AuditedReply) -> Listed:
     return Listed(
         **finding.model_dump(),
         scenario_id=record.scenario_id,
         repeat=record.repeat,
         case_hash=record.case_hash,
         turn=turn,
-        role=exchange.role,
-        asked=exchange.asked,
+        role=reply.role,
+        asked=reply.asked,
     )
 
 
-def _rate(role: Role, kind: Kind, replies: _Units, encounters: _Units, measured: Accuracy | None, seed: int) -> Rate:
-    found = replies.having(kind)
-    known = usable(measured, role, kind)
+def _rate(
+    role: Role, kind: Kind, replies: list[_Unit], encounters: list[_Unit], measured: Accuracy | None, seed: int
+) -> Rate:
+    found, cases = [kind in kinds for _, kinds in replies], [case for case, _ in replies]
+    basis = usable(measured, role, kind)
     return Rate(
         role=role,
         kind=kind,
         found=sum(found),
-        per_reply=apparent_rate(found, replies.cases, seed),
-        corrected=corrected(found, replies.cases, known, seed),
-        reference=known.reference if known else None,
-        sensitivity=known.counts.sensitivity if known else None,
-        specificity=known.counts.specificity if known else None,
-        per_encounter=apparent_rate(encounters.having(kind), encounters.cases, seed),
+        per_reply=apparent_rate(found, cases, seed),
+        corrected=corrected(found, cases, basis, seed),
+        reference=basis.reference if basis else None,
+        sensitivity=basis.counts.sensitivity if basis else None,
+        specificity=basis.counts.specificity if basis else None,
+        per_encounter=apparent_rate([kind in kinds for _, kinds in encounters], [case for case, _ in encounters], seed),
     )
-
-
-# --- the run's cases -------------------------------------------------------------------------------------------------
-
-
-class _Charts:
-    """The charts of a run's cases, read when first asked for."""
-
-    def __init__(self, data: RunData, file: Path | None) -> None:
-        self.name, self._cases = _cases_of(data, file)
-        self._by_hash = {case.id: case for case in self._cases}
-        self._by_row = {case.scenario_id: case for case in self._cases}
-        self._charts: dict[str, Chart] = {}
-
-    def of(self, record: Record) -> Chart | None:
-        """The chart of a record's case; None where the data set holds no such case (any more)."""
-        case = self._by_hash.get(record.case_hash) if record.case_hash else self._by_place(record)
-        return None if case is None else self._charts.setdefault(case.id, Chart(case))
-
-    def _by_place(self, record: Record) -> Case | None:
-        """A record of the original has no hash: row and diagnosis must both be the case's."""
-        case = self._by_row.get(record.scenario_id)
-        return case if case and case.diagnosis == record.ground_truth else None
-
-
-def _cases_of(data: RunData, file: Path | None) -> tuple[str | None, list[Case]]:
-    run: Mapping[str, Any] = data.config.get("run") or {}
-    name = str(file) if file else str(run.get("dataset") or "") or _dataset_in(data)
-    if not name:
-        raise InputError(f"{data.path}: does not say which data set it played; name the case file with --cases")
-    paths = data.config.get("datasets")
-    try:
-        return name, load_cases(name, paths if isinstance(paths, dict) else {})
-    except CaseError as error:
-        raise InputError(
-            f"{data.path}: the cases of this run cannot be read, and without charts there is nothing to audit "
-            f"({error}); name their file with --cases FILE"
-        ) from None
-
-
-def _dataset_in(data: RunData) -> str:
-    return next((record.dataset for record in data.records() if record.dataset), "")
-
-
-def _refuse_nothing(place: Path, audited: int, skipped: Mapping[str, int], charts: _Charts) -> None:
-    if audited:
-        return
-    if skipped["case"]:
-        raise InputError(
-            f"{place}: none of its cases is in {charts.name} (they are matched by content); "
-            "name the file they were played from with --cases FILE"
-        )
-    if skipped["transcript"]:
-        raise InputError(f"{place}: its records keep no transcript turn by turn; there is nothing to audit")
-    raise InputError(f"{place}: holds no records")
-
-
-def _notes(data: RunData, skipped: Mapping[str, int], measured: Accuracy | None) -> list[str]:
-    notes = []
-    if skipped["transcript"]:
-        notes.append(f"{skipped['transcript']} records have no transcript and were not audited")
-    if skipped["case"]:
-        notes.append(f"{skipped['case']} records are of cases the data set does not hold, and were not audited")
-    if measured is None:
-        notes.append("the auditor's errors were never measured: no rate is corrected")
-    if not data.config:
-        notes.append("no config.used.json: settings are as recorded, or as in the original")
-    return notes

@@ -1,10 +1,11 @@
-"""Taking a text apart into statements: what each says is there, and what not."""
+"""A text as statements: what each one affirms and what it denies."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 from agentclinic.audit.complaints import named, special
 from agentclinic.cases.matcher.readings import reading, stem
@@ -14,7 +15,7 @@ from agentclinic.vocabulary.text import STOP_WORDS, sentences, words
 
 _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
 _MARKUP = re.compile(r"[*`#]{1,3}|(?<!\w)_+|_+(?!\w)")
-# The original clinic ran this into the reply before the last turn.
+# The original clinic added this to the reply before the last turn.
 _FRAME = re.compile(r"\s*This is the final question\. Please provide a diagnosis\.?\s*$")
 _LEAD = re.compile(r"^\s*RESULTS?\s*:\s*")
 _VERB = (
@@ -24,7 +25,7 @@ _VERB = (
     r"live|smoke|drink|noticed|started|began|went|think|can't|cannot|don't|don’t|haven't|haven’t|never|not|seem|seems|"
     r"usually|sometimes|feel|find|experience|experienced|notice|know|wake|woke|tried|use|used|eat|sleep|see|hear)\b)"
 )
-# Where a statement ends and a denial cannot reach across. "But" and "except" turn to what is there.
+# Where a statement, and with it a denial, ends. "But" and "except" introduce what is present.
 _CUT = re.compile(
     r"\s*(?:[;—–]|\s-\s|\.\.\.|…)\s*"
     r"|,?\s*\b(?:but|however|though|although|except(?: for| that)?|whereas|apart from|aside from|other than|because"
@@ -54,7 +55,7 @@ NORMAL = re.compile(
     r"|great|same as (?:always|before))\b",
     re.IGNORECASE,
 )
-# The chart, or the laboratory, has nothing to say.
+# The chart, or the laboratory, has no result.
 SILENT = re.compile(
     r"\bnot (?:directly |specifically |yet |explicitly )?(?:specified|available|applicable"
     r"|done|performed|provided|in (?:the|my) chart|recorded|reported|mentioned|assessed"
@@ -64,11 +65,9 @@ SILENT = re.compile(
 )
 _HEADED = re.compile(r"^(?P<head>[^:]{1,60}?):\s*(?P<body>.*)$", re.DOTALL)
 _SHORT = 3
-"""Words of a body that only says whether its heading is there; more say something themselves."""
-_THERE = re.compile(r"^\W*(?:positive|present|yes|noted|detected)\b", re.IGNORECASE)
-
-
-# "Sweating has not been a problem" denies what stands before.
+"""A body of at most this many words says only whether its heading is present."""
+_PRESENT = re.compile(r"^\W*(?:positive|present|yes|noted|detected)\b", re.IGNORECASE)
+# "Sweating has not been a problem" denies what comes before.
 _NO_MATTER = re.compile(
     r"^\W*(?:(?:been|really|too|much|of|be|an?|any|ever|noted|palpable)\W+)*(?:problem|issue"
     r"|concern|present|there|trouble|bother\w*|seen|noted"
@@ -79,21 +78,27 @@ _NO_MATTER = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """A stretch of a text with one subject, as it was said."""
+    """A part of a text with one subject, as it was said."""
 
     text: str
-    there: str
-    """What of it is said to be there."""
+    affirmed: str
+    """The part that says something is present."""
     denied: str
-    """What of it is said not to be there."""
+    """The part that says something is absent."""
     unsure: bool = False
     normal: bool = False
     answer: bool = False
-    """Only a "yes" or a "no" to what was asked."""
+    """Only "yes" or "no" to the question."""
+
+
+def data_lines(name: str) -> list[str]:
+    """The lines of a file in `data/`, without its comments."""
+    lines = (Path(__file__).parent / "data" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
 
 
 def plain(reply: str) -> str:
-    """A reply without decoration."""
+    """A reply without markup and frame."""
     reply = _LEAD.sub("", _FRAME.sub("", reply))
     return _MARKUP.sub("", reply.replace("’", "'").replace("\u201c", '"').replace("\u201d", '"')).strip().strip('"')
 
@@ -119,19 +124,18 @@ def _statement(part: str) -> Statement:
     said = part
     if headed and says_none(headed["body"]):
         said = f"no {headed['head']}"
-    elif headed and _THERE.match(headed["body"]) and len(words(headed["body"])) <= _SHORT:
+    elif headed and _PRESENT.match(headed["body"]) and len(words(headed["body"])) <= _SHORT:
         said = headed["head"]
     cue = find_denial(said)
-    if cue and _NO_MATTER.match(said[cue.end() :]):
-        return Statement(part, "", said[: cue.start()], bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
-    there, denied = (said[: cue.start()], said[cue.end() :]) if cue else (said, "")
-    return Statement(part, there, denied, bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
+    affirmed, denied = (said[: cue.start()], said[cue.end() :]) if cue else (said, "")
+    if _NO_MATTER.match(denied):
+        affirmed, denied = "", affirmed
+    return Statement(part, affirmed, denied, bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
 
 
-# --- concepts: findings of the knowledge base, and the matcher's symptoms -------------------------------------------
+# --- concepts: findings of the knowledge base, and complaints --------------------------------------------------------
 
-# Symptoms by their name alone. The matcher's others are subjects ("sleep", "vision", "weight"): to speak of them says
-# nothing of whether anything is wrong.
+# Complaints whose name alone says that something is wrong; the others are subjects ("sleep", "vision", "weight").
 COMPLAINTS = frozenset(
     {"nocturnal breathlessness", "suicide", "hallucination", "delusion", "guilt", "interest", "mania", "aggression",
      "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence",
@@ -144,43 +148,40 @@ COMPLAINTS = frozenset(
      "vaginal bleeding", "bleeding", "vaginal discharge", "sex pain", "itch", "skin lesion", "scale", "redness",
      "cyanosis", "pallor", "lump", "temperature intolerance"}
 )  # fmt: skip
-# Said of one place, these say nothing of another.
+# Complaints in one place, which say nothing about another place.
 LOCAL = frozenset(
-    {
-        "redness",
-        "swelling",
-        "numbness",
-        "weakness",
-        "stiffness",
-        "skin lesion",
-        "lump",
-        "itch",
-        "scale",
-        "bruising",
-        "bleeding",
-    }
-)
-
-
-# The matcher looks for "itch" and "yell" within words.
+    {"redness", "swelling", "numbness", "weakness", "stiffness", "skin lesion", "lump", "itch", "scale", "bruising",
+     "bleeding"}
+)  # fmt: skip
+# Words in which the matcher would find "itch" and "yell".
 _NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch|yellow)\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Concept:
-    """Something a statement speaks of."""
+    """A symptom, sign or result that a text names."""
 
     key: str
-    """A finding's id, or "~" and the matcher's name of a symptom."""
+    """The id of a finding, or "~" and the name of a complaint."""
     name: str
     kin: frozenset[str]
-    """The matcher's symptoms that go by the same words."""
+    """The complaints with the same words."""
     places: frozenset[str]
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of a finding (symptom, sign, lab, …); None for a complaint."""
+        return None if self.key.startswith("~") else knowledge().findings[self.key].kind
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Its own key and those of its kin."""
+        return frozenset({self.key, *(f"~{name}" for name in self.kin)})
 
 
 @lru_cache(maxsize=32768)
 def concepts(text: str) -> tuple[Concept, ...]:
-    """The symptoms, signs and results a text names."""
+    """The symptoms, signs and results that a text names."""
     found: dict[str, Concept] = {}
     text = _NO_ITCH.sub(" ", text)
     places = reading(text).places
@@ -197,13 +198,19 @@ def concepts(text: str) -> tuple[Concept, ...]:
     return tuple(found.values())
 
 
+@lru_cache(maxsize=32768)
+def concept_keys(text: str) -> frozenset[str]:
+    """The keys of all concepts in a text, and of their kin."""
+    return frozenset().union(*(concept.keys for concept in concepts(text)))
+
+
 @lru_cache(maxsize=16384)
 def implied(text: str) -> frozenset[str]:
-    """Symptoms denied as a whole: "no urinary symptoms"."""
+    """The complaints that a denial of a group covers: "no urinary symptoms"."""
     return frozenset().union(*(special(name) for name in named(text)))
 
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    """The meaningful words of a text by their first letters; numbers apart."""
+    """The meaningful words of a text by their first letters, without numbers."""
     return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and not word[0].isdigit())

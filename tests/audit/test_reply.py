@@ -1,4 +1,4 @@
-"""The audit of single replies: what it finds, what it leaves alone, and what each finding rests on."""
+"""The audit of single replies: what it finds, what it accepts, and what each finding is based on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from helpers import ask, case_of, order, osce
 
 from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import Exchange, Finding, Kind, Role
+from agentclinic.audit.model import AuditedReply, Finding, Kind, Role
 from agentclinic.audit.reply import audit_reply
 from agentclinic.cases.registry import load_cases
 
@@ -45,7 +45,7 @@ CHART = Chart(CASE)
 
 
 def found(role: Role, asked: str, reply: str, **settings: Any) -> list[Finding]:
-    return audit_reply(Exchange(role, asked, reply, **settings), CHART)
+    return audit_reply(AuditedReply(role, asked, reply, **settings), CHART)
 
 
 def kinds(role: Role, asked: str, reply: str, **settings: Any) -> set[Kind]:
@@ -66,7 +66,7 @@ def kinds(role: Role, asked: str, reply: str, **settings: Any) -> set[Kind]:
         ("What makes it worse?", "It gets worse when I climb stairs."),
     ],
 )
-def test_a_faithful_patient_is_left_alone(asked: str, reply: str) -> None:
+def test_a_faithful_patient_has_no_findings(asked: str, reply: str) -> None:
     assert found("patient", asked, reply) == []
 
 
@@ -76,6 +76,13 @@ def test_a_faithful_patient_is_left_alone(asked: str, reply: str) -> None:
         ("Any fever?", "Yes, I have had a fever.", Kind.CONTRADICTED, "Patient_Actor/Review_of_Systems", "ever"),
         ("Do you have night sweats?", "No, no night sweats.", Kind.CONTRADICTED, "Secondary_Symptoms[1]", "sweats"),
         ("When did it start?", "It began nine months ago.", Kind.CONTRADICTED, "Patient_Actor/History", "nine months"),
+        (
+            "What medications do you take?",
+            "I take 300 mg of allopurinol, and ramipril.",
+            Kind.CONTRADICTED,
+            "Medications[0]",
+            "300 mg",
+        ),
         ("Where is the pain?", "In my right knee.", Kind.CONTRADICTED, "Patient_Actor", "right knee"),
         ("Do you smoke?", "Yes, I smoke a lot.", Kind.CONTRADICTED, "Patient_Actor/Social_History", "smok"),
         ("Any fever?", "No, but I have been vomiting.", Kind.INVENTED_MATERIAL, None, "omiting"),
@@ -87,6 +94,8 @@ def test_a_faithful_patient_is_left_alone(asked: str, reply: str) -> None:
             "warfarin",
         ),
         ("Any other illnesses?", "Gout, an appendectomy, and epilepsy.", Kind.INVENTED_MATERIAL, None, "epilepsy"),
+        ("Any other symptoms?", "I have lost 20 pounds.", Kind.INVENTED_MATERIAL, None, "20 pounds"),
+        ("What makes it worse?", "It gets worse when I eat.", Kind.INVENTED_MATERIAL, None, "meals"),
         ("What is the pain like?", "It is a sharp pain in my left knee.", Kind.INVENTED_MATERIAL, None, "sharp"),
         (
             "Any fever?",
@@ -101,28 +110,27 @@ def test_a_faithful_patient_is_left_alone(asked: str, reply: str) -> None:
         ("Any fever?", "No. They told me it is septic arthritis.", Kind.REVEALED, None, "eptic arthritis"),
     ],
 )
-def test_a_fault_is_found_with_its_words_and_what_it_rests_on(
+def test_a_patients_fault_is_found_with_its_words_and_its_place_in_the_chart(
     asked: str, reply: str, kind: Kind, path: str | None, term: str | None
 ) -> None:
     of_kind = [finding for finding in found("patient", asked, reply) if finding.kind is kind]
     assert of_kind, f"not found in {found('patient', asked, reply)}"
-    resting = [f for f in of_kind if (path or "") in (f.path or "") and (term or "") in (f.term or "")]
-    assert resting, of_kind
+    assert [f for f in of_kind if (path or "") in (f.path or "") and (term or "") in (f.term or "")], of_kind
     assert all(f.words.rstrip(".") in reply for f in of_kind)
 
 
-def test_each_planted_fault_is_the_only_kind_found() -> None:
+def test_a_reply_with_one_fault_has_findings_of_one_kind_only() -> None:
     assert kinds("patient", "Any fever?", "No, but I have been vomiting.") == {Kind.INVENTED_MATERIAL}
     assert kinds("patient", "Any fever?", "No. They told me it is septic arthritis.") == {Kind.REVEALED}
 
 
-def test_denying_what_the_chart_is_silent_on_is_invented_only_where_the_patient_should_not_know() -> None:
+def test_denying_an_uncharted_symptom_is_invented_only_if_silent_symptom_is_unknown() -> None:
     asked, reply = "Do you have a headache?", "No, I have no headache."
     assert kinds("patient", asked, reply, silent_symptom="deny") == set()
     assert kinds("patient", asked, reply, silent_symptom="unknown") == {Kind.INVENTED_MATERIAL}
 
 
-def test_what_was_told_before_is_neither_left_out_nor_given_away() -> None:
+def test_what_was_told_before_is_neither_omitted_nor_overshared() -> None:
     told = ("My father died of a stroke.",)
     reply = "No fever. As I said, my father died of a stroke."
     assert Kind.OVERSHARED in kinds("patient", "Any fever?", reply)
@@ -143,11 +151,11 @@ def test_the_diagnosis_as_past_history_is_not_revealed() -> None:
         truth="Asthma",
     )
     chart = Chart(case_of(row))
-    said = Exchange("patient", "Any past medical history?", "I have had asthma since childhood.")
+    said = AuditedReply("patient", "Any past medical history?", "I have had asthma since childhood.")
     assert Kind.REVEALED not in {finding.kind for finding in audit_reply(said, chart)}
 
 
-def test_a_synonym_the_judge_accepts_reveals_too_and_a_denial_does_not() -> None:
+def test_a_synonym_that_the_judge_accepts_reveals_the_diagnosis_but_a_denial_does_not() -> None:
     row = osce(truth="Myocardial infarction", objective="Assess a man with chest pain.")
     chart = Chart(case_of(row))
     for reply, revealed in (
@@ -155,7 +163,7 @@ def test_a_synonym_the_judge_accepts_reveals_too_and_a_denial_does_not() -> None
         ("Nobody ever said it was a heart attack.", False),
         ("I have not had a heart attack.", False),
     ):
-        found_kinds = {f.kind for f in audit_reply(Exchange("patient", "What did they say?", reply), chart)}
+        found_kinds = {f.kind for f in audit_reply(AuditedReply("patient", "What did they say?", reply), chart)}
         assert (Kind.REVEALED in found_kinds) is revealed, reply
 
 
@@ -169,7 +177,7 @@ def test_a_synonym_the_judge_accepts_reveals_too_and_a_denial_does_not() -> None
         ("Echocardiogram", "RESULTS: Echocardiogram not available."),
     ],
 )
-def test_a_faithful_laboratory_is_left_alone(asked: str, reply: str) -> None:
+def test_a_faithful_laboratory_has_no_findings(asked: str, reply: str) -> None:
     assert found("measurement", asked, reply) == []
 
 
@@ -179,6 +187,9 @@ def test_a_faithful_laboratory_is_left_alone(asked: str, reply: str) -> None:
         ("Uric Acid", "RESULTS: Uric Acid: 4.1 mg/dL", Kind.CONTRADICTED, "Test_Results/Uric_Acid"),
         ("Uric Acid", "RESULTS: NORMAL READINGS", Kind.CONTRADICTED, "Test_Results/Uric_Acid"),
         ("Knee X-ray", "RESULTS: Knee X-ray: displaced fracture", Kind.CONTRADICTED, "Test_Results/Knee_X-ray"),
+        ("Knee examination", "RESULTS: Inspection: Swollen right knee", Kind.CONTRADICTED, "Patient_Actor/History"),
+        ("Knee examination", "RESULTS: Palpation: No effusion", Kind.CONTRADICTED, "Knee_Examination/Palpation"),
+        ("Sodium", "RESULTS: Sodium: 140 mmol/L", Kind.INVENTED_BENIGN, None),
         ("Ferritin", "RESULTS: Ferritin: 4 ng/mL (low)", Kind.INVENTED_MATERIAL, None),
         ("Echocardiogram", "RESULTS: Echocardiogram: large pericardial effusion", Kind.INVENTED_MATERIAL, None),
         ("Echocardiogram", "RESULTS: NORMAL READINGS", Kind.INVENTED_BENIGN, None),
@@ -193,26 +204,26 @@ def test_a_faithful_laboratory_is_left_alone(asked: str, reply: str) -> None:
         ("Knee X-ray", "RESULTS: Soft tissue swelling. Consistent with septic arthritis.", Kind.REVEALED, None),
     ],
 )
-def test_a_fault_of_the_laboratory_is_found(asked: str, reply: str, kind: Kind, path: str | None) -> None:
+def test_a_laboratorys_fault_is_found(asked: str, reply: str, kind: Kind, path: str | None) -> None:
     of_kind = [finding for finding in found("measurement", asked, reply) if finding.kind is kind]
     assert of_kind, f"not found in {found('measurement', asked, reply)}"
     assert path is None or path in (of_kind[0].path or "")
 
 
-def test_normal_for_an_uncharted_test_is_no_finding_where_the_setting_says_so() -> None:
+def test_normal_for_an_uncharted_test_is_accepted_if_missing_test_is_normal() -> None:
     assert kinds("measurement", "Echocardiogram", "RESULTS: NORMAL READINGS", missing_test="normal") == set()
 
 
-def test_a_result_that_names_the_diagnosis_as_charted_says_where() -> None:
+def test_a_diagnosis_named_by_a_charted_result_is_found_with_its_path() -> None:
     row = osce(tests={"Skin_Biopsy": "Features of leprosy."}, truth="Leprosy")
-    said = Exchange("measurement", "Skin biopsy", "RESULTS: Features of leprosy.")
+    said = AuditedReply("measurement", "Skin biopsy", "RESULTS: Features of leprosy.")
     (finding,) = audit_reply(said, Chart(case_of(row)))
     assert (finding.kind, finding.path) == (Kind.REVEALED, "Test_Results/Skin_Biopsy")
     assert "as the chart does" in finding.why
 
 
 def test_builtin_patient_and_laboratory_invent_and_contradict_nothing() -> None:
-    """They read from the chart; what the auditor found here would be a bug of one of them."""
+    """They copy the chart, so any finding would be a bug in them or in the auditor."""
     questions = (
         "What brings you in today?",
         "Any fever, cough or shortness of breath?",
@@ -225,7 +236,7 @@ def test_builtin_patient_and_laboratory_invent_and_contradict_nothing() -> None:
     for case in [c for c in load_cases("OpenOSCE") if not c.annotations.get("lockbox")][::8]:
         chart = Chart(case)
         for question in questions:
-            departed += audit_reply(Exchange("patient", question, ask(case, question).text), chart)
+            departed += audit_reply(AuditedReply("patient", question, ask(case, question).text), chart)
         for request in ("Complete blood count", "Physical examination", "Chest X-ray", "Mammography"):
-            departed += audit_reply(Exchange("measurement", request, order(case, request).text), chart)
+            departed += audit_reply(AuditedReply("measurement", request, order(case, request).text), chart)
     assert [f for f in departed if f.kind in (Kind.CONTRADICTED, Kind.INVENTED_MATERIAL, Kind.INVENTED_BENIGN)] == []

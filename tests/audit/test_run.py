@@ -1,4 +1,4 @@
-"""`agentclinic audit`: a run's replies against its cases, rates, formats, and what is refused."""
+"""`agentclinic audit`: a run's replies against its own cases, rates, formats, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from runs_support import clinic as run_clinic
 from agentclinic.audit.model import Kind
 from agentclinic.audit.run import AuditReport, audit_run
 from agentclinic.errors import InputError
+from agentclinic.results.run_cases import write_cases
 
 PATIENT = {
     "Demographics": "40-year-old woman",
@@ -63,23 +64,20 @@ REPORT = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 9.8 mg/
 WRONG = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 4.0 mg/dL")
 
 
-def make_run(folder: Path, records: list[dict[str, Any]], *, cases: int = 8, config: bool = True) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    own = write_rows(folder / "cases.jsonl", *(case_row(number) for number in range(cases)))
-    run = folder / "run"
-    run.mkdir()
-    write_rows(run / "scenarios.jsonl", *records)
-    if config:
-        used = {"run": {"dataset": "own"}, "datasets": {"own": str(own)}}
-        (run / "config.used.json").write_text(json.dumps(used), encoding="utf-8")
-    return run
+def make_run(folder: Path, records: list[dict[str, Any]], *, cases: int = 8) -> Path:
+    """A run that holds its cases; no cases, as in version 0.2, if `cases` is 0."""
+    folder.mkdir(parents=True)
+    write_rows(folder / "scenarios.jsonl", *records)
+    if cases:
+        write_cases(folder, [case_of(case_row(number), "own", number) for number in range(cases)])
+    return folder
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Eight encounters; two patients lie once, one laboratory reports a wrong value."""
     records = [record(number, [LYING if number < 2 else FAITHFUL, FAITHFUL, REPORT]) for number in range(7)]
-    return make_run(tmp_path, [*records, record(7, [FAITHFUL, FAITHFUL, WRONG])])
+    return make_run(tmp_path / "run", [*records, record(7, [FAITHFUL, FAITHFUL, WRONG])])
 
 
 def rate(report: AuditReport, role: str, kind: Kind) -> Any:
@@ -98,7 +96,7 @@ def test_rates_are_counted_by_reply_and_by_encounter(run: Path) -> None:
     assert report.models == {"patient": ["some/model"], "measurement": ["builtin"]}
 
 
-def test_each_finding_says_where_it_is_and_what_it_rests_on(run: Path) -> None:
+def test_each_finding_says_where_it_is_and_what_it_is_based_on(run: Path) -> None:
     findings = [f for f in audit_run(run).findings if f.role == "patient"]
 
     assert [(f.scenario_id, f.turn, f.kind) for f in findings] == [(0, 1, "contradicted"), (1, 1, "contradicted")]
@@ -107,7 +105,7 @@ def test_each_finding_says_where_it_is_and_what_it_rests_on(run: Path) -> None:
     assert findings[0].path == "Patient_Actor/Review_of_Systems.0"
 
 
-def test_corrected_rates_say_what_the_auditors_errors_were_measured_on(run: Path) -> None:
+def test_corrected_rates_name_the_reference_of_the_auditors_errors(run: Path) -> None:
     rates = audit_run(run).rates
     given = [found.model_dump() for found in rates if found.corrected.value is not None]
     assert given, "some kinds were measured"
@@ -119,50 +117,76 @@ def test_corrected_rates_say_what_the_auditors_errors_were_measured_on(run: Path
     assert all(found.corrected.note for found in rates if found.corrected.value is None)
 
 
-def test_cases_are_matched_by_content_and_strangers_are_counted(tmp_path: Path) -> None:
+def test_a_run_is_audited_with_its_own_cases_although_the_data_set_has_changed(tmp_path: Path) -> None:
+    """The config names a data set under which another chart is found today: here, one in which there is fever."""
+    run = make_run(tmp_path / "run", [record(0, [FAITHFUL]), record(1, [LYING])])
+    other = osce(patient={**PATIENT, "Review_of_Systems": "Fever."}, truth="Gouty arthritis")
+    path = write_rows(tmp_path / "own.jsonl", other, other)
+    used = {"run": {"dataset": "own"}, "datasets": {"own": str(path)}}
+    (run / "config.used.json").write_text(json.dumps(used), encoding="utf-8")
+    report = audit_run(run)
+
+    assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, Kind.CONTRADICTED)]
+    assert report.dataset == "own"
+    path.unlink()
+    assert audit_run(run) == report
+
+
+def test_an_older_run_without_cases_needs_their_file(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [record(0, [LYING])], cases=0)
+    (run / "config.used.json").write_text(json.dumps({"run": {"dataset": "OpenOSCE"}}), encoding="utf-8")
+    for place in (run, run / "scenarios.jsonl"):
+        with pytest.raises(InputError, match=r"does not hold its cases \(there is no cases.jsonl\).*--cases FILE"):
+            audit_run(place)
+    own = write_rows(tmp_path / "own.jsonl", *(case_row(number) for number in range(8)))
+    assert [f.kind for f in audit_run(run, own).findings] == [Kind.CONTRADICTED]
+
+
+def test_cases_are_matched_by_content_and_records_of_others_are_counted(tmp_path: Path) -> None:
     strange = record(1, [LYING], case_hash="0" * 16)
-    report = audit_run(make_run(tmp_path, [record(0, [FAITHFUL]), strange]))
+    report = audit_run(make_run(tmp_path / "run", [record(0, [FAITHFUL]), strange]))
 
     assert (report.encounters, report.without_case) == (1, 1)
-    assert any("1 records are of cases the data set does not hold" in note for note in report.notes)
+    assert any("1 records are of cases that are not in" in note for note in report.notes)
 
 
 def test_a_record_of_the_original_is_matched_by_row_and_truth(tmp_path: Path) -> None:
     old = record(0, [LYING], case_hash=None, silent_symptom=None, missing_test=None)
     other = record(1, [LYING], case_hash=None, ground_truth="Something else")
-    report = audit_run(make_run(tmp_path, [old, other]))
+    report = audit_run(make_run(tmp_path / "run", [old, other]))
 
     assert (report.encounters, report.without_case) == (1, 1)
     assert report.findings[0].kind is Kind.CONTRADICTED
 
 
-def test_the_originals_laboratory_may_call_normal_what_the_chart_does_not_hold(tmp_path: Path) -> None:
+def test_the_originals_laboratory_may_report_a_test_that_is_not_in_the_chart_as_normal(tmp_path: Path) -> None:
     said = ("measurement", "REQUEST TEST: Echocardiogram", "RESULTS: NORMAL READINGS")
     old = record(0, [said], missing_test=None)
     ours = record(1, [said])
-    report = audit_run(make_run(tmp_path, [old, ours]))
+    report = audit_run(make_run(tmp_path / "run", [old, ours]))
 
     assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, "invented_benign")]
 
 
-def test_the_case_file_can_be_named_by_hand(tmp_path: Path) -> None:
-    run = make_run(tmp_path, [record(0, [LYING])], config=False)
-    with pytest.raises(InputError, match="--cases"):
-        audit_run(run)
-    assert audit_run(run, tmp_path / "cases.jsonl").findings
+def test_earlier_replies_of_the_encounter_count_as_told(tmp_path: Path) -> None:
+    work = ("patient", "What is your job?", "I am baker number 0.")
+    again = ("patient", "Any fever?", "No fever. As I said, I am baker number 0.")
+    report = audit_run(make_run(tmp_path / "run", [record(0, [again]), record(0, [work, again], repeat=1)]))
+
+    assert {(f.repeat, f.kind) for f in report.findings} == {(0, "overshared")}
 
 
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([record(0, [LYING], transcript=None)], "keep no transcript"),
-        ([record(0, [LYING], case_hash="f" * 16)], "none of its cases is in"),
-        ([], "holds no records"),
+        ([record(0, [LYING], transcript=None)], "have no transcript"),
+        ([record(0, [LYING], case_hash="f" * 16)], "none of its cases is in .*cases.jsonl"),
+        ([], "no records to audit"),
     ],
 )
 def test_a_run_with_nothing_to_audit_is_refused(tmp_path: Path, records: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        audit_run(make_run(tmp_path, records))
+        audit_run(make_run(tmp_path / "run", records))
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -177,7 +201,7 @@ def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     assert "Patient_Actor/Review_of_Systems.0" in done.stdout
 
 
-def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
+def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
     parsed = json.loads(clinic("audit", run, "--json").stdout)
     assert {(r["role"], r["kind"]): r["found"] for r in parsed["rates"]}["patient", "contradicted"] == 2
 
@@ -186,7 +210,7 @@ def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "audit.md"
     done = clinic("audit", run, "--format", "md", "--list", "-o", out)
-    assert f"Written to {out}" in done.stdout
+    assert str(out) in done.stdout
     assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
 
     listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
@@ -197,7 +221,7 @@ def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
 
 def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -> None:
     said = ("patient", "=HYPERLINK(1) | any fever?", "Yes, I have had a fever | <script>alert(1)</script>")
-    run = make_run(tmp_path, [record(0, [said])])
+    run = make_run(tmp_path / "run", [record(0, [said])])
     table = clinic("audit", run, "--list", "--format", "md").stdout
     assert "<script>" not in table
     lines = [line for line in table.splitlines() if line.startswith("| 0 |")]
@@ -221,10 +245,8 @@ def test_mistakes_end_with_code_2_and_a_plain_message(run: Path, arguments: list
     assert message in clinic("audit", run, *arguments, expect=2).stderr
 
 
-def test_a_folder_that_is_no_run_and_a_data_set_that_is_gone_are_refused(run: Path, tmp_path: Path) -> None:
-    assert "not a run" in clinic("audit", tmp_path / "nothing", expect=2).stderr
+def test_a_folder_without_a_run_or_without_its_cases_is_refused(run: Path, tmp_path: Path) -> None:
+    assert str(tmp_path / "nothing") in clinic("audit", tmp_path / "nothing", expect=2).stderr
 
-    (run.parent / "cases.jsonl").unlink()
-    gone = clinic("audit", run, expect=2).stderr
-    assert "cases.jsonl" in gone
-    assert "--cases FILE" in gone
+    (run / "cases.jsonl").unlink()
+    assert "--cases FILE" in clinic("audit", run, expect=2).stderr

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from benchmark_support import load_benchmark
 from helpers import case_of, needs_public_data, osce
 
-ROOT = Path(__file__).parents[2]
-
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("faithfulness", ROOT / "benchmarks" / "faithfulness.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faithfulness"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-F = _load()
+F = load_benchmark("faithfulness")
 CASE = case_of(
     osce(
         patient={
