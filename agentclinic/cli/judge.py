@@ -7,16 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentclinic.scoring.estimates import Estimate, Proportion
-from agentclinic.scoring.judges import (
+from agentclinic.scoring.judges.comparison import (
     Agreement,
     Dispute,
     JudgeComparison,
     JudgeSummary,
     LabelReport,
     compare_judges,
-    write_majority,
 )
-from agentclinic.scoring.judges import shown as opinion_shown
+from agentclinic.scoring.judges.majority import in_words, write_majority
 
 _DISPUTES_SHOWN = 50
 """More do not help who reads on a screen; --json has them all."""
@@ -119,7 +118,7 @@ def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
         print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason is its members' votes, which mostly stand beside it.
-            print(f"    {name}: {opinion_shown(replace(opinion, reason=None) if name in majorities else opinion)}")
+            print(f"    {name}: {in_words(replace(opinion, reason=None) if name in majorities else opinion)}")
     if len(disputes) > _DISPUTES_SHOWN:
         print(f"  and {len(disputes) - _DISPUTES_SHOWN} more; --json lists them all")
 

@@ -166,3 +166,34 @@ def binomial_band(n: int, p: float, level: float = 0.95) -> tuple[float, float]:
     below = np.cumsum(np.exp(log_pmf))
     low, high = np.searchsorted(below, [(1 - level) / 2, (1 + level) / 2])
     return float(low) / n, float(min(high, n)) / n
+
+
+BAYES_RESAMPLES = 4_000
+"""The limits of a 95% interval then have a Monte Carlo error of about 4% of its width."""
+_CHUNK = 2_000_000  # weights drawn at a time: 16 MB
+
+
+def case_draws(totals: Floats, prior: Floats, rng: np.random.Generator, resamples: int = BAYES_RESAMPLES) -> Floats:
+    """Bayesian bootstrap over cases (Rubin 1981): weighted column sums of `totals`, one row per resample.
+
+    `totals` has one row per case, whose units share a random weight from Exp(1) instead of the number of times the
+    case is drawn. c equal cases together weigh Gamma(c), so the cost grows only with the distinct rows. `prior` random
+    units are added to each column: with ½ each (Jeffreys' prior) 20 of 20 does not come out as "certainly all".
+    """
+    distinct, counts = np.unique(totals, axis=0, return_counts=True)
+    step = max(1, _CHUNK // max(1, len(distinct)))
+    draws = [
+        rng.standard_gamma(counts, size=(min(step, resamples - start), len(counts))) @ distinct
+        for start in range(0, resamples, step)
+    ]
+    return np.concatenate(draws) + rng.standard_gamma(prior, size=(resamples, len(prior)))
+
+
+def totals_by_case(rows: Sequence[Sequence[float]] | Floats, cases: Sequence[str]) -> Floats:
+    """Sum the rows of each case."""
+    index: dict[str, int] = {}
+    codes = [index.setdefault(case, len(index)) for case in cases]
+    array = np.asarray(rows, dtype=np.float64)
+    totals = np.zeros((len(index), array.shape[1]))
+    np.add.at(totals, codes, array)
+    return totals
