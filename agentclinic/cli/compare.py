@@ -8,7 +8,7 @@ from pathlib import Path
 from agentclinic.errors import InputError
 from agentclinic.report.files import run_names
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.compare import Beside, ComparisonReport, Flip, Verdict, compare_arms, load_arm
+from agentclinic.scoring.compare import ComparisonReport, Flip, RuleComparison, SecondaryMetric, compare_arms, load_arm
 from agentclinic.scoring.estimates import Estimate
 
 
@@ -40,7 +40,7 @@ def as_text(report: ComparisonReport) -> str:
     return "\n".join(lines)
 
 
-def _verdict(verdict: Verdict) -> list[str]:
+def _verdict(verdict: RuleComparison) -> list[str]:
     tests = [f"bootstrap p = {verdict.p_bootstrap:.3g}", f"permutation p = {verdict.p_permutation:.3g}"]
     if verdict.p_mcnemar is not None:
         tests.append(f"exact McNemar p = {verdict.p_mcnemar:.3g}")
@@ -57,7 +57,7 @@ def _verdict(verdict: Verdict) -> list[str]:
     return [*lines, f"    => {verdict.conclusion}"]
 
 
-def _beside(beside: Beside) -> str:
+def _beside(beside: SecondaryMetric) -> str:
     digits = 3 if abs(beside.before) < 1 and abs(beside.after) < 1 else 1
     gap = beside.difference
     shown = f"{gap.value or 0:+,.{digits}f} ({gap.low or 0:+,.{digits}f} to {gap.high or 0:+,.{digits}f})"

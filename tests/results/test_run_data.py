@@ -19,9 +19,10 @@ from agentclinic.results.run_data import diagnosis_of
         (None, None, None),
     ],
 )
-def test_the_diagnosis_to_judge_is_what_was_said_after_the_token(text: str | None, said: str | None, expected: str | None) -> None:
+def test_the_diagnosis_to_judge_is_what_was_said_after_the_token(
+    text: str | None, said: str | None, expected: str | None
+) -> None:
     record = Record(scenario_id=1, status="diagnosed", diagnosis_text=text, final_doctor_dialogue=said)
     assert diagnosis_of(record) == expected
     unfinished = record.model_copy(update={"status": "max_infs_reached"})
     assert diagnosis_of(unfinished) is None
-

@@ -150,7 +150,7 @@ def test_intervals_cover_planted_differences(difference: float, repeats: int) ->
 
 
 def test_clustered_copies_keep_the_false_positive_rate() -> None:
-    """Every case stands three times with the same outcome: taken as independent this would mislead."""
+    """Every case occurs three times with the same outcome: treating them as independent would mislead."""
     naive = clustered = 0
     for seed in range(400):
         draw = rng(seed)

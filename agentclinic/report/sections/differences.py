@@ -9,7 +9,7 @@ from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, points, section, table
 from agentclinic.report.text import line, percent, plural
-from agentclinic.scoring.compare import Comparison, Verdict
+from agentclinic.scoring.compare import Comparison, RuleComparison
 
 SHOWN_REPEATS = 4
 """Repeats of a case shown in a list; all are among the encounters."""
@@ -72,7 +72,7 @@ def _short(view: View, index: int, comparison: Comparison, text: str) -> str:
     return text[:1].upper() + line(text[1:], 300)
 
 
-def _verdict(verdict: Verdict) -> list[object]:
+def _verdict(verdict: RuleComparison) -> list[object]:
     return [
         *(
             verdict.rule,

@@ -38,7 +38,7 @@ class MajorityWritten(NamedTuple):
 def write_majority(place: Path, judges: Sequence[str], name: str | None = None) -> MajorityWritten:
     """Write `judgements/majority_<a>_<b>_<c>.jsonl`, a judge like any other, from the verdicts of named judges.
 
-    A unit without a majority has no verdict. Written anew when it is there; another's file is not overwritten.
+    A unit without a majority has no verdict. The same majority may be written again; any other file is kept.
     """
     panel = load_panel(place, judges)
     if len(judges) < 2:

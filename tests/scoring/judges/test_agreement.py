@@ -42,7 +42,7 @@ class TestCohenKappa:
     def test_of_judges_who_always_differ_is_minus_one(self) -> None:
         assert float(cohen_kappa(np.array([0.0, 5.0, 5.0, 0.0]))) == pytest.approx(-1)
 
-    def test_is_zero_when_one_judge_says_always_the_same(self) -> None:
+    def test_is_zero_if_one_judge_always_says_the_same(self) -> None:
         assert float(cohen_kappa(np.array([8.0, 4.0, 0.0, 0.0]))) == pytest.approx(0)
 
     @given(PAIRS)

@@ -52,7 +52,7 @@ class TestCompareJudges:
     def test_a_pair_does_not_depend_on_who_else_is_compared(self, run: Path) -> None:
         assert compare_judges(run, ["a", "b"]).pairs[0] == compare_judges(run).pairs[2]
 
-    def test_relations_are_crossed_where_both_give_one(self, run: Path) -> None:
+    def test_relations_are_crossed_if_both_judges_give_one(self, run: Path) -> None:
         judge(run, "x", [Y] * 8, relation="same")
         judge(run, "y", [Y] * 8, relation="narrower_consistent")
         pair = compare_judges(run, ["x", "y"]).pairs[0]
@@ -75,7 +75,7 @@ class TestCompareJudges:
         summary = compare_judges(run, ["recorded", "old"]).judges[1]
         assert (summary.judged, summary.not_judged, summary.stale) == (0, 8, 8)
 
-    def test_a_real_regrade_fits_a_original_run(self, tmp_path: Path) -> None:
+    def test_a_real_regrade_fits_a_run_of_the_original(self, tmp_path: Path) -> None:
         folder = original_run(tmp_path / "MedQA_2")
         settings = load_settings(None, None, {"moderator_llm": "builtin", "workers": 2})
         anyio.run(regrade, folder, settings)
@@ -119,7 +119,7 @@ class TestCompareJudges:
 
 
 class TestCommand:
-    def test_text_says_it_all(self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_text_has_every_figure(self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         labels = write_lines(tmp_path / "l.jsonl", [{"scenario_id": n, "correct": n < 3} for n in range(8)])
         judge(run, "x", [Y] * 8, relation="same")
         judge(run, "y", [Y] * 8, relation="broader")

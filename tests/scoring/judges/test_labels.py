@@ -16,7 +16,7 @@ from agentclinic.scoring.judges.labels import read_labels
 
 class TestLabels:
     def long_run(self, tmp_path: Path) -> Path:
-        """60 diagnoses, 40 said right. Of the first 20, 12 are right, 9 of them said so; 8 wrong, 6 of them said so."""
+        """60 diagnoses, 40 judged right. Of the first 20, 12 are right (9 judged so) and 8 wrong (6 judged so)."""
         said = [True] * 9 + [False] * 3 + [False] * 6 + [True] * 2 + [True] * 29 + [False] * 11
         records = [
             {**ORIGINAL_FIELDS, "scenario_id": n, "status": "diagnosed", "correct": verdict, "ground_truth": "Gout",
@@ -51,7 +51,7 @@ class TestLabels:
         assert row.corrected.low < 0.5
         assert row.note is None
 
-    def test_warns_when_the_labels_were_chosen_by_the_verdict(self, tmp_path: Path) -> None:
+    def test_warns_if_the_labels_were_chosen_by_verdict(self, tmp_path: Path) -> None:
         folder = self.long_run(tmp_path)
         said_wrong = [*range(9, 18), *range(49, 60)]
         entries = [{"scenario_id": n, "correct": n % 2 == 0} for n in said_wrong]

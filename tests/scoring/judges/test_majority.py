@@ -44,14 +44,14 @@ class TestMajority:
         assert majority(verdicts) is expected
 
     @given(st.lists(st.sampled_from([True, False, None]), max_size=7))
-    def test_cannot_be_overturned_by_those_who_have_not_spoken(self, verdicts: list[bool | None]) -> None:
+    def test_cannot_be_overturned_by_missing_verdicts(self, verdicts: list[bool | None]) -> None:
         decided = majority(verdicts)
         if decided is not None:
             for late in (True, False):
                 assert majority([late if verdict is None else verdict for verdict in verdicts]) is decided
 
     @given(st.lists(st.sampled_from([True, False, None]), max_size=7))
-    def test_does_not_depend_on_order_and_turns_with_the_verdicts(self, verdicts: list[bool | None]) -> None:
+    def test_does_not_depend_on_order_and_flips_with_the_verdicts(self, verdicts: list[bool | None]) -> None:
         assert majority(verdicts[::-1]) is majority(verdicts)
         turned = majority([None if verdict is None else not verdict for verdict in verdicts])
         assert turned is (None if majority(verdicts) is None else not majority(verdicts))
@@ -104,9 +104,11 @@ class TestWriteMajority:
             (["a", "b"], "a", "one of the judges"),
             (["a", "b"], "../a", "cannot be the name"),
             (["a", "../b"], None, "cannot be the name"),
-            (["a", "nobody"], None, "no such judgements; there are a, b"),
+            (["a", "missing"], None, "no such judgements; there are a, b"),
         ],
     )
-    def test_refuses_what_makes_no_majority(self, run: Path, judges: list[str], name: str | None, message: str) -> None:
+    def test_refuses_judges_that_cannot_form_a_majority(
+        self, run: Path, judges: list[str], name: str | None, message: str
+    ) -> None:
         with pytest.raises(InputError, match=message):
             write_majority(run, judges, name)
