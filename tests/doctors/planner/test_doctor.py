@@ -396,11 +396,11 @@ async def test_rules_that_an_order_breaks_are_in_the_record_and_in_the_next_note
 @pytest.mark.parametrize(
     ("run", "complaint"),
     [
-        ({**ON, "doctor": "door_only"}, "door_only holds no dialogue that could be planned"),
-        ({**ON, "doctor": "full_information"}, "full_information holds no dialogue"),
-        ({**ON, "doctor": "random_questions"}, "random_questions holds no dialogue"),
-        ({**ON, "inf_type": "human_doctor"}, "a person cannot be it"),
-        ({**ON, "doctor_llm": "human"}, "a person cannot be it"),
+        ({**ON, "doctor": "door_only"}, "door_only has no dialogue to plan"),
+        ({**ON, "doctor": "full_information"}, "full_information has no dialogue"),
+        ({**ON, "doctor": "random_questions"}, "random_questions has no dialogue"),
+        ({**ON, "inf_type": "human_doctor"}, "cannot be a person"),
+        ({**ON, "doctor_llm": "human"}, "cannot be a person"),
         ({"planner_baseline": "full"}, "planner_baseline has no effect without doctor_test_policy_enabled"),
         ({**ON, "doctor_test_policy": "gone"}, "there is no gone.json"),
         ({**ON, "doctor_bias": "recency"}, "no effect on the builtin doctor"),

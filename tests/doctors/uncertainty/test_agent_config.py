@@ -83,7 +83,7 @@ def test_doctor_llm_goes_before_the_agents_model_where_the_user_set_it(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert plan_of(doctor_llm="mine").settings.run.doctor_llm == "mine", "other doctors read no agent"
-    with pytest.warns(UserWarning, match="goes before"), pytest.raises(ConfigError, match="on the builtin doctor"):
+    with pytest.warns(UserWarning, match="overrides the model"), pytest.raises(ConfigError, match="on the builtin doctor"):
         plan_of(doctor="uncertainty", doctor_llm="builtin", doctor_bias="recency")
 
 
@@ -127,7 +127,7 @@ def test_a_run_is_resumed_with_the_model_it_was_made_with(tmp_path: Path, monkey
     assert len(records(folder)) == 2
     agent_file(tmp_path, "model: builtin", "model: other")
     with (
-        pytest.warns(UserWarning, match="goes before"),
+        pytest.warns(UserWarning, match="overrides the model"),
         pytest.raises(InputError, match="agent was"),
     ):
         plan_again(folder)
