@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -228,12 +228,12 @@ def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
     """The run's accuracy by rule, with an interval clustered as in comparisons."""
     result = []
     for rule in _rules(arm):
-        known = [(key, case, case.mean(rule)) for key, case in arm.cases.items()]
-        pairs = [(key, case.cluster, value) for key, case, value in known if value is not None]
+        pairs = [
+            (key, case.cluster, value) for key, case in arm.cases.items() if (value := case.mean(rule)) is not None
+        ]
         if not pairs:
             continue
-        clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
-        estimate = _share(clusters, np.random.default_rng(seed))
+        estimate = _share(_clustered(pairs)[0], np.random.default_rng(seed))
         result.append(Accuracy(arm=arm.name, rule=rule, accuracy=estimate, cases=len(pairs), repeats=arm.repeats))
     return result
 
@@ -293,8 +293,7 @@ def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, see
     known = [(key, before, after) for key, before, after in values if before is not None and after is not None]
     if not known or all(before == after == 0 for _, before, after in known):
         return None
-    pairs = [(key, baseline.cases[key].cluster, after - before) for key, before, after in known]
-    clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
+    clusters, _ = _clustered([(key, baseline.cases[key].cluster, after - before) for key, before, after in known])
     interval = bootstrap_interval(clusters, np.random.default_rng(seed))
     return SecondaryMetric(
         measure=measure,
@@ -339,8 +338,7 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
             (gained if after > before else lost).append(flip)
     if not pairs:
         return None
-    groups, by = _groups(pairs)
-    clusters = Clusters.of([value for _, _, value in pairs], groups)
+    clusters, by = _clustered(pairs)
     rng = np.random.default_rng(seed)
     difference = _difference(clusters, rng)
     single = baseline.repeats == arm.repeats == 1 and clusters.number == len(pairs)
@@ -362,13 +360,12 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
     )
 
 
-def _groups(pairs: Iterable[tuple[str, str, float]]) -> tuple[list[str], str]:
-    """The cluster of each case: its own, or the one it shares with near copies if there are any."""
-    listed = list(pairs)
-    sizes = Counter(cluster for _, cluster, _ in listed)
-    if all(size == 1 for size in sizes.values()):
-        return [key for key, _, _ in listed], "case"
-    return [cluster for _, cluster, _ in listed], "diagnosis, age and sex (near copies together)"
+def _clustered(pairs: Sequence[tuple[str, str, float]]) -> tuple[Clusters, str]:
+    """Cluster (case, cluster, value): by case, or by the cluster that near copies share if there are any."""
+    values = [value for _, _, value in pairs]
+    if len({cluster for _, cluster, _ in pairs}) == len(pairs):
+        return Clusters.of(values, [key for key, _, _ in pairs]), "case"
+    return Clusters.of(values, [cluster for _, cluster, _ in pairs]), "diagnosis, age and sex (near copies together)"
 
 
 def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None) -> list[str]:

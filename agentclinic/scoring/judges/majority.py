@@ -49,7 +49,9 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
     make_folder(path.parent)
     with Lock(path.parent):
         if path.exists() and any(entry.get("majority_of") != list(judges) for entry in read_judgements(path)):
-            raise InputError(f"{path} holds other verdicts than the majority of {', '.join(judges)}; choose a name")
+            raise InputError(
+                f"{path} holds verdicts other than the majority of {', '.join(judges)}; choose another name"
+            )
         entries = [_majority_entry(unit, panel.names) for unit in panel.units]
         write_whole(path, "".join(json.dumps(e, ensure_ascii=False, separators=(",", ":")) + "\n" for e in entries))
     decided = sum(entry["correct"] is not None for entry in entries)

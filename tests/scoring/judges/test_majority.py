@@ -90,10 +90,10 @@ class TestWriteMajority:
     def test_can_be_written_again_but_not_over_another_judge(self, run: Path) -> None:
         first = write_majority(run, ["recorded", "a", "b"])
         assert write_majority(run, ["recorded", "a", "b"]) == first
-        with pytest.raises(InputError, match="other verdicts"):
+        with pytest.raises(InputError, match="verdicts other than"):
             write_majority(run, ["recorded", "b", "a"], first.path.stem)
         judge(run, "c", [Y] * 8)
-        with pytest.raises(InputError, match="other verdicts"):
+        with pytest.raises(InputError, match="verdicts other than"):
             write_majority(run, ["recorded", "a", "b"], "c")
 
     @pytest.mark.parametrize(
