@@ -330,6 +330,10 @@ def without_credentials(url: str | None) -> str | None:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+_USED = "agentclinic"
+"""The section that only a run's `config.used.json` has: what the program wrote down about the run."""
+
+
 def load_settings(
     config: Path | None = None,
     llm_config: Path | None = None,
@@ -338,12 +342,19 @@ def load_settings(
 ) -> Settings:
     """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top.
 
+    `config` may be a run's `config.used.json`, whose `openai` and `llm` sections apply unless `llm_config` is given.
     `allow_hosts` is what `--allow-host` said; it has no place in a file.
     """
-    clinic = parse_settings(ClinicFile, read_json(config) if config else {}, str(config))
+    data = read_json(config) if config else {}
+    llm = load_llm_file(llm_config)
+    if isinstance(data, dict) and _USED in data:
+        used_llm = {name: section for name, section in data.items() if name in LLMFile.model_fields}
+        data = {name: section for name, section in data.items() if name != _USED and name not in used_llm}
+        if llm_config is None:
+            llm = parse_settings(LLMFile, used_llm, str(config))
+    clinic = parse_settings(ClinicFile, data, str(config))
     run = clinic.run.model_dump(exclude_unset=True) | dict(overrides or {})
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
-    llm = load_llm_file(llm_config)
     if parsed.run.measurement_cost_llm is not None:
         # FutureWarning: Python keeps DeprecationWarning from users.
         warnings.warn("run.measurement_cost_llm is deprecated and ignored", FutureWarning, stacklevel=2)
@@ -357,6 +368,12 @@ def load_settings(
         privacy=parsed.privacy,
         allow_hosts=tuple(allow_hosts or ()),
     )
+
+
+def is_used_config(path: Path) -> bool:
+    """Whether a file is a run's `config.used.json`, which holds the `openai` and `llm` sections too."""
+    data = read_json(path)
+    return isinstance(data, dict) and _USED in data
 
 
 def load_llm_file(path: Path | None) -> LLMFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -84,6 +84,28 @@ def repair(path: Path) -> int:
         file.seek(size)
         file.write(b"\n")
         return 0
+
+
+def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:
+    """Rewrite a file without the lines that `unwanted(number, line)` names; return how many were removed.
+
+    The old file stays until the new one is complete and on the disk; the new one keeps its permissions.
+    """
+    if not path.exists():
+        return 0
+    new = path.with_name(path.name + ".new")
+    dropped = 0
+    with path.open("rb") as source, open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as target:
+        for number, line in enumerate(source, start=1):
+            if line.strip() and unwanted(number, line):
+                dropped += 1
+            else:
+                target.write(line)
+        target.flush()
+        os.fsync(target.fileno())
+    new.chmod(path.stat().st_mode & 0o777)
+    new.replace(path)
+    return dropped
 
 
 def read_json_lines(path: Path, what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:

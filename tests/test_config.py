@@ -225,3 +225,23 @@ def test_settings_cannot_be_changed_after_they_were_read() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().run.workers = 3  # type: ignore[misc]
     assert parse_settings(LLMFile, {}, "nothing") == LLMFile()
+
+
+def test_a_used_config_brings_its_own_endpoint_unless_another_is_given(tmp_path: Path) -> None:
+    used = {
+        "run": {"seed": 7},
+        "datasets": {"Mine": "/data/mine.jsonl"},
+        "openai": {"base_url": "http://127.0.0.1:8000/v1"},
+        "llm": {"runtime": {"tries": 2}},
+        "agentclinic": {"version": "9.9", "digest": {}, "anything": "else"},
+    }
+    config = write(tmp_path / "config.used.json", used)
+    other = write(tmp_path / "llm.json", {"llm": {"runtime": {"tries": 4}}})
+
+    alone, given = load_settings(config), load_settings(config, other)
+
+    assert (alone.run.seed, alone.datasets) == (7, {"Mine": "/data/mine.jsonl"})
+    assert (alone.openai.base_url, alone.llm.runtime.tries) == ("http://127.0.0.1:8000/v1", 2)
+    assert (given.run.seed, given.openai.base_url, given.llm.runtime.tries) == (7, None, 4)
+    with pytest.raises(ConfigError, match="unknown key 'openai'"):
+        load_settings(write(tmp_path / "c.json", {"openai": {}}))

@@ -140,7 +140,7 @@ async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: S
     assert regraded.changed == ((1, None, True),)
 
 
-def test_a_run_in_the_seeds_format_is_judged_by_the_command(tmp_path: Path) -> None:
+def test_a_run_in_the_originals_format_is_judged_by_the_command(tmp_path: Path) -> None:
     """Only the seed's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
     seeds = [
         {
@@ -193,10 +193,10 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
 
     done = clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
 
-    assert "scenario 0: was right, is wrong" in done.stdout
+    assert "scenario 0: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr
     assert "answered 500" in done.stderr
-    assert "run the same command again" in done.stderr
+    assert "Run the same command again" in done.stderr
 
 
 _GUESSES = """

@@ -125,9 +125,9 @@ class TestCommand:
         judge(run, "y", [Y] * 8, relation="broader")
         compare_command(run, None, labels, 0, as_json=False)
         shown = capsys.readouterr().out
-        assert "8 diagnoses to judge; 1 units wrong without a judge, 1 failed before a diagnosis" in shown
+        assert "8 diagnoses to judge; without a diagnosis, 1 encounters count as wrong and 1 as missing" in shown
         assert "recorded (gpt-4): right 50.0%" in shown
-        assert "Cohen's kappa  0.72 (95 % interval" in shown
+        assert "Cohen's kappa  0.72 (" in shown
         assert "judged only by recorded 1, only by a 0, by neither 0" in shown
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown

@@ -104,7 +104,7 @@ class TestWriteMajority:
             (["a", "b"], "a", "one of the judges"),
             (["a", "b"], "../a", "cannot be the name"),
             (["a", "../b"], None, "cannot be the name"),
-            (["a", "missing"], None, "no such judgements; there are a, b"),
+            (["a", "missing"], None, "no such judgements; the run has a, b"),
         ],
     )
     def test_refuses_judges_that_cannot_form_a_majority(
