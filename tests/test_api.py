@@ -179,7 +179,7 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
         evaluate(doctor_lllm="builtin")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="has no method inference_doctor"):
         evaluate(object())
-    with pytest.raises(InputError, match="no run there"):
+    with pytest.raises(InputError, match="not a run"):
         load_run(tmp_path)
 
 

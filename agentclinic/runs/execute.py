@@ -107,7 +107,7 @@ async def play_missing(
             running.add(record)
             done.add(record.unit)
         with JsonLines(records, private=is_private(folder)) as journal:
-            player = _Player(plan, models, journal, running, progress, SessionStore(folder / FOLDER))
+            player = _Player(plan, models, journal, running, progress, SessionStore(folder / FOLDER, of_run=True))
             progress.start(len(plan.units), running.presented)
             outer = current.set(models)
             try:

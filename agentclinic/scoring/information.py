@@ -21,7 +21,8 @@ from agentclinic.results.turn import Turn
 from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion, ratio
 from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, clauses, content_words, fold
+from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
 
 NOT_RECORDED = "not recorded"
 NO_KEY_FACTS = "there are no key findings of which the records say whether they were found"

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from agentclinic.vocabulary.text import Phrasebook, words
+from agentclinic.vocabulary.name_table import name_table
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import words
 
 _DATA = Path(__file__).parent / "data"
 
@@ -214,47 +216,6 @@ def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
     return Knowledge(diseases, known.findings, known.tests)
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """General medical words for comparing names, beyond our own diseases (`data/abbreviations.json`)."""
-
-    abbreviations: Mapping[str, str]
-    """Matched in this spelling only: ALL is a leukemia, "all" is not."""
-    synonyms: tuple[tuple[str, ...], ...]
-    """Names of one disease, the usual one first."""
-    words: Mapping[str, str]
-    """Another form of a word: renal to kidney."""
-
-
-class Related(NamedTuple):
-    """A name and the names it stands in a relation to."""
-
-    name: str
-    of: tuple[str, ...]
-
-
-@lru_cache(maxsize=1)
-def vocabulary() -> Vocabulary:
-    """The shipped vocabulary, read once."""
-    content = _content("abbreviations")
-    return Vocabulary(
-        content["abbreviations"],
-        tuple(tuple(names) for names in content["synonyms"]),
-        {form: word for word, forms in content["words"].items() for form in forms},
-    )
-
-
-def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
-    """A table of names; an id of one of our diseases is given by its name."""
-    named = {disease.id: disease.name for disease in knowledge().diseases.values()}
-    return [Related(entry["name"], tuple(named.get(of, of) for of in entry["of"])) for entry in _load(table)]
-
-
-def siblings() -> list[tuple[str, ...]]:
-    """Families of diseases that are not each other."""
-    return [tuple(names) for names in _content("siblings")["siblings"]]
-
-
 def _load(name: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = _content(name)[name]
     return entries
@@ -301,11 +262,12 @@ def _test(entry: dict[str, Any]) -> Test:
 
 
 def _disease(entry: dict[str, Any]) -> Disease:
+    named = name_table().by_id[entry["id"]]
     return Disease(
         id=entry["id"],
-        name=entry["name"],
+        name=named.names[0],
         icd10=entry["icd10"],
-        synonyms=tuple(entry["synonyms"]),
+        synonyms=(*named.names[1:], *named.short),
         prior=entry["prior"],
         age=tuple(AgeBand(**band) for band in entry["age"]),
         sex=entry["sex"],

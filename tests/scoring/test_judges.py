@@ -450,7 +450,7 @@ class TestWriteMajority:
             (["a", "b"], "a", "one of the judges"),
             (["a", "b"], "../a", "cannot name"),
             (["a", "../b"], None, "cannot name"),
-            (["a", "nobody"], None, "no such judgements; there are a, b"),
+            (["a", "nobody"], None, "no such judgements; the run has a, b"),
         ],
     )
     def test_refuses_what_makes_no_majority(self, run: Path, judges: list[str], name: str | None, message: str) -> None:
