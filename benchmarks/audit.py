@@ -48,7 +48,7 @@ from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import progress_for
 from agentclinic.scoring.estimates import Estimate, Proportion
-from agentclinic.scoring.judges import kappa_estimate
+from agentclinic.scoring.judges.agreement import kappa_estimate
 from agentclinic.version import __version__
 
 LABELS = ROOT / "benchmarks" / "labels"

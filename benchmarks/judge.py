@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.registry import load_cases
 from agentclinic.scoring.estimates import proportion
-from agentclinic.scoring.judges import case_draws, kappa_estimate, totals_by_case
-from agentclinic.scoring.stats import Clusters, bootstrap_interval, mcnemar_p
+from agentclinic.scoring.judges.agreement import kappa_estimate
+from agentclinic.scoring.stats import Clusters, bootstrap_interval, case_draws, mcnemar_p, totals_by_case
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 # Fresh parts: `verdicts3_<part>.jsonl` beside `verdicts3_<part>_reader_a.jsonl` and `_reader_b.jsonl`.

@@ -1,4 +1,4 @@
-"""Scoring and comparing many records: time against merely parsing them, growth, and memory.
+"""Scoring and comparing many records: time relative to parsing them, growth, and memory.
 
 python benchmarks/scoring.py              10,000 and 100,000 records
 python benchmarks/scoring.py --records 2000 20000
@@ -25,7 +25,7 @@ TRUTHS = 200
 
 
 def write_run(folder: Path, records: int, seed: int) -> None:
-    """A run of invented records: a short transcript with a differential in every turn."""
+    """Write a run of made-up records: short transcripts with a differential in every turn."""
     draw = random.Random(seed)
     folder.mkdir(parents=True)
     with (folder / "scenarios.jsonl").open("w", encoding="utf-8") as file:
@@ -63,7 +63,7 @@ def _record(number: int, draw: random.Random) -> dict[str, object]:
 
 
 def parse(folders: list[Path]) -> None:
-    """The baseline: read every record as JSON and drop it."""
+    """The baseline: parse every record and discard it."""
     for folder in folders:
         for line in (folder / "scenarios.jsonl").open(encoding="utf-8"):
             json.loads(line)
@@ -83,7 +83,7 @@ JOBS: dict[str, Callable[[list[Path]], None]] = {"parse": parse, "score": score_
 
 
 def measured(job: str, folders: list[Path]) -> tuple[float, float]:
-    """CPU seconds and peak megabytes of a job in a process of its own."""
+    """CPU seconds and peak megabytes of a job in its own process."""
     began = time.process_time()
     JOBS[job](folders)
     return time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -16,7 +16,9 @@ from pydantic import BaseModel
 
 from agentclinic.audit.model import Kind, Role
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
-from agentclinic.scoring.judges import MIN_CASES, MIN_LABELS, case_draws, rogan_gladen, totals_by_case
+from agentclinic.scoring.judges.agreement import MIN_CASES
+from agentclinic.scoring.judges.correction import MIN_LABELS, rogan_gladen
+from agentclinic.scoring.stats import case_draws, totals_by_case
 
 DATA = Path(__file__).parent / "data" / "accuracy.json"
 RESAMPLES = 4_000

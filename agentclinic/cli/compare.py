@@ -9,7 +9,7 @@ from agentclinic.cli.format import print_json
 from agentclinic.errors import InputError
 from agentclinic.report.files import run_names
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.compare import Beside, ComparisonReport, Flip, Verdict, compare_arms, load_arm
+from agentclinic.scoring.compare import ComparisonReport, Flip, RuleComparison, SecondaryMetric, compare_arms, load_arm
 from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
 
 
@@ -42,7 +42,7 @@ def show(report: ComparisonReport, *, as_json: bool) -> None:
     print("\n".join(lines))
 
 
-def _verdict(verdict: Verdict) -> list[str]:
+def _verdict(verdict: RuleComparison) -> list[str]:
     tests = [f"bootstrap p = {verdict.p_bootstrap:.3g}", f"permutation p = {verdict.p_permutation:.3g}"]
     if verdict.p_mcnemar is not None:
         tests.append(f"exact McNemar p = {verdict.p_mcnemar:.3g}")
@@ -62,7 +62,7 @@ def _verdict(verdict: Verdict) -> list[str]:
     return [*lines, f"    => {verdict.conclusion}"]
 
 
-def _beside(beside: Beside) -> str:
+def _beside(beside: SecondaryMetric) -> str:
     digits = 3 if abs(beside.before) < 1 and abs(beside.after) < 1 else 1
     difference = as_number(beside.difference, digits, signed=True)
     return (

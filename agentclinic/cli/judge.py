@@ -7,16 +7,15 @@ from pathlib import Path
 
 from agentclinic.cli.format import print_json
 from agentclinic.scoring.format import as_number, as_percent
-from agentclinic.scoring.judges import (
+from agentclinic.scoring.judges.comparison import (
     Agreement,
     Dispute,
     JudgeComparison,
     JudgeSummary,
     LabelReport,
     compare_judges,
-    write_majority,
 )
-from agentclinic.scoring.judges import shown as opinion_shown
+from agentclinic.scoring.judges.majority import in_words, write_majority
 
 _DISPUTES_SHOWN = 50
 """More do not help someone reading on a screen; --json lists all."""
@@ -117,6 +116,6 @@ def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
         print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason lists its members' votes, most of which are shown here anyway.
-            print(f"    {name}: {opinion_shown(replace(opinion, reason=None) if name in majorities else opinion)}")
+            print(f"    {name}: {in_words(replace(opinion, reason=None) if name in majorities else opinion)}")
     if len(disputes) > _DISPUTES_SHOWN:
         print(f"  and {len(disputes) - _DISPUTES_SHOWN} more; --json lists them all")

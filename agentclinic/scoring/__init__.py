@@ -1,1 +1,1 @@
-"""What the outcomes mean: judging, metrics, statistics. Pure functions of records."""
+"""What the outcomes mean: metrics, statistics, comparisons and judges, as functions of records."""

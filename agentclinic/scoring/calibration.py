@@ -439,22 +439,22 @@ def recalibration(
     digest: str | None = None,
 ) -> Recalibration:
     """A mapping from this run's scores to probabilities, for use on other runs."""
-    data = _data(list(observations), source, "score")
+    data = _forecasts(_finals(list(observations), source, "score"))
     return fit_recalibration(data.p, data.y, cases=data.by_case(), run=run, source=source, digest=digest)
 
 
-def _data(seen: Sequence[Observation], source: Source, scale: str) -> Forecasts:
-    rows = [
-        (final.value, one.right, one.case)
+def _finals(seen: Sequence[Observation], source: Source, scale: str) -> list[tuple[Forecast, bool, str]]:
+    return [
+        (final, one.right, one.case)
         for one in seen
         for final in one.finals
-        if (final.source, final.scale) == (source, scale) and final.value is not None
+        if (final.source, final.scale) == (source, scale)
     ]
-    return _forecasts(rows)
 
 
-def _forecasts(rows: Sequence[tuple[float, bool, str]]) -> Forecasts:
-    return Forecasts.of([p for p, _, _ in rows], [right for _, right, _ in rows], [case for _, _, case in rows])
+def _forecasts(rows: Iterable[tuple[Forecast | Leading, bool, str]]) -> Forecasts:
+    numbered = [(given.value, right, case) for given, right, case in rows if given.value is not None]
+    return Forecasts.of([p for p, _, _ in numbered], [y for _, y, _ in numbered], [case for _, _, case in numbered])
 
 
 def _source(
@@ -466,7 +466,8 @@ def _source(
     digest: str | None,
 ) -> SourceCalibration:
     rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}".encode())])
-    data = _data(seen, source, scale)
+    finals = _finals(seen, source, scale)
+    data = _forecasts(finals)
     notes = []
     if len(data.keys) < data.n:
         notes.append("cases occur more than once: intervals resample whole cases")
@@ -479,12 +480,6 @@ def _source(
         mapping = None
     probabilities = scale == "probability" or mapping is not None
     values = estimates(data, _probability_measure(data) if probabilities else _ranking_measure, rng)
-    given = [
-        (one.right, final)
-        for one in seen
-        for final in one.finals
-        if (final.source, final.scale) == (source, scale) and final.value is None
-    ]
     return SourceCalibration(
         source=source,
         scale="recalibrated" if mapping else scale,
@@ -492,9 +487,9 @@ def _source(
         n=data.n,
         cases=len(data.keys),
         right=int(data.y.sum()),
-        unmatched=sum(not final.listed for _, final in given),
-        unmatched_right=sum(right and not final.listed for right, final in given),
-        unnumbered=sum(final.listed for _, final in given),
+        unmatched=sum(not final.listed for final, _, _ in finals),
+        unmatched_right=sum(right and not final.listed for final, right, _ in finals),
+        unnumbered=sum(final.listed and final.value is None for final, _, _ in finals),
         accuracy=values["accuracy"],
         auroc=values["auroc"],
         aurc=values["aurc"],
@@ -516,22 +511,21 @@ def _landmarks(
     moments: tuple[Landmark, ...] = (*LANDMARKS, LAST)
     for place, landmark in enumerate(moments):
         # One source may give numbers on both scales; only those on this one count here.
-        rows = [
-            (first.value, first.right, case, landmark == LAST or (turns is not None and turns <= landmark))
-            for case, turns, leaders in followed
-            if (first := leaders[place]) is not None and first.scale == scale
-        ]
-        leading = [(value, right, case) for value, right, case, _ in rows]
-        if leading != before:  # late landmarks are often the same
+        rows = [(first, first.right, case) for case, _, at in followed if (first := at[place]) and first.scale == scale]
+        if rows != before:  # late landmarks are often the same
             # The same draws at every landmark, so that landmarks differ only by what happened.
             rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}/landmarks".encode())])
-            before, values = leading, estimates(_forecasts(leading), measure, rng)
+            before, values = rows, estimates(_forecasts(rows), measure, rng)
         found.append(
             LandmarkCalibration(
                 turn=None if landmark == LAST else landmark,
                 n=len(rows),
-                none_yet=sum(leaders[place] is None for _, _, leaders in followed),
-                finished=sum(row[3] for row in rows),
+                none_yet=sum(at[place] is None for _, _, at in followed),
+                finished=sum(
+                    landmark == LAST or (turns is not None and turns <= landmark)
+                    for _, turns, at in followed
+                    if (first := at[place]) and first.scale == scale
+                ),
                 accuracy=values["accuracy"],
                 auroc=values["auroc"],
                 mean_forecast=values.get("mean_forecast"),

@@ -1,9 +1,9 @@
 """How good forecasts are: small functions of forecasts `p`, outcomes `y` (1 right, 0 wrong) and weights `w`.
 
-A weight is how often a forecast counts: 1 each for the data themselves, the number of times drawn for a bootstrap
-resample. `w` may hold many resamples at once, one per row; then there is one result per row. Forecasts in rising
-order are not sorted again. NaN means that a quantity is not defined for these data; nothing raises or warns.
-`estimates` adds intervals: whole cases are resampled, all repeats of a case together.
+A weight is how often a forecast counts: 1 for the data themselves, the number of times drawn for a bootstrap resample.
+`w` may hold many resamples at once, one per row; the result then has one entry per row. Forecasts in ascending order
+are not sorted again. NaN means that a quantity is undefined for these data; nothing raises or warns. `estimates` adds
+intervals by resampling whole cases, with all repeats of a case together.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EPSILON = 1e-6
-"""Forecasts nearer to 0 or 1 than this are moved to it before a logarithm is taken: small enough to touch only claims
-of certainty, large enough that a single certain miss costs 13.8 nats and not infinitely many."""
+"""Forecasts closer to 0 or 1 than this are moved to this distance before taking a logarithm: small enough to affect
+only claims of certainty, large enough that a single certain miss costs 13.8 nats rather than infinitely many."""
 BINS = 10
-"""The usual number; a forecast of whole tens of per cent has a bin of its own."""
+"""The usual number; forecasts in multiples of 10% each have their own bin."""
 NEWTON_STEPS = 100
-"""Ten are usual. Data that need more are all but separated, and their slope means nothing."""
+"""Ten usually suffice. Data that need more than 100 are nearly separated, and their slope is meaningless."""
 
 
 def mean(values: Floats, w: Floats) -> Floats:
@@ -37,7 +37,7 @@ def mean(values: Floats, w: Floats) -> Floats:
 
 
 def brier(p: Floats, y: Floats, w: Floats) -> Floats:
-    """Brier score: Σ w·(p - y)² / Σ w; 0 is best, 0.25 is what p = ½ always gets."""
+    """Brier score: Σ w·(p - y)² / Σ w; 0 is best; p = ½ always gets 0.25."""
     return mean((p - y) ** 2, w)
 
 
@@ -67,13 +67,13 @@ class BrierParts(NamedTuple):
 
 
 def brier_parts(p: Floats, y: Floats, w: Floats, bins: int = BINS) -> BrierParts:
-    """Murphy's decomposition over bins of equal width, exact by the terms within bins (Stephenson et al. 2008).
+    """Murphy's decomposition over bins of equal width, made exact by the within-bin terms (Stephenson et al. 2008).
 
     With n_b the weight, p̄_b the mean forecast and ȳ_b the share of right ones in bin b, N = Σ n_b:
     reliability = Σ n_b·(p̄_b - ȳ_b)² / N, resolution = Σ n_b·(ȳ_b - ȳ)² / N, uncertainty = ȳ·(1 - ȳ),
     within = Σ_b Σ_i [(p_i - p̄_b)² - 2·(p_i - p̄_b)·(y_i - ȳ_b)] / N.
-    By distinct forecasts `within` would be 0, but continuous ones would then each make a bin of their own.
-    Reliability and resolution are both too large by about the number of bins in use · ȳ(1 - ȳ) / N.
+    With one bin per distinct forecast `within` would be 0, but continuous forecasts would each be a bin.
+    Reliability and resolution are both too large by about (bins in use) · ȳ(1 - ȳ) / N.
     """
     member = _membership(equal_width(p, bins), bins)
     n, sp, sy, spp, spy = (w @ (member * v[:, None]) for v in (np.ones_like(p), p, y, p * p, p * y))
@@ -90,10 +90,10 @@ def brier_parts(p: Floats, y: Floats, w: Floats, bins: int = BINS) -> BrierParts
 
 
 def auroc(p: Floats, y: Floats, w: Floats) -> Floats:
-    """Chance that a right one has a higher forecast than a wrong one, ties counted half.
+    """Chance that a right diagnosis has a higher forecast than a wrong one; ties count half.
 
     Σ_i Σ_j w_i·w_j·([p_i > p_j] + ½·[p_i = p_j]) / (Σ_i w_i · Σ_j w_j), i over right and j over wrong ones.
-    Only the order of the forecasts matters, so scores will do.
+    Only the order of the forecasts matters, so scores work too.
     """
     _, right, wrong = _by_forecast(p, y, w)
     below = np.cumsum(wrong, axis=-1) - wrong / 2
@@ -103,9 +103,9 @@ def auroc(p: Floats, y: Floats, w: Floats) -> Floats:
 def aurc(p: Floats, y: Floats, w: Floats) -> Floats:
     """Area under the risk-coverage curve: the mean over k = 1…N of the share wrong among the k surest.
 
-    Ties come in random order, of which this is the expectation: within a tied group of m with share r wrong, after
-    n others of which E are wrong, the j-th contributes (E + j·r) / (n + j), in sum m·r + (E - n·r)·(H(n+m) - H(n))
-    with H the harmonic numbers. Weights must be whole numbers. Ranking at random gives the share wrong.
+    This is the expectation over random orders of ties: within a tied group of m with share r wrong, after n others of
+    which E are wrong, the j-th contributes (E + j·r) / (n + j), in total m·r + (E - n·r)·(H(n+m) - H(n)) with H the
+    harmonic numbers. Weights must be whole numbers. Ranking at random gives the share wrong.
     """
     _, right, wrong = _by_forecast(p, y, w)
     wrong = wrong[..., ::-1]
@@ -122,7 +122,7 @@ def aurc(p: Floats, y: Floats, w: Floats) -> Floats:
 
 
 class RiskCoverage(NamedTuple):
-    """The share wrong among the surest, by how many are kept."""
+    """The share wrong among the most confident, by how many are kept."""
 
     coverage: Floats
     risk: Floats
@@ -131,14 +131,14 @@ class RiskCoverage(NamedTuple):
 
 
 def risk_coverage(p: Floats, y: Floats, w: Floats, coverage: Floats) -> RiskCoverage:
-    """Selective risk at coverage c: (expected) share wrong among the c·N surest, ties in random order; one row of w."""
+    """Selective risk at coverage c: expected share wrong among the c·N surest, ties in random order; one row of w."""
     forecast, right, wrong = _by_forecast(p, y, w)
     kept = np.cumsum((right + wrong)[::-1])
     if kept.size == 0 or kept[-1] == 0:
         return RiskCoverage(coverage, np.full_like(coverage, np.nan), np.full_like(coverage, np.nan))
     wanted = coverage * kept[-1]
     errors = np.interp(wanted, np.append(0.0, kept), np.append(0.0, np.cumsum(wrong[::-1])))
-    # A hair less: 0.3 · 10 must not reach beyond the third.
+    # Slightly less: 0.3 · 10 must not reach beyond the third.
     place = np.minimum(np.searchsorted(kept, wanted * (1 - 1e-12)), kept.size - 1)
     return RiskCoverage(coverage, _ratio(errors, wanted), forecast[::-1][place])
 
@@ -149,7 +149,7 @@ def equal_width(p: Floats, bins: int = BINS) -> Ints:
 
 
 def equal_mass(p: Floats, bins: int = BINS) -> Ints:
-    """The bin of each forecast among bins of about equal number, ties together: floor(bins · mid-rank / n)."""
+    """The bin of each forecast among bins of about equal size, ties together: floor(bins · mid-rank / n)."""
     _, place, count = np.unique(p, return_inverse=True, return_counts=True)
     middle = (np.cumsum(count) - count / 2) / max(1, p.size)
     return np.minimum((middle * bins).astype(np.int64), bins - 1)[place]
@@ -162,7 +162,7 @@ def ece(p: Floats, y: Floats, w: Floats, bins: Ints) -> Floats:
 
 
 def ece_expected(p: Floats, bins: Ints, rng: np.random.Generator, draws: int) -> Floats:
-    """Draws of the calibration error that perfect forecasts p would show: y ~ Bernoulli(p), each independent."""
+    """Draws of the calibration error that perfect forecasts p would show: independent y ~ Bernoulli(p)."""
     member = _membership(bins, int(bins.max(initial=0)) + 1)
     due = p @ member
     rows = max(1, CHUNK // max(1, p.size))
@@ -174,7 +174,7 @@ def ece_expected(p: Floats, bins: Ints, rng: np.random.Generator, draws: int) ->
 
 
 CHUNK = 500_000
-"""Numbers per block of resamples: 4 MB, so that memory stays small however many there are."""
+"""Numbers per block of resamples: 4 MB, so that memory stays small."""
 
 
 class Line(NamedTuple):
@@ -187,8 +187,8 @@ class Line(NamedTuple):
 def calibration_slope(p: Floats, y: Floats, w: Floats, start: Line | None = None) -> Floats:
     """Slope b of logit P(right) = a + b·logit p, by maximum likelihood.
 
-    1 for calibrated forecasts, below 1 for overconfident ones, above 1 for timid ones, 0 for forecasts that tell
-    nothing. NaN under separation. Forecasts are clipped as for the log score.
+    1 for calibrated forecasts, below 1 for overconfident ones, above 1 for underconfident ones, 0 for uninformative
+    ones. NaN under separation. Forecasts are clipped as for the log score.
     """
     return calibration_line(p, y, w, start).slope
 
@@ -201,8 +201,8 @@ def calibration_line(p: Floats, y: Floats, w: Floats, start: Line | None = None)
 def calibration_intercept(p: Floats, y: Floats, w: Floats) -> Floats:
     """Calibration in the large: a of logit P(right) = a + logit p, the slope held at 1.
 
-    0 for calibrated forecasts, below 0 where they are too high on the whole. It solves Σ w·(y - σ(a + logit p)) = 0;
-    NaN where all are right or all wrong.
+    0 for calibrated forecasts, below 0 if they are too high overall. It solves Σ w·(y - σ(a + logit p)) = 0;
+    NaN if all are right or all wrong.
     """
     x, rows = logit(p), np.atleast_2d(w)
     shift = np.full(rows.shape[0], np.nan)
@@ -214,10 +214,10 @@ def calibration_intercept(p: Floats, y: Floats, w: Floats) -> Floats:
             break
         mu = sigmoid(shift[active, None] + x)
         step = _ratio((rows[active] * (y - mu)).sum(axis=-1), (rows[active] * mu * (1 - mu)).sum(axis=-1))
-        # With a step of ln(1 + |s|) for Newton's s the root is never overshot: the curvature of the logistic
-        # likelihood changes by a factor of e at most over a distance of 1.
+        # A step of ln(1 + |s|) instead of Newton's s never overshoots the root: the curvature of the logistic
+        # likelihood changes by at most a factor of e over a distance of 1.
         shift[active] += np.sign(step) * np.log1p(np.abs(step))
-        active = active[np.abs(step) > 1e-5]  # the error left is of the order of the square
+        active = active[np.abs(step) > 1e-5]  # the remaining error is of the order of its square
     shift[active] = np.nan
     return shift.reshape(w.shape[:-1])
 
@@ -225,8 +225,8 @@ def calibration_intercept(p: Floats, y: Floats, w: Floats) -> Floats:
 def logistic_line(x: Floats, y: Floats, w: Floats, start: Line | None = None) -> Line:
     """Maximum-likelihood line of a logistic regression on x, by damped Newton steps.
 
-    NaN where it does not exist: where some threshold on x tells right from wrong (but for ties at the threshold), or
-    one of them is missing, or all x are equal. `start` saves steps: resamples end near the fit to all data.
+    NaN if it does not exist: if a threshold on x separates right from wrong (except for ties at the threshold), if
+    one of them is missing, or if all x are equal. `start` saves steps: resamples end near the fit to all data.
     """
     rows = np.atleast_2d(w)
     if x.size == 0:
@@ -246,7 +246,7 @@ def logistic_line(x: Floats, y: Floats, w: Floats, start: Line | None = None) ->
 
 
 def _newton(z: Floats, y: Floats, w: Floats, start: Floats) -> Floats:
-    """Intercepts and slopes, one column per row of w; NaN where 100 steps do not suffice."""
+    """Intercepts and slopes, one column per row of w; NaN if 100 steps do not suffice."""
     theta = start.copy()
     low, high, square = z.min(), z.max(), z * z
     active = np.arange(w.shape[0])
@@ -261,11 +261,11 @@ def _newton(z: Floats, y: Floats, w: Floats, start: Floats) -> Floats:
         det = h0 * h2 - h1 * h1
         det = np.where(det > 1e-14 * h0 * h2, det, 0.0)
         da, db = _ratio(h2 * g0 - h1 * g1, det), _ratio(h0 * g1 - h1 * g0, det)
-        # How far the step moves any logit. Shortened to ln(1 + reach) / reach it never passes the best point along
-        # its direction (the logistic loss is self-concordant in this sense: Bach 2010), so every step descends.
+        # How far the step moves any logit. Shortened by ln(1 + reach) / reach it never passes the best point in its
+        # direction (the logistic loss is self-concordant in this sense: Bach 2010), so every step descends.
         reach = np.maximum(np.abs(da + db * low), np.abs(da + db * high))
         theta[:, active] += np.stack([da, db]) * _ratio(np.log1p(reach), reach, 1.0)
-        # The error left is of the order of reach². A NaN leaves, too, and stays NaN.
+        # The remaining error is of the order of reach². A NaN drops out as well and stays NaN.
         active = active[reach > 1e-5]
     theta[:, active] = np.nan
     return theta
@@ -294,7 +294,7 @@ def sigmoid(x: Floats) -> Floats:
 
 
 def _by_forecast(p: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats, Floats]:
-    """Distinct forecasts in rising order and the weight of right and of wrong ones at each."""
+    """Distinct forecasts in ascending order, with the weight of right and of wrong ones at each."""
     if np.any(p[1:] < p[:-1]):
         order = np.argsort(p, kind="stable")
         p, y, w = p[order], y[order], w[..., order]
@@ -303,7 +303,7 @@ def _by_forecast(p: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats, Float
     last = np.flatnonzero(np.append(p[1:] != p[:-1], True))
     right, both = w * y, w
     if last.size < p.size:
-        # Differences of running sums: exact for whole numbers, and faster than reduceat where few are tied.
+        # Differences of running sums: exact for whole numbers, and faster than reduceat if few are tied.
         right, both = (np.diff(np.cumsum(v, axis=-1)[..., last], axis=-1, prepend=0.0) for v in (right, both))
     return p[last], right, both - right
 
@@ -315,7 +315,7 @@ def _membership(bins: Ints, number: int) -> Floats:
 
 
 def _ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
-    """The quotient; `otherwise` where the divisor is 0."""
+    """The quotient, or `otherwise` if the divisor is 0."""
     above, below = np.broadcast_arrays(above, below)
     quotient: Floats = np.divide(above, below, out=np.full(above.shape, otherwise), where=below != 0)
     return quotient
@@ -331,20 +331,20 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "resolution": (0, 0.25),
     "uncertainty": (0, 0.25),
 }
-"""Between what a statistic lies; 0 and 1 for all others."""
+"""The bounds of each statistic; 0 and 1 for all others."""
 BIASED = frozenset({"reliability", "resolution", "within"})
-"""Chance differences between bins push these off; a resample adds the same push again. Their interval is the pivotal
-one (2·estimate - quantile), from which the push is taken out; it may leave the estimate outside."""
+"""Chance differences between bins bias these, and each resample adds the same bias again. Their interval is the pivotal
+one (2·estimate - quantile), which removes the bias; it may not contain the estimate."""
 UNDEFINED: Mapping[str, str] = {
-    "auroc": "needs right and wrong ones",
-    "intercept": "needs right and wrong ones",
-    "slope": "a threshold on the forecast tells all right from all wrong ones: no slope exists",
+    "auroc": "needs right and wrong diagnoses",
+    "intercept": "needs right and wrong diagnoses",
+    "slope": "no slope exists: a threshold on the forecast separates all right from all wrong diagnoses",
 }
 
 
 @dataclass(frozen=True)
 class Forecasts:
-    """Forecasts in rising order with outcome and case."""
+    """Forecasts in ascending order, with outcome and case."""
 
     p: Floats
     y: Floats
@@ -355,7 +355,7 @@ class Forecasts:
 
     @property
     def n(self) -> int:
-        """How many."""
+        """Number of forecasts."""
         return int(self.p.size)
 
     def by_case(self) -> list[str]:
@@ -377,9 +377,9 @@ Measure = Callable[[Floats, Floats, Floats], Mapping[str, Floats]]
 
 
 def resamples(n: int) -> int:
-    """1,000 up to 5,000 forecasts, then as many as make 5,000,000 numbers, but at least 200.
+    """1,000 for up to 5,000 forecasts, then fewer so that they make 5,000,000 numbers, but at least 200.
 
-    With 200 a limit is off by 0.2 standard errors, which are small where n is large; time stays linear in n.
+    With 200 a limit is off by 0.2 standard errors, which are small for large n; time stays linear in n.
     """
     return max(200, min(1000, 5_000_000 // max(1, n)))
 
@@ -393,7 +393,7 @@ def bootstrap_weights(case: Ints, cases: int, rng: np.random.Generator, number: 
 
 
 def estimates(data: Forecasts, measure: Measure, rng: np.random.Generator) -> dict[str, Estimate]:
-    """Statistics with 95 % intervals by resampling cases, widened for few cases as in `stats`."""
+    """Statistics with 95% intervals by resampling cases, widened for few cases as in `stats`."""
     values = measure(data.p, data.y, np.ones(data.n))
     if data.n == 0:
         return {name: Estimate(value=None, note="no forecasts") for name in values}
@@ -410,7 +410,7 @@ def estimates(data: Forecasts, measure: Measure, rng: np.random.Generator) -> di
 
 def _estimate(name: str, value: float, drawn: Floats | None, data: Forecasts) -> Estimate:
     if math.isnan(value):
-        return Estimate(value=None, n=data.n, note=UNDEFINED.get(name, "not defined for these forecasts"))
+        return Estimate(value=None, n=data.n, note=UNDEFINED.get(name, "undefined for these forecasts"))
     if drawn is None:
         return Estimate(value=value, n=data.n, note="no interval: fewer than three cases")
     defined = drawn[~np.isnan(drawn)]
@@ -419,7 +419,7 @@ def _estimate(name: str, value: float, drawn: Floats | None, data: Forecasts) ->
         return Estimate(value=value, n=data.n, note=f"no interval: undefined in {missing} of {drawn.size} resamples")
     low, high = (float(q) for q in np.quantile(defined, [0.025, 0.975]))
     if high - low < 1e-12:
-        return Estimate(value=value, n=data.n, note="no interval: all cases agree, so resampling them shows no spread")
+        return Estimate(value=value, n=data.n, note="no interval: all cases agree, so resampling shows no spread")
     note = None
     if name in BIASED:
         low, high = 2 * value - high, 2 * value - low

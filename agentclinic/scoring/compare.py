@@ -1,11 +1,11 @@
-"""Is one run really better than another? Paired by case, clustered, and honest about what makes runs incomparable."""
+"""Is one run really better than another? Paired by case, clustered, with warnings about what else differs."""
 
 from __future__ import annotations
 
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,10 +32,10 @@ from agentclinic.vocabulary.text import fold
 RULES: Mapping[str, Callable[[Record], bool | None]] = {"strict": strict, "lenient": lenient}
 LEVEL = 0.05
 
-# What must be equal for a difference between runs to be the doctor's: record field, and how to call it.
+# What must be equal for a difference between runs to be due to the doctor: record field and label.
 _CONDITIONS = {
     "patient_llm": "patient model",
-    "measurement_llm": "measurement model",
+    "measurement_llm": "laboratory model",
     "moderator_llm": "judge",
     "max_infs": "turn limit",
     "missing_test": "missing_test",
@@ -48,24 +48,24 @@ _DIGESTS = ("prompts.patient", "prompts.measurement", "prompts.moderator", "vers
 
 @dataclass(slots=True)
 class CaseOutcomes:
-    """What happened to one case in one run, in a few numbers: a run may have 100,000 of them."""
+    """The outcomes of one case in one run, in a few numbers: a run may have 100,000 cases."""
 
     scenario_id: int
     cluster: str
-    """Truth, age and sex: near copies of a case share them."""
+    """Truth, age and sex, which near copies of a case share."""
     repeats: int = 0
     known: tuple[int, ...] = (0, 0)
-    """In the order of `RULES`: how many repeats have an outcome."""
+    """In the order of `RULES`: repeats with a verdict."""
     right: tuple[int, ...] = (0, 0)
-    """In the order of `RULES`: how many repeats are right."""
+    """In the order of `RULES`: repeats that are right."""
     sums: tuple[float, ...] = (0.0,) * len(MEASURES)
-    """In the order of `MEASURES`: sums over the repeats that tell."""
+    """In the order of `MEASURES`: sums over the repeats with a value."""
     told: tuple[int, ...] = (0,) * len(MEASURES)
-    """In the order of `MEASURES`: how many repeats tell."""
+    """In the order of `MEASURES`: repeats with a value."""
     dialogue: int = 0
-    """Hash of the first repeat's dialogue."""
+    """Hash of the last repeat's dialogue."""
     same: bool = True
-    """Whether every repeat had that very dialogue."""
+    """Whether every repeat had the same dialogue."""
 
     def add(self, record: Record) -> None:
         """Count one repeat."""
@@ -81,19 +81,19 @@ class CaseOutcomes:
         self.told = tuple(n + (value is not None) for n, value in zip(self.told, measured, strict=True))
 
     def mean(self, rule: str) -> float | None:
-        """Share of right repeats; None when every repeat is missing."""
+        """Share of right repeats; None if every repeat is missing."""
         place = list(RULES).index(rule)
         return self.right[place] / self.known[place] if self.known[place] else None
 
     def measured(self, measure: str) -> float | None:
-        """Mean over the repeats; None when none tells."""
+        """Mean over the repeats; None if none has a value."""
         place = list(MEASURES).index(measure)
         return self.sums[place] / self.told[place] if self.told[place] else None
 
 
 @dataclass
 class Arm:
-    """One run, reduced to what comparing needs."""
+    """One run, reduced to what a comparison needs."""
 
     name: str
     run: RunData
@@ -109,15 +109,24 @@ class Arm:
 
     @property
     def deterministic(self) -> bool:
-        """Whether repeats of a case never differ: by their dialogues, or because every role is builtin."""
+        """Whether repeats of a case never differ: their dialogues are equal, or every role is builtin."""
         if self.repeats > 1:
             return all(case.same for case in self.cases.values())
         roles = ("doctor_llm", "patient_llm", "measurement_llm", "moderator_llm")
-        return all(set(self.conditions[role]) == {"builtin"} for role in roles) and set(self.conditions["doctor"]) <= {
-            "plain",
-            "uncertainty",
-            "None",
-        }
+        builtin = all(set(self.conditions[role]) == {"builtin"} for role in roles)
+        return builtin and set(self.conditions["doctor"]) <= {"plain", "uncertainty", "None"}
+
+    def add(self, record: Record) -> None:
+        """Count one record."""
+        self.records += 1
+        case = self.cases.get(case_key(record))
+        if case is None:
+            case = self.cases[case_key(record)] = CaseOutcomes(record.scenario_id, sys.intern(cluster_of(record)))
+        case.add(record)
+        if strict(record) is not None and lenient(record) is None:
+            self.lenient_known = False
+        for key in (*_CONDITIONS, "doctor_llm", "doctor"):
+            self.conditions[key][str(getattr(record, key))] += 1
 
     def add(self, record: Record) -> None:
         """Count one record."""
@@ -138,12 +147,12 @@ def load_arm(run: RunData, name: str | None = None) -> Arm:
     for record in run.records():
         arm.add(record)
     if not arm.records:
-        raise InputError(f"{run.path}: holds no records")
+        raise InputError(f"{run.path}: no records in this file")
     return arm
 
 
 def cluster_of(record: Record) -> str:
-    """The truth with the patient's age and sex; the truth alone where the record does not have them."""
+    """The truth with the patient's age and sex, as far as the record has them."""
     door = record.door.demographics if record.door else ""
     return f"{fold(record.ground_truth or str(record.scenario_id))}|{age_in_years(door)}|{sex(door)}"
 
@@ -156,12 +165,12 @@ class Flip(BaseModel):
     after: float
 
 
-class Verdict(BaseModel):
-    """One comparison under one rule of judging."""
+class RuleComparison(BaseModel):
+    """A run against a baseline under one rule of judging."""
 
     rule: str
     cases: int
-    """Cases with an outcome in both runs."""
+    """Cases with a verdict in both runs."""
     clusters: int
     clustered_by: str
     before: float
@@ -170,18 +179,18 @@ class Verdict(BaseModel):
     p_bootstrap: float
     p_permutation: float
     p_mcnemar: float | None
-    """Exact McNemar; null with repeats or clusters of several cases, where its pairs are not independent."""
+    """Exact McNemar; null with repeats or clusters of several cases, since its pairs are then not independent."""
     p_holm: float | None = None
-    """The permutation p-value adjusted for all comparisons made at once."""
+    """The permutation p-value adjusted for all comparisons."""
     detectable: float | None
-    """The smallest difference these data would have found with 80 % power."""
+    """The smallest difference these data would detect with 80% power."""
     gained: list[Flip]
     lost: list[Flip]
     conclusion: str = ""
 
 
-class Beside(BaseModel):
-    """A measure besides accuracy in two runs, over the cases both tell it of."""
+class SecondaryMetric(BaseModel):
+    """A measure other than accuracy in two runs, over the cases for which both have it."""
 
     measure: str
     cases: int
@@ -195,8 +204,8 @@ class Comparison(BaseModel):
 
     baseline: str
     arm: str
-    verdicts: list[Verdict]
-    beside: list[Beside] = []
+    verdicts: list[RuleComparison]
+    beside: list[SecondaryMetric] = []
     warnings: list[str]
     notes: list[str]
 
@@ -219,7 +228,7 @@ class ComparisonReport(BaseModel):
 
 
 def compare_arms(arms: Sequence[Arm], *, seed: int = 0) -> ComparisonReport:
-    """Each run against the first one; p-values of several comparisons adjusted by Holm, rule by rule."""
+    """Each run against the first; p-values of several comparisons are adjusted by Holm, rule by rule."""
     baseline, *others = arms
     comparisons = [compare_two(baseline, arm, seed=seed) for arm in others]
     return ComparisonReport(
@@ -231,12 +240,12 @@ def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
     """The run's accuracy by rule, with an interval clustered as in comparisons."""
     result = []
     for rule in _rules(arm):
-        known = [(key, case, case.mean(rule)) for key, case in arm.cases.items()]
-        pairs = [(key, case.cluster, value) for key, case, value in known if value is not None]
+        pairs = [
+            (key, case.cluster, value) for key, case in arm.cases.items() if (value := case.mean(rule)) is not None
+        ]
         if not pairs:
             continue
-        clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
-        estimate = _share(clusters, np.random.default_rng(seed))
+        estimate = _share(_clustered(pairs)[0], np.random.default_rng(seed))
         result.append(Accuracy(arm=arm.name, rule=rule, accuracy=estimate, cases=len(pairs), repeats=arm.repeats))
     return result
 
@@ -244,7 +253,7 @@ def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
 def _share(clusters: Clusters, rng: np.random.Generator) -> Estimate:
     """An accuracy with its interval: Wilson's for single yes-or-no outcomes, else the bootstrap's.
 
-    Where every cluster agrees the bootstrap sees no variance at all; Wilson's over the clusters is used there, too.
+    If all clusters agree, the bootstrap sees no variance; Wilson's over the clusters is then used too.
     """
     single = bool(np.all(clusters.sizes == 1) and np.all(np.isin(clusters.sums, (0.0, 1.0))))
     if single or clusters.mean in (0.0, 1.0):
@@ -257,13 +266,15 @@ def _share(clusters: Clusters, rng: np.random.Generator) -> Estimate:
 def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
     """A difference with its bootstrap interval.
 
-    Where no case differs the bootstrap sees nothing; then the true share of cases that flip one way is, at the 97.5 %
+    If no case differs, the bootstrap sees no variance; the true share of cases that flip one way is then, at the 97.5%
     level, below 1 - 0.025^(1/k) for k clusters, and the difference lies within that.
     """
     k = clusters.number
     if not clusters.sums.any():
         most = 1 - 0.025 ** (1 / k)
-        return Estimate(value=0.0, low=-most, high=most, n=k, note="no case differs; interval from that alone")
+        return Estimate(
+            value=0.0, low=-most, high=most, n=k, note="no case differs; the interval follows from that alone"
+        )
     interval = bootstrap_interval(clusters, rng)
     return Estimate(value=interval.value, low=max(-1.0, interval.low), high=min(1.0, interval.high), n=k)
 
@@ -271,33 +282,32 @@ def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
 def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: str | None = None) -> Comparison:
     """One run against another, under every rule both support.
 
-    `varied` names a setting that differs on purpose, about which no warning is wanted.
+    `varied` names a setting that differs on purpose and needs no warning.
     """
     common = [key for key in baseline.cases if key in arm.cases]
     if not common:
-        raise InputError(f"{baseline.name} and {arm.name} have no case in common; nothing can be compared")
+        raise InputError(f"{baseline.name} and {arm.name} have no case in common, so they cannot be compared")
     rules = [rule for rule in _rules(baseline) if rule in _rules(arm)]
     verdicts = [v for rule in rules if (v := _verdict(baseline, arm, common, rule, seed)) is not None]
     return Comparison(
         baseline=baseline.name,
         arm=arm.name,
         verdicts=verdicts,
-        beside=[b for measure in MEASURES if (b := _beside(baseline, arm, common, measure, seed)) is not None],
+        beside=[m for measure in MEASURES if (m := _secondary(baseline, arm, common, measure, seed)) is not None],
         warnings=incomparable(baseline, arm, len(common), varied),
         notes=_notes(baseline, arm),
     )
 
 
-def _beside(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, seed: int) -> Beside | None:
+def _secondary(baseline: Arm, arm: Arm, common: Sequence[str], measure: str, seed: int) -> SecondaryMetric | None:
     """The mean in both runs and the paired difference, with a bootstrap interval over clusters."""
     values = [(key, baseline.cases[key].measured(measure), arm.cases[key].measured(measure)) for key in common]
     known = [(key, before, after) for key, before, after in values if before is not None and after is not None]
     if not known or all(before == after == 0 for _, before, after in known):
         return None
-    pairs = [(key, baseline.cases[key].cluster, after - before) for key, before, after in known]
-    clusters = Clusters.of([value for _, _, value in pairs], _groups(pairs)[0])
+    clusters, _ = _clustered([(key, baseline.cases[key].cluster, after - before) for key, before, after in known])
     interval = bootstrap_interval(clusters, np.random.default_rng(seed))
-    return Beside(
+    return SecondaryMetric(
         measure=measure,
         cases=len(known),
         before=sum(before for _, before, _ in known) / len(known),
@@ -324,7 +334,7 @@ def _rules(arm: Arm) -> list[str]:
     return ["strict", "lenient"] if arm.lenient_known else ["strict"]
 
 
-def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: int) -> Verdict | None:
+def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: int) -> RuleComparison | None:
     pairs: list[tuple[str, str, float]] = []
     gained: list[Flip] = []
     lost: list[Flip] = []
@@ -340,13 +350,12 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
             (gained if after > before else lost).append(flip)
     if not pairs:
         return None
-    groups, by = _groups(pairs)
-    clusters = Clusters.of([value for _, _, value in pairs], groups)
+    clusters, by = _clustered(pairs)
     rng = np.random.default_rng(seed)
     difference = _difference(clusters, rng)
     single = baseline.repeats == arm.repeats == 1 and clusters.number == len(pairs)
     error = clusters.standard_error
-    return Verdict(
+    return RuleComparison(
         rule=rule,
         cases=len(pairs),
         clusters=clusters.number,
@@ -363,22 +372,21 @@ def _verdict(baseline: Arm, arm: Arm, common: Sequence[str], rule: str, seed: in
     )
 
 
-def _groups(pairs: Iterable[tuple[str, str, float]]) -> tuple[list[str], str]:
-    """The cluster of each case: its own, or that of its near copies where there are any."""
-    listed = list(pairs)
-    sizes = Counter(cluster for _, cluster, _ in listed)
-    if all(size == 1 for size in sizes.values()):
-        return [key for key, _, _ in listed], "case"
-    return [cluster for _, cluster, _ in listed], "diagnosis, age and sex (near copies together)"
+def _clustered(pairs: Sequence[tuple[str, str, float]]) -> tuple[Clusters, str]:
+    """Cluster (case, cluster, value): by case, or by the cluster that near copies share if there are any."""
+    values = [value for _, _, value in pairs]
+    if len({cluster for _, cluster, _ in pairs}) == len(pairs):
+        return Clusters.of(values, [key for key, _, _ in pairs]), "case"
+    return Clusters.of(values, [cluster for _, cluster, _ in pairs]), "diagnosis, age and sex (near copies together)"
 
 
 def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None) -> list[str]:
-    """What differs between two runs besides the doctor, and would explain a difference, too."""
+    """What differs between two runs besides the doctor and could also explain a difference."""
     varied = {"total_inferences": "max_infs", "doctor_image_request": "image_request_enabled"}.get(varied or "", varied)
     found = []
     if common < len(baseline.cases) or common < len(arm.cases):
         found.append(
-            f"cases: only {common} of {len(baseline.cases)} and {len(arm.cases)} are in both; the rest is left out"
+            f"cases: only {common} of {len(baseline.cases)} and {len(arm.cases)} are in both; the rest are left out"
         )
     for key, name in _CONDITIONS.items():
         before, after = set(baseline.conditions[key]), set(arm.conditions[key])
@@ -387,10 +395,10 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
-    found += [f"{key}: not the same" for key in _DIGESTS if all(ours) and ours[0].get(key) != ours[1].get(key)]
+    found += [f"{key}: different" for key in _DIGESTS if all(ours) and ours[0].get(key) != ours[1].get(key)]
     missing = [_missing_share(a) for a in (baseline, arm)]
     if abs(missing[0] - missing[1]) > 0.02:
-        found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of the scenarios")
+        found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of scenarios")
     return found
 
 
@@ -404,21 +412,23 @@ def _listed(values: set[str]) -> str:
 
 def _notes(baseline: Arm, arm: Arm) -> list[str]:
     notes = [
-        f"{a.name} is deterministic: running it again changes nothing, and its interval tells only how much "
+        f"{a.name} is deterministic: running it again changes nothing, and its interval shows only how much "
         "the choice of cases matters"
         for a in (baseline, arm)
         if a.deterministic
     ]
     if not (baseline.lenient_known and arm.lenient_known):
-        notes.append("no verdict under the lenient rule: a judge gave no relation")
+        notes.append("no comparison under the lenient rule: a judge gave no relation")
     return notes
 
 
-def _conclusion(comparison: Comparison, verdict: Verdict) -> str:
+def _conclusion(comparison: Comparison, verdict: RuleComparison) -> str:
     p = verdict.p_holm if verdict.p_holm is not None else verdict.p_permutation
     gap = verdict.difference.value or 0.0
     if p < LEVEL and gap:
         better = comparison.arm if gap > 0 else comparison.baseline
         return f"{better} is better by {abs(gap):.1%} under the {verdict.rule} rule (p = {p:.3g})"
-    found = f"; a difference under {verdict.detectable:.1%} would probably go unseen here" if verdict.detectable else ""
-    return f"no difference shown under the {verdict.rule} rule (p = {p:.3g}){found}"
+    found = (
+        f"; a difference under {verdict.detectable:.1%} would probably not be detected" if verdict.detectable else ""
+    )
+    return f"no difference found under the {verdict.rule} rule (p = {p:.3g}){found}"

@@ -1,4 +1,4 @@
-"""What tests cost, from the knowledge base: one perspective and year, stated in `vocabulary/data/tests.json`."""
+"""What tests cost, from the knowledge base: one perspective and one year, stated in `vocabulary/data/tests.json`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentclinic.vocabulary.text import fold
 
 @lru_cache(maxsize=4096)
 def knowledge_prices(name: str) -> Price | None:
-    """The price and waiting time of a test by its name; None for one the knowledge base does not know.
+    """The price and waiting time of a test by name; None if the knowledge base does not know it.
 
-    A single test that an ordered panel contains is billed with the panel only where the order names the panel itself:
-    what is ordered apart is charged apart, once per encounter.
+    A single test is billed with its panel only if the order names the panel itself; tests ordered separately are
+    charged separately, once per encounter.
     """
     test = _by_name().get(fold(name)) or _named_in(name)
     return Price(test.price.usd, test.wait_minutes / 60, test.id) if test else None

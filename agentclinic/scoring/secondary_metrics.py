@@ -1,6 +1,6 @@
-"""What two runs differ in besides being right: turns, tests, requests, tokens, and how well sureness fits.
+"""Measures other than accuracy: turns, tests, requests, tokens, and how well confidence fits.
 
-A measure is a number of one record, or None where the record cannot tell.
+A measure is a number for one record, or None if the record does not say.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import strict
 
 DOCTORS_PARTS = ("doctor", "planner", "synthesis")
-"""What the doctor's side asks of models."""
+"""The roles on the doctor's side that use models."""
 
 
 def turns(record: Record) -> float | None:
@@ -23,12 +23,10 @@ def turns(record: Record) -> float | None:
 
 
 def tests(record: Record) -> float | None:
-    """Tests and examinations it ordered."""
-    return (
-        None
-        if record.transcript is None
-        else sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
-    )
+    """Orders for tests or examinations."""
+    if record.transcript is None:
+        return None
+    return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
 
 
 def requests(record: Record) -> float | None:
@@ -49,9 +47,9 @@ def _used(record: Record, key: str) -> float | None:
 
 
 def brier(record: Record) -> float | None:
-    """(p - right)² with p the probability the doctor gave the diagnosis it committed to.
+    """(p - right)² with p the probability the doctor gave to its diagnosis.
 
-    From the first of posterior, stated and elicited probabilities there is; never from a planner's scores.
+    Uses the first available of posterior, stated and elicited probabilities; never a planner's scores.
     """
     right, given = strict(record), final_differentials(record)
     for source in (Source.POSTERIOR, Source.STATED, Source.ELICITED):

@@ -1,4 +1,4 @@
-"""What a record says about one case: which case it is, and whether the diagnosis was right."""
+"""What a record says: which case it is about, and whether the diagnosis was right."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from agentclinic.vocabulary.compare import STRICT, compare
 
 
 def case_key(record: Record) -> str:
-    """What pairs a case between runs: its hash, or data set and row where a record has none."""
+    """What pairs a case between runs: its hash, or data set and row if the record has none."""
     return record.case_hash or f"{record.dataset}:{record.scenario_id}"
 
 
 def strict(record: Record) -> bool | None:
-    """Right by the strict rule; None when missing."""
+    """Right by the strict rule; None if missing."""
     return None if record.status in MISSING else bool(record.correct)
 
 
 def lenient(record: Record) -> bool | None:
-    """Right by the lenient rule; None when missing or when the judge gave no relation."""
+    """Right by the lenient rule; None if missing or if the judge gave no relation."""
     if record.status in MISSING:
         return None
     if record.status != "diagnosed":
@@ -33,7 +33,7 @@ def lenient(record: Record) -> bool | None:
 
 
 def answer_key(record: Record) -> AnswerKey:
-    """The case's answer key as kept in the record."""
+    """The case's answer key, as recorded."""
     return answer_key_of((record.annotations or {}).get("Answer_Key"))
 
 

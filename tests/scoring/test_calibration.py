@@ -1,4 +1,4 @@
-"""Calibration of a run: which forecasts count, by source, by turn, and in what order records come does not matter."""
+"""Calibration of a run: which forecasts count, by source and by turn, in any order of records."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def test_a_committed_diagnosis_is_found_by_its_name_before_the_same_disease() ->
     assert synonym.probability == 0.5
 
 
-def test_a_seed_record_is_read_by_its_last_words() -> None:
+def test_a_record_of_the_original_is_read_by_its_last_utterance() -> None:
     said = record(diagnosis_text=None, final_doctor_dialogue=f"Thank you. DIAGNOSIS READY: {TRUTH}")
     assert said.differential is not None
     assert committed(said, said.differential) is not None
 
 
-def test_a_diagnosis_outside_the_differential_is_counted_apart_not_guessed() -> None:
+def test_a_diagnosis_outside_the_differential_is_counted_separately_not_guessed() -> None:
     stray = record(1, diagnosis_text="Botulism", correct=False)
     narrower = record(2, differential=differential(Pneumonia=0.9), diagnosis_text="Viral pneumonia")
     found = only(calibrated([record(0, 0.7, True), stray, narrower]))
@@ -136,12 +136,12 @@ def test_a_diagnosis_outside_the_differential_is_counted_apart_not_guessed() -> 
     assert found.brier.value == pytest.approx(0.09)
 
 
-def test_a_diagnosis_without_a_number_is_counted_apart() -> None:
+def test_a_diagnosis_without_a_number_is_counted_separately() -> None:
     found = only(calibrated([record(0, None, True)]))
     assert (found.n, found.unnumbered) == (0, 1)
 
 
-def test_what_was_not_diagnosed_or_not_judged_is_no_forecast() -> None:
+def test_without_a_judged_diagnosis_there_is_no_forecast() -> None:
     result = calibrated(
         [
             record(0, status="max_infs_reached", correct=False),
@@ -165,7 +165,7 @@ def test_sources_are_never_pooled() -> None:
     assert both.sources[1] == only(calibrated(two, seed=3))
 
 
-def test_scores_and_probabilities_of_one_source_are_kept_apart() -> None:
+def test_scores_and_probabilities_of_one_source_are_kept_separate() -> None:
     scored = Differential(source=Source.STATED, hypotheses=(Hypothesis(diagnosis=TRUTH, score=7.5),))
     result = calibrated([record(0, source=Source.STATED), record(1, differential=scored)])
     assert [(s.source, s.scale, s.n) for s in result.sources] == [("stated", "probability", 1), ("stated", "score", 1)]
@@ -231,7 +231,7 @@ def test_perfect_forecasts_look_perfect() -> None:
     assert found.aurc_best < found.aurc.value < 1 - found.accuracy.value
 
 
-def test_overconfidence_is_seen() -> None:
+def test_overconfidence_is_detected() -> None:
     sure = many(300)
     for number, each in enumerate(sure):
         claimed = 0.6 if number % 2 else 0.98
@@ -275,7 +275,7 @@ def test_one_record_and_none() -> None:
     assert calibrated([]).sources == []
 
 
-def test_certain_forecasts_are_counted_where_they_are_clipped() -> None:
+def test_clipped_forecasts_are_counted() -> None:
     found = only(calibrated([record(0, 1.0, False), record(1, 0.0, True), record(2, 0.5, True)]))
     assert found.clipped == 2
 
@@ -328,7 +328,7 @@ def test_landmarks_by_hand() -> None:
     assert [each.auroc.value for each in found] == [None, None, 0, 0, 1, 1, 1]
 
 
-def test_landmarks_follow_encounters_that_came_to_no_verdict_but_not_those_cut_off() -> None:
+def test_landmarks_include_encounters_without_a_verdict_but_not_those_cut_short() -> None:
     result = calibrated(
         [
             record(0, status="max_infs_reached", correct=False, diagnosis_text=None),
@@ -408,7 +408,7 @@ def test_a_recalibration_needs_enough_of_both_and_no_separation() -> None:
         fit_recalibration(list(range(40)), [float(row >= 20) for row in range(40)], cases=cases, run="runs/A")
 
 
-def test_a_falling_recalibration_turns_the_order_round() -> None:
+def test_a_falling_recalibration_reverses_the_order() -> None:
     records = [
         record(row, float(row % 50), (row % 50) < 25 or row % 7 == 0, Source.PLANNER_SCORE) for row in range(100)
     ]
@@ -440,7 +440,7 @@ def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
         assert calibrated(iter(records), seed=5) == expected
 
 
-def test_streaming_gives_what_all_in_memory_gives() -> None:
+def test_the_summary_agrees_with_the_metrics_of_all_forecasts() -> None:
     records = many(300, repeats=2)
     found = only(calibrated(iter(records)))
     numbers = [committed(each, each.differential) if each.differential else None for each in records]

@@ -1,4 +1,4 @@
-"""Metrics of forecasts: against values worked by hand, other people's implementations, and their own laws."""
+"""Metrics of forecasts: against hand-worked values, other implementations, and invariants."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def floats(*values: float) -> Floats:
 
 @st.composite
 def forecasts(draw: st.DrawFn, least: int = 1) -> tuple[Floats, Floats, Floats]:
-    """Forecasts with many ties, as people state them, or few; outcomes; multiplicities that are not all 0."""
+    """Forecasts with many ties, as people state them, or few; outcomes; weights that are not all 0."""
     n = draw(st.integers(least, 40))
     whole = st.integers(0, 20).map(lambda k: k / 20)
     fine = st.integers(0, 10_000).map(lambda k: k / 10_000)
@@ -250,7 +250,7 @@ def test_many_resamples_at_once_are_each_one_alone(data: tuple[Floats, Floats, F
 
 @settings(max_examples=60, deadline=None)
 @given(forecasts())
-def test_ranking_knows_only_the_order(data: tuple[Floats, Floats, Floats]) -> None:
+def test_ranking_depends_only_on_the_order(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
     distinct, place = np.unique(p, return_inverse=True)
     stretched = np.cumsum(1.0 + np.arange(distinct.size) ** 2)[place] - 50
@@ -357,7 +357,7 @@ def measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
 
 
 def test_intervals_cover_the_truth_when_cases_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """60 cases, three repeats that always agree: taken for 180 independent ones, intervals would be far too short."""
+    """60 cases, three repeats that always agree: as 180 independent ones their intervals would be far too narrow."""
     monkeypatch.setattr(m, "resamples", lambda n: 200)
     p = np.tile([0.2, 0.5, 0.8], 20)  # the Brier score of calibrated forecasts is the mean of p(1 - p)
     truth = float((p * (1 - p)).mean())

@@ -52,22 +52,22 @@ def test_flips_are_counted_each_way_and_differences_are_paired(tmp_path: Path) -
     assert verdict.p_mcnemar == pytest.approx(1.0)
 
 
-def test_a_clear_difference_is_called_one_and_says_who_is_better(tmp_path: Path) -> None:
+def test_a_clear_difference_names_the_better_run(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [False] * 30 + [True] * 30)
     b = write_run(tmp_path / "b", [True] * 60)
     report = compare_arms([load_arm(load_run(p)) for p in (a, b)])
     assert report.comparisons[0].verdicts[0].conclusion.startswith("b is better by 50.0% under the strict rule")
 
 
-def test_no_difference_names_what_would_go_unseen(tmp_path: Path) -> None:
+def test_no_difference_names_what_would_not_be_detected(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False] * 10)
     b = write_run(tmp_path / "b", [False, True] + [True, False] * 9)
     conclusion = compare_arms([load_arm(load_run(p)) for p in (a, b)]).comparisons[0].verdicts[0].conclusion
-    assert "no difference shown" in conclusion
-    assert "would probably go unseen" in conclusion
+    assert "no difference found" in conclusion
+    assert "would probably not be detected" in conclusion
 
 
-def test_equal_runs_do_not_pretend_to_a_difference_of_exactly_nothing(tmp_path: Path) -> None:
+def test_equal_runs_still_have_an_interval(tmp_path: Path) -> None:
     a, b = (write_run(tmp_path / name, [True, False] * 10) for name in "ab")
     difference = compared(a, b).verdicts[0].difference
     assert difference.value == 0
@@ -90,7 +90,7 @@ def test_no_diagnosis_and_a_failing_doctor_count_as_wrong(tmp_path: Path) -> Non
     assert compared(a, b).verdicts[0].after == 0
 
 
-def test_cases_are_paired_by_content_wherever_they_stand(tmp_path: Path) -> None:
+def test_cases_are_paired_by_content_whatever_their_row(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False])
     b = write_run(
         tmp_path / "b",
@@ -141,7 +141,7 @@ def test_what_makes_runs_incomparable_is_named(tmp_path: Path, field: str, value
 def test_cases_only_one_run_has_are_named_as_left_out(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False, True])
     b = write_run(tmp_path / "b", [True, False])
-    assert "cases: only 2 of 3 and 2 are in both; the rest is left out" in compared(a, b).warnings
+    assert "cases: only 2 of 3 and 2 are in both; the rest are left out" in compared(a, b).warnings
 
 
 def test_runs_that_differ_only_in_the_doctor_are_comparable(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def measured(
     turns: int, p: float | None, right: bool, requests: int | None, tokens: int | None = None
 ) -> dict[str, Any]:
-    """A record that tells what it took and how sure its doctor was."""
+    """A record with its cost and its doctor's confidence."""
     stated = {
         "source": "stated",
         "hypotheses": [{"diagnosis": "Gout", "probability": p}, {"diagnosis": "Flu", "probability": 0.1}],
@@ -254,17 +254,17 @@ def measured(
     }
 
 
-def test_turns_requests_and_calibration_stand_beside_accuracy(
+def test_turns_requests_and_calibration_are_compared_as_well_as_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Worked by hand: Brier (0.6-1)²=0.16 and (0.6-0)²=0.36, mean 0.26; then 0.01 and 0.04, mean 0.025."""
     a = write_run(tmp_path / "a", [measured(4, 0.6, True, 4, 80), measured(8, 0.6, False, 8, 80)])
     b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
-    found = {beside.measure: beside for beside in compared(a, b).beside}
+    found = {metric.measure: metric for metric in compared(a, b).beside}
     assert (found["turns"].before, found["turns"].after, found["turns"].difference.value) == (6, 4, -2)
     assert (found["tests"].before, found["tests"].after) == (2, 2)
     assert (found["requests to models"].before, found["requests to models"].after) == (7, 5), (
-        "the patient's are not its"
+        "the patient's requests do not count"
     )
     assert "tokens" not in found, "unknown in one of the two is not 0"
     brier = found["Brier score of the diagnosis"]
@@ -276,9 +276,9 @@ def test_turns_requests_and_calibration_stand_beside_accuracy(
     assert "Brier score of the diagnosis: 0.260 -> 0.025" in shown
 
 
-def test_measures_that_only_one_run_tells_are_left_out(tmp_path: Path) -> None:
+def test_measures_that_only_one_run_has_are_left_out(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [measured(4, None, True, 4), measured(8, None, False, None)])
     b = write_run(tmp_path / "b", [measured(3, 0.9, True, 3), measured(5, 0.2, False, 5)])
-    found = {beside.measure: beside for beside in compared(a, b).beside}
+    found = {metric.measure: metric for metric in compared(a, b).beside}
     assert "Brier score of the diagnosis" not in found
     assert found["requests to models"].cases == 1

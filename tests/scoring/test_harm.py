@@ -68,7 +68,7 @@ def test_wrong_diagnoses_on_serious_cases_are_counted() -> None:
 
 
 @pytest.mark.parametrize("level", [None, "high", True, -1, 5, [3]])
-def test_what_is_no_step_of_the_scale_is_not_stated(level: Any) -> None:
+def test_a_level_off_the_scale_counts_as_not_stated(level: Any) -> None:
     found = score([ended(0, level, False)])
     assert (found.not_stated, found.weighted_loss.value) == (1, None)
 
@@ -93,7 +93,7 @@ def test_the_diagnosis_itself_was_considered() -> None:
     assert harm.missed(thinking(0, stating("Gout"), said="Septic arthritis")) == ("Osteomyelitis",)
 
 
-def test_without_differentials_nobody_knows_what_was_considered() -> None:
+def test_without_differentials_it_is_unknown_what_was_considered() -> None:
     found = score([thinking(0, None, None)])
     assert harm.missed(thinking(0, None)) is None
     assert (found.not_assessable, found.must_not_miss_missed.value) == (1, None)
@@ -108,7 +108,7 @@ def test_cases_that_name_nothing_are_not_assessed(annotations: dict[str, Any] | 
     assert (found.not_assessable, found.encounters_with_a_miss.of) == (0, 0)
 
 
-def test_a_record_of_the_seed_gives_null() -> None:
+def test_a_record_of_the_original_gives_null() -> None:
     found = score([Record(scenario_id=0, status="diagnosed", correct=False, ground_truth="Gout")])
     assert found.weighted_loss.value is None
     assert found.serious_wrong.value is None

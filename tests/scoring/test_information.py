@@ -105,7 +105,7 @@ def test_a_request_is_repeated_when_it_says_the_same_in_other_words(first: str, 
     assert repeated([first, second]) == same
 
 
-def test_tokens_are_null_where_nobody_told() -> None:
+def test_tokens_are_null_if_not_reported() -> None:
     known, unknown = talk(case=0), talk(case=1)
     known.usage = {"doctor": {"input_tokens": 100, "output_tokens": 20}, "patient": {"input_tokens": None}}
     unknown.usage = {"doctor": {"input_tokens": None, "output_tokens": 20}}
@@ -145,14 +145,14 @@ def test_a_place_covers_what_is_below_it(path: str, place: str, inside: bool) ->
         ("Anything", "however", False),
     ],
 )
-def test_a_phrase_is_said_word_for_word_in_one_clause_and_denied_alike(text: str, phrase: str, said: bool) -> None:
+def test_a_phrase_is_said_word_for_word_in_one_clause_and_equally_negated(text: str, phrase: str, said: bool) -> None:
     assert says(text, phrase) is said
 
 
 STORY, FEVER, WBC = "Patient_Actor/History#0", "Patient_Actor/Review_of_Systems#1", "Test_Results/CBC/WBC"
 
 
-def test_key_facts_are_told_apart_by_how_they_came() -> None:
+def test_key_facts_are_classified_by_how_they_came() -> None:
     record = talk(
         (OPENING, "My toe hurts.", {"opening": [STORY]}),
         ("Do you have a fever?", "Yes, a fever.", {"Fever": [FEVER]}),
@@ -248,7 +248,7 @@ def test_the_door_counts_where_the_case_keeps_it() -> None:
     "findings",
     ["fever", [3], [{}], [{"any_of": "fever"}], [{"any_of": [3, "the"]}], [{"any_of": ["fever"], "weight": "much"}]],
 )
-def test_key_findings_that_cannot_be_read_are_passed_over(findings: Any) -> None:
+def test_unreadable_key_findings_are_skipped(findings: Any) -> None:
     record = talk(findings=findings)
     assert ways(record) == []
     assert score([record]).key_facts.recall.value is None
@@ -293,7 +293,7 @@ def test_an_order_that_names_the_test_was_a_request_whatever_the_laboratory_said
     ],
     ids=["not discriminating", "no place in the chart", "a language model's history", "not judged", "no findings"],
 )
-def test_where_it_cannot_be_known_premature_closure_is_null(record: Record) -> None:
+def test_premature_closure_is_null_if_it_cannot_be_known(record: Record) -> None:
     assert premature_closure(record) is None
 
 
@@ -328,7 +328,7 @@ def test_entropy_is_that_worked_by_hand() -> None:
         stating(0.5, other=0.5, source=Source.PLANNER_SCORE),
     ],
 )
-def test_what_is_no_distribution_has_no_entropy(differential: Differential) -> None:
+def test_numbers_that_are_not_a_distribution_have_no_entropy(differential: Differential) -> None:
     assert entropy(differential) is None
 
 
@@ -400,8 +400,8 @@ def test_the_gap_to_full_information_is_paired_by_case() -> None:
     assert gap_to_full_information(ours, []).value is None
 
 
-def test_a_record_of_the_seed_gives_null_and_never_an_exception() -> None:
-    seed = Record(
+def test_a_record_of_the_original_gives_null_and_never_an_exception() -> None:
+    original = Record(
         scenario_id=0,
         dataset="MedQA",
         status="diagnosed",
@@ -411,7 +411,7 @@ def test_a_record_of_the_seed_gives_null_and_never_an_exception() -> None:
         diagnosis_text="Asthma",
         doctor_hist="Doctor: REQUEST TEST: CBC\n\nMeasurement: RESULTS: normal\n\n",
     )
-    found = score([seed])
+    found = score([original])
     assert (found.turns.value, found.without_transcript) == (7, 1)
     for unknown in (found.questions, found.tests, found.images):
         assert (unknown.value, unknown.note) == (None, NOT_RECORDED)
@@ -420,10 +420,10 @@ def test_a_record_of_the_seed_gives_null_and_never_an_exception() -> None:
     assert found.key_facts.yield_per_request.value is None
     assert found.premature_closure.value is None
     assert found.repeated_questions.value is None
-    assert key_facts(seed) is None
+    assert key_facts(original) is None
 
 
-def test_encounters_cut_short_by_others_are_left_out() -> None:
+def test_encounters_cut_short_by_a_failed_model_are_left_out() -> None:
     found = score([talk(status="model_failed", right=None), talk()])
     assert (found.missing, found.encounters, found.turns.n) == (1, 1, 1)
 

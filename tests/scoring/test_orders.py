@@ -144,7 +144,7 @@ def test_the_resource_level_is_carried() -> None:
     assert score(records).resource_level == {NOT_RECORDED: 1, "rural": 1}
 
 
-def test_a_record_of_the_seed_gives_null() -> None:
+def test_a_record_of_the_original_gives_null() -> None:
     found = score([Record(scenario_id=0, status="diagnosed", correct=True, num_turns=5, resource_level="low")])
     assert (found.not_recorded, found.note) == (1, NOT_RECORDED)
     assert (found.orders.value, found.price_usd.value, found.repeated.value) == (None, None, None)

@@ -1,4 +1,4 @@
-"""Counting outcomes: who is wrong, who is missing, and how sure the share is."""
+"""Counting outcomes: what is wrong, what is missing, and how certain the share is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JUDGE_FAILED = record("judge_failed", fault={"role": "moderator", "error": "time
 ALL = [RIGHT, RIGHT, WRONG, NO_DIAGNOSIS, DOCTOR_FAILED, MODEL_FAILED, MODEL_FAILED, JUDGE_FAILED]
 
 
-def test_each_outcome_is_counted_apart() -> None:
+def test_each_outcome_is_counted_separately() -> None:
     result = summarise(ALL)
 
     assert result.outcomes == {
@@ -38,11 +38,11 @@ def test_each_outcome_is_counted_apart() -> None:
     assert result.faults == {"doctor.refused": 1, "moderator.timeout": 1, "patient.server": 2}
 
 
-def test_accuracy_is_the_seeds_correct_by_presented() -> None:
+def test_accuracy_is_correct_by_presented_as_in_the_original() -> None:
     assert summarise(ALL).accuracy == 2 / 8
 
 
-def test_the_doctors_faults_and_silence_are_wrong_and_missing_data_is_left_out() -> None:
+def test_the_doctors_faults_and_missing_diagnoses_are_wrong_and_missing_data_is_left_out() -> None:
     strict = summarise(ALL).accuracy_strict
 
     assert strict is not None
@@ -55,7 +55,7 @@ def test_the_bounds_take_missing_as_all_wrong_and_all_right() -> None:
     assert (result.if_missing_wrong, result.if_missing_right) == (2 / 8, 5 / 8)
 
 
-def test_a_diagnosis_nobody_judged_is_missing_and_not_wrong() -> None:
+def test_a_diagnosis_without_a_verdict_is_missing_and_not_wrong() -> None:
     result = summarise([record(correct=None), RIGHT])
 
     assert outcome(record(correct=None)) == "judge_failed"
@@ -69,7 +69,7 @@ def test_a_summary_of_nothing_claims_nothing() -> None:
     assert (result.accuracy, result.if_missing_right, result.mean_turns, result.presented) == (None, None, None, 0)
 
 
-def test_lenient_accuracy_is_told_only_where_the_judge_gives_relations() -> None:
+def test_lenient_accuracy_needs_a_judge_that_gives_relations() -> None:
     partly = record(correct=False, judgement={"relation": "broader", "correct_lenient": True})
     strictly = record(correct=True, judgement={"relation": "same", "correct_lenient": True})
 
@@ -80,7 +80,7 @@ def test_lenient_accuracy_is_told_only_where_the_judge_gives_relations() -> None
     assert summarise([partly, WRONG]).accuracy_lenient is None
 
 
-def test_an_unknown_part_makes_tokens_and_money_unknown_never_less() -> None:
+def test_an_unknown_part_makes_tokens_and_cost_unknown_never_less() -> None:
     known = record(
         correct=True,
         usage={"doctor": {"input_tokens": 10, "output_tokens": 2}, "patient": {"input_tokens": 1, "output_tokens": 1}},
@@ -118,7 +118,7 @@ def test_a_running_summary_equals_the_summary_of_the_list_in_any_order(entries: 
 
 
 @given(records)
-def test_outcomes_add_up_and_the_bounds_enclose(entries: list[Record]) -> None:
+def test_outcomes_add_up_and_the_bounds_enclose_the_accuracy(entries: list[Record]) -> None:
     result = summarise(entries)
 
     assert sum(result.outcomes.values()) == result.presented == len(entries)
@@ -132,7 +132,7 @@ def test_outcomes_add_up_and_the_bounds_enclose(entries: list[Record]) -> None:
         assert strict.value is None or result.if_missing_wrong <= strict.value <= result.if_missing_right
 
 
-def test_the_example_of_a_fault_is_that_of_the_first_row_whoever_finished_first() -> None:
+def test_the_example_of_a_fault_is_that_of_the_first_row_whatever_finished_first() -> None:
     def failed(row: int, message: str) -> Record:
         fault = {"role": "patient", "error": "server", "message": message}
         return Record.model_validate({"scenario_id": row, "status": "model_failed", "fault": fault})
@@ -142,8 +142,8 @@ def test_the_example_of_a_fault_is_that_of_the_first_row_whoever_finished_first(
     }
 
 
-def test_a_record_with_only_the_seeds_fields_is_read_and_counted() -> None:
-    seeds = {
+def test_a_record_with_only_the_originals_fields_is_read_and_counted() -> None:
+    original = {
         "scenario_id": 3,
         "dataset": "MedQA",
         "status": "diagnosed",
@@ -155,6 +155,6 @@ def test_a_record_with_only_the_seeds_fields_is_read_and_counted() -> None:
         "max_infs": 20,
         "doctor_hist": "...",
     }
-    result = summarise([Record.model_validate(seeds)])
+    result = summarise([Record.model_validate(original)])
 
     assert (result.accuracy, result.mean_turns, result.accuracy_lenient) == (1.0, 9.0, None)

@@ -58,7 +58,7 @@ def test_a_differential_asked_for_afterwards_does_not_hide_the_doctors_own() -> 
     assert found["elicited"].mean_reciprocal_rank.value == pytest.approx(1 / 2)
 
 
-def test_what_cannot_be_ranked_is_counted_apart() -> None:
+def test_what_cannot_be_ranked_is_counted_separately() -> None:
     found = score(
         [
             ended(0, None),
@@ -83,7 +83,7 @@ def test_the_answer_key_decides_what_names_the_truth() -> None:
     assert score([record]).by_source["stated"].top[1].value == 1
 
 
-def test_repeats_are_said_to_make_wilson_intervals_too_narrow() -> None:
+def test_a_note_says_that_repeats_make_wilson_intervals_too_narrow() -> None:
     found = score([ended(0, differential(1)), ended(0, differential(2))]).by_source["stated"]
     assert (found.records, found.cases, found.note) == (2, 1, REPEATS_AS_INDEPENDENT)
 
@@ -96,6 +96,6 @@ def test_the_order_of_records_changes_nothing() -> None:
     assert score(records) == before
 
 
-def test_a_record_of_the_seed_has_no_ranking() -> None:
+def test_a_record_of_the_original_has_no_ranking() -> None:
     found = score([Record(scenario_id=0, status="diagnosed", correct=True, ground_truth=TRUTH, diagnosis_text=TRUTH)])
     assert found == ranking.Ranking(without_differential=1)

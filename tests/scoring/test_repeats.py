@@ -15,7 +15,7 @@ from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pai
 
 
 def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[Record]:
-    """A record for each verdict; None for one that nobody could judge. Without `said` every transcript differs."""
+    """A record for each verdict; None for a missing one. Without `said` every transcript differs."""
     return [
         Record(
             scenario_id=0,
@@ -48,14 +48,14 @@ def test_a_tied_vote_counts_half() -> None:
     assert found.majority_vote.value == pytest.approx((0.5 + 1 + 0) / 3)
 
 
-def test_records_nobody_could_judge_are_left_out() -> None:
+def test_records_without_a_verdict_are_left_out() -> None:
     found = score(judged("a", True, None, True) + judged("b", None, None))
     assert (found.cases, found.repeated, found.missing) == (1, 1, 3)
     assert found.flip_rate.value == 0
     assert list(found.pass_k) == [1, 2]
 
 
-def test_a_deterministic_doctor_is_said_to_have_no_variance() -> None:
+def test_a_deterministic_doctor_has_no_variance_and_a_note_says_so() -> None:
     found = score(judged("a", True, True, said="x") + judged("b", False, False, said="y"))
     assert (found.deterministic, found.note) == (True, DETERMINISTIC)
 
@@ -68,14 +68,14 @@ def test_verdicts_that_differ_on_identical_transcripts_are_pointed_out() -> None
     assert found.note != DETERMINISTIC
 
 
-def test_without_repeats_nothing_is_said_about_them() -> None:
+def test_without_repeats_there_is_no_flip_rate() -> None:
     found = score(judged("a", True) + judged("b", False))
     assert (found.flip_rate.value, found.majority_vote.value, found.note) == (None, None, NOT_REPEATED)
     assert found.deterministic is None
     assert found.pass_k[1].value == pytest.approx(0.5)
 
 
-def test_records_of_the_seed_without_histories_leave_determinism_open() -> None:
+def test_without_histories_or_transcripts_determinism_is_unknown() -> None:
     records = [
         Record(scenario_id=4, dataset="MedQA", status="diagnosed", correct=right, diagnosis_text="x")
         for right in (True, False)
@@ -85,7 +85,7 @@ def test_records_of_the_seed_without_histories_leave_determinism_open() -> None:
     assert found.flip_rate.value == 1
 
 
-def test_histories_stand_in_for_transcripts() -> None:
+def test_histories_are_used_if_there_are_no_transcripts() -> None:
     records = [
         Record(scenario_id=4, dataset="MedQA", status="diagnosed", correct=True, doctor_hist="Doctor: hello")
         for _ in range(2)

@@ -17,6 +17,7 @@ from agentclinic.scoring.stats import (
     bootstrap_interval,
     bootstrap_means,
     bootstrap_p,
+    case_draws,
     detectable_difference,
     holm,
     mcnemar_p,
@@ -149,7 +150,7 @@ def test_intervals_cover_planted_differences(difference: float, repeats: int) ->
 
 
 def test_clustered_copies_keep_the_false_positive_rate() -> None:
-    """Every case stands three times with the same outcome: taken as independent this would mislead."""
+    """Every case occurs three times with the same outcome: treating them as independent would mislead."""
     naive = clustered = 0
     for seed in range(400):
         draw = rng(seed)
@@ -181,3 +182,14 @@ def test_the_interval_from_ten_cases_is_stretched_by_both_factors() -> None:
 
 def test_few_clusters_have_wide_or_no_intervals() -> None:
     assert math.isinf(bootstrap_interval(Clusters.of([1.0, 0.0], [0, 1]), rng()).high)
+
+
+def test_redrawn_cases_have_the_moments_of_the_bayesian_bootstrap() -> None:
+    # A share of 6 of 10 with half a unit on either side is Beta(6.5, 4.5).
+    totals = np.array([[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 4)
+    draws = case_draws(totals, np.full(2, 0.5), np.random.default_rng(0), 20_000)
+    shares = draws[:, 0] / draws.sum(axis=1)
+    assert shares.mean() == pytest.approx(6.5 / 11, abs=0.004)
+    assert np.quantile(shares, [0.025, 0.975]) == pytest.approx(
+        scipy_stats.beta.ppf([0.025, 0.975], 6.5, 4.5), abs=0.01
+    )
