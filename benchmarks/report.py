@@ -1,10 +1,10 @@
-"""A report on many encounters: size, time to build, to open, and from a click to the transcript, against a small one.
+"""A large report compared with a small one: size, time to build, time to open, time from a click to the transcript.
 
 python benchmarks/report.py                       50 and 5,000 encounters
 python benchmarks/report.py --encounters 50 500
 
-The encounters are the builtin clinic's on OpenOSCE's development part, over and over. A third page holds the large run
-with every transcript laid out as text instead of packed: what opening would cost otherwise. Needs chromium.
+The encounters are those of the builtin clinic on OpenOSCE's development cases, repeated. A third page holds the large
+run with every transcript as plain text instead of packed, to show what packing saves. Needs chromium.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 
 OPENED = 3
-"""Times each page is opened; medians are printed."""
+"""How often each page is opened; medians are printed."""
 
 
 def play(folder: Path) -> list[dict[str, Any]]:
-    """The records of one round of the builtin clinic."""
+    """The records of one builtin run."""
     settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
     done = anyio.run(execute, make_plan(settings), Progress())
     return [json.loads(line) for line in (done.folder / "scenarios.jsonl").open(encoding="utf-8")]
 
 
 def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> Path:
-    """A run of so many encounters, round after round: the builtin clinic would say the same in every repeat.
+    """A run with this many encounters, made by repeating the records: the builtin clinic never varies.
 
     Neighbours in the file are different cases, so that packing gains nothing from the repeats.
     """
@@ -55,16 +55,16 @@ def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> P
 
 
 def unpacked(collected: Collected, journal: Path) -> str:
-    """The same page with every transcript as text in it."""
-    told = []
+    """The same page with every transcript as plain text."""
+    transcripts = []
     for line in journal.open(encoding="utf-8"):
         turns = json.loads(line)["transcript"]
-        told.append("".join(f"<p><b>{html.escape(t['role'])}</b> {html.escape(t['text'])}</p>" for t in turns))
-    return page(collected).replace("</main>", f"<section>{'<hr>'.join(told)}</section></main>")
+        transcripts.append("".join(f"<p><b>{html.escape(t['role'])}</b> {html.escape(t['text'])}</p>" for t in turns))
+    return page(collected).replace("</main>", f"<section>{'<hr>'.join(transcripts)}</section></main>")
 
 
 def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
-    """Milliseconds to first paint, to the list being ready, and from a click to the transcript."""
+    """Milliseconds to the first paint, to the list of encounters, and from a click to the transcript."""
     paint, ready, click = [], [], []
     for _ in range(OPENED):
         tab = browser.new_page()
@@ -95,7 +95,7 @@ def main() -> None:
     sizes = parser.parse_args().encounters
     chromium = shutil.which("chromium")
     if chromium is None:
-        print("no chromium here; install it with: apt-get install --no-install-recommends chromium")
+        print("chromium is not installed; install it with: apt-get install --no-install-recommends chromium")
         return
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)

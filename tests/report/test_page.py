@@ -75,10 +75,10 @@ def hostile(number: int, attack: str) -> Json:
         "other": 0.1,
         "hypotheses": [{"diagnosis": attack, "probability": 0.9, "reason": attack}],
     }
-    told = {"topic": attack, "provenance": attack, "paths": [attack]}
+    told = {"topic": attack, "provenance": "chart", "paths": [attack]}
     said = [
         {"turn": 1, "role": "doctor", "text": attack, "action": "question", "differential": stated, "notes": [attack]},
-        {"turn": 1, "role": attack, "text": attack, "action": attack, "disclosures": [told]},
+        {"turn": 1, "role": attack, "text": attack, "disclosures": [told], "details": {attack: attack}},
         {"turn": 2, "role": "doctor", "text": f"REQUEST TEST: {attack}", "action": "test"},
         {"turn": 2, "role": "measurement", "text": attack, "disclosures": [told]},
         {"turn": 3, "role": "doctor", "text": f"DIAGNOSIS READY: {attack}", "action": "diagnosis"},
