@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary import tests
 from agentclinic.vocabulary.text import fold, words
 
 DATA = Path(__file__).parent / "data"
@@ -144,14 +145,24 @@ def _key(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
     found = {}
-    for entry in table("analytes")["analytes"]:
-        limits = entry["possible"]
-        possible = (limits[0], limits[1]) if limits else None
-        usual = {sex: (low, high) for sex, (low, high) in entry.get("usual", {}).items()}
-        analyte = Analyte(entry["name"], entry["fluid"], entry["units"], possible, usual)
-        for name in entry["names"]:
-            found[analyte.fluid, _key(name)] = analyte
+    for kind, where in (("values", "blood"), ("vitals", "vital")):
+        for value, entry in tests.table()[kind].items():
+            for name, read in entry.get("measured", {}).items():
+                limits = read["possible"]
+                usual = {sex: (low, high) for sex, (low, high) in read.get("usual", {}).items()}
+                analyte = Analyte(
+                    name, read.get("fluid", where), read["units"], (limits[0], limits[1]) if limits else None, usual
+                )
+                for heading in _headings(kind, value, read):
+                    found[analyte.fluid, _key(heading)] = analyte
     return found
+
+
+def _headings(kind: str, value: str, read: Mapping[str, Any]) -> list[str]:
+    """The names under which charts put a measurement: the value's, with its exceptions."""
+    names = tests.listed(read["only"]) if "only" in read else tests.names_of(kind, value)
+    other = tests.listed(read.get("except", ""))
+    return [name for name in names if name not in other] + tests.listed(read.get("headings", ""))
 
 
 def names_a_unit(rest: str) -> bool:

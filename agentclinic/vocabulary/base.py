@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from agentclinic.vocabulary.tests import Test, priced_tests
 from agentclinic.vocabulary.text import Phrasebook, words
 
 _DATA = Path(__file__).parent / "data"
@@ -102,39 +103,6 @@ class Disease:
         return {link.finding: link for link in self.links}
 
 
-@dataclass(frozen=True)
-class Price:
-    """What a test costs, from the perspective stated in `data/tests.json`."""
-
-    usd: float
-    status: Literal["estimate", "included", "verified"]
-    """`verified` only where the source document was read; `included` is part of the visit."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """An examination or investigation that can be ordered."""
-
-    __test__ = False  # not a test class, whatever pytest may think of the name
-
-    id: str
-    name: str
-    category: str
-    synonyms: tuple[str, ...]
-    components: tuple[str, ...]
-    equivalents: tuple[str, ...]
-    """Tests whose result answers this one, reviewed one by one."""
-    invasiveness: int
-    cost_level: Literal["low", "medium", "high"]
-    price: Price
-    wait_minutes: float
-    """Until the result is there."""
-    duration_minutes: float
-    """The patient's time."""
-    panel_of: tuple[str, ...]
-    """Tests it contains."""
-
-
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """Everything the builtin clinic knows about medicine."""
@@ -169,11 +137,6 @@ class Knowledge:
         """Finds tests in an order or in a chart's headings."""
         return Phrasebook({t.id: (t.name, *t.synonyms) for t in self.tests.values()})
 
-    @cached_property
-    def test_components(self) -> Phrasebook:
-        """Finds tests by the values they contain."""
-        return Phrasebook({t.id: t.components for t in self.tests.values()})
-
 
 _in_place_of: list[Knowledge] = []
 
@@ -197,9 +160,8 @@ def in_place(known: Knowledge) -> Iterator[None]:
 def shipped() -> Knowledge:
     """The shipped knowledge base, read once."""
     findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
-    tests = {entry["id"]: _test(entry) for entry in _load("tests")}
     diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
-    return Knowledge(diseases, findings, tests)
+    return Knowledge(diseases, findings, priced_tests())
 
 
 def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
@@ -280,23 +242,6 @@ def _finding(entry: dict[str, Any]) -> Finding:
         if measure
         else None,
         lay=tuple(entry["lay"]),
-    )
-
-
-def _test(entry: dict[str, Any]) -> Test:
-    return Test(
-        id=entry["id"],
-        name=entry["name"],
-        category=entry["category"],
-        synonyms=tuple(entry["synonyms"]),
-        components=tuple(entry["components"]),
-        equivalents=tuple(entry["equivalents"]),
-        invasiveness=entry["invasiveness"],
-        cost_level=entry["cost_level"],
-        price=Price(entry["price"]["usd"], entry["price"]["status"]),
-        wait_minutes=entry["wait_minutes"],
-        duration_minutes=entry["duration_minutes"],
-        panel_of=tuple(entry["panel_of"]),
     )
 
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from agentclinic.vocabulary.base import Disease, Finding, Test, knowledge
+from agentclinic.vocabulary.base import Disease, Finding, knowledge
 from agentclinic.vocabulary.text import words
 
 KNOWN = knowledge()
-DISEASES, FINDINGS, TESTS = list(KNOWN.diseases.values()), list(KNOWN.findings.values()), list(KNOWN.tests.values())
+DISEASES, FINDINGS = list(KNOWN.diseases.values()), list(KNOWN.findings.values())
 
 
 @pytest.mark.parametrize("disease", DISEASES, ids=lambda disease: disease.id)
@@ -50,18 +50,8 @@ def test_a_finding_can_be_found_out_and_recognised(finding: Finding) -> None:
         assert rule.min is None or rule.max is None or rule.min < rule.max
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.id)
-def test_a_tests_equivalents_exist(test: Test) -> None:
-    assert set(test.equivalents) <= set(KNOWN.tests) - {test.id}
-    assert test.cost_level in ("low", "medium", "high")
-    assert 0 <= test.invasiveness <= 3
-
-
-@pytest.mark.parametrize("group", [DISEASES, TESTS])
-def test_no_two_share_a_name(group: list[Disease] | list[Test]) -> None:
-    owners: Counter[tuple[str, ...]] = Counter()
-    for entry in group:
-        owners.update({tuple(sorted(words(name))) for name in (entry.name, *entry.synonyms)})
+def test_no_two_diseases_share_a_name() -> None:
+    owners = Counter(name for d in DISEASES for name in {tuple(sorted(words(n))) for n in (d.name, *d.synonyms)})
     assert [name for name, count in owners.items() if count > 1] == []
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from agentclinic.vocabulary.tests import KINDS, listed, names_of, table
 from agentclinic.vocabulary.text import fold, words
 
-_DATA = Path(__file__).parent.parent / "data" / "orders.json"
-_LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "qualifiers", "timings")
-_RELATED = ("panels", "sites", "systems", "parts")
 # Words lose their plural when read, but the pulses of a limb are not the pulse that is counted.
 _PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
 # British spelling, as far as names of tests have it.
@@ -89,29 +85,20 @@ class Vocabulary:
     """Names that hold an "and" or a "with" of their own."""
 
 
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
-
-
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
     """The shipped vocabulary, read once."""
-    content: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
+    content = table()
     spelled = {words(short): words(full) for short, full in content["spelled"].items()}
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
-    for kind in _LISTED:
-        for concept, listed in content[kind].items():
-            _name(named, kind, concept, listed)
-    # What is found in a specimen is ordered like a value measured in it.
-    for concept, listed in content["found"].items():
-        _name(named, "values", concept, listed)
-    for kind in _RELATED:
-        for concept, entry in content[kind].items():
-            _name(named, kind, concept, entry.get("names", ""))
+    for kind in KINDS:
+        for concept in content[kind]:
+            for name in names_of(kind, concept):
+                named.setdefault(words(name), set()).add((kind, concept))
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
-    manner = {words(name) for name in _names(content["manner"])}
+    manner = {words(name) for name in listed(content["manner"])}
     panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
@@ -124,26 +111,26 @@ def vocabulary() -> Vocabulary:
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
         covers={
-            name: frozenset({name, *_names(entry.get("covers", ""))}) for name, entry in content["systems"].items()
+            name: frozenset({name, *listed(entry.get("covers", ""))}) for name, entry in content["systems"].items()
         },
         parts={
             name: Part(
-                frozenset(_names(entry["of"])),
-                _names(entry["of"])[0],
+                frozenset(listed(entry["of"])),
+                listed(entry["of"])[0],
                 entry.get("by"),
-                frozenset({name, *_names(entry.get("in", ""))}),
+                frozenset({name, *listed(entry.get("in", ""))}),
             )
             for name, entry in content["parts"].items()
         },
-        kinds={kind: frozenset(_names(listed)) for kind, listed in content["kinds"].items()},
-        reached={test: frozenset(_names(listed)) for test, listed in content["reached"].items()},
+        kinds={kind: frozenset(listed(names)) for kind, names in content["kinds"].items()},
+        reached={test: frozenset(listed(names)) for test, names in content["reached"].items()},
         fluids=frozenset(
             " ".join(words(name))
-            for fluid, listed in content["specimens"].items()
-            for name in (fluid, *_names(listed))
+            for fluid in content["specimens"]
+            for name in names_of("specimens", fluid)
             if name not in ("urinalysis", "ua", "dipstick")
         ),
-        alike={name: frozenset(_names(listed)) for name, listed in content["alike"].items()},
+        alike={name: frozenset(listed(names)) for name, names in content["alike"].items()},
         with_and=_joining(named, spelled),
     )
 
@@ -163,20 +150,14 @@ def _joining(*tables: Iterable[tuple[str, ...]]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})")
 
 
-def _name(named: dict[tuple[str, ...], set[tuple[str, str]]], kind: str, concept: str, listed: str) -> None:
-    # A system is named by its site where it has one: a skin biopsy is no examination.
-    for name in (*([] if kind == "systems" else [concept]), *_names(listed)):
-        named.setdefault(words(name), set()).add((kind, concept))
-
-
 def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
     def within(name: str) -> set[str]:
-        return {name}.union(*(within(inner) for inner in _names(entries[name].get("panels", ""))))
+        return {name}.union(*(within(inner) for inner in listed(entries[name].get("panels", ""))))
 
     return {
         name: Panel(
-            frozenset(value for inner in within(name) for value in _names(entries[inner].get("values", ""))),
-            frozenset(within(name) | set(_names(entry.get("headings", "")))),
+            frozenset(value for inner in within(name) for value in listed(entries[inner].get("values", ""))),
+            frozenset(within(name) | set(listed(entry.get("headings", "")))),
             entry.get("specimen"),
             bool(entry.get("whole")),
             bool(entry.get("loose")),
@@ -186,14 +167,14 @@ def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
 
 
 def _wider(site: str, entries: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
-    for outer in _names(entries[site].get("of", "")):
+    for outer in listed(entries[site].get("of", "")):
         yield outer
         yield from _wider(outer, entries)
 
 
 def _examined(site: str, wider: frozenset[str], systems: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    own = frozenset(name for name, entry in systems.items() if site in _names(entry["sites"]))
-    return own or frozenset(name for name, entry in systems.items() if wider & set(_names(entry["sites"])))
+    own = frozenset(name for name, entry in systems.items() if site in listed(entry["sites"]))
+    return own or frozenset(name for name, entry in systems.items() if wider & set(listed(entry["sites"])))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from agentclinic.cases.matcher.order_examinations import Chart, examination, nam
 from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, Item, items
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
 from agentclinic.cases.model import Fact, Section
-from agentclinic.vocabulary.base import Test, knowledge
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.tests import Test
 from agentclinic.vocabulary.text import fold, words
 
 
