@@ -17,12 +17,12 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.audit.complaints import told as told_symptoms
 from agentclinic.audit.model import Exchange, Kind, Role
 from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.values import measured_in
+from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words
 
@@ -237,6 +237,11 @@ WORDINGS: dict[Part, Wording] = {
 
 _DRUGS = ("methotrexate", "haloperidol", "warfarin", "lithium", "isoniazid", "tamoxifen", "phenytoin", "colchicine")
 _ILLNESSES = ("epilepsy", "hepatitis C", "sickle cell disease", "lupus", "glaucoma", "psoriasis", "gout", "cirrhosis")
+
+
+def told_symptoms(text: str) -> frozenset[str]:
+    """The complaints a text names, with everything they are kinds of."""
+    return frozenset[str]().union(*map(lexicon.kinds, lexicon.complaints(text))) - {"complaint"}
 
 
 def development_cases() -> list[Case]:

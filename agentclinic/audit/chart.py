@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agentclinic.audit.amounts import Count, Duration, counts, drugs, durations, sides
-from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
+from agentclinic.audit.statements import LOCAL, Concept, concepts, statements, stems
 from agentclinic.cases.matcher.readings import reading, same_place
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.vocabulary.compare import STRICT, compare
 from agentclinic.vocabulary.disease_names import diagnosis_names
+from agentclinic.vocabulary.lexicon import complaints_within
 from agentclinic.vocabulary.text import Phrasebook
 
 DOOR = "door"
@@ -89,7 +90,7 @@ class Chart:
             normal = statement.normal and path not in self._patient
             self._note(self.denied if normal else self.there, path, concepts(statement.there), statement.there)
             self._note(self.denied, path, concepts(statement.denied), statement.denied)
-            for name in implied(statement.denied) if statement.denied else ():
+            for name in complaints_within(statement.denied):
                 self.denied.setdefault(f"~{name}", []).append(Place(path, frozenset()))
 
     @staticmethod

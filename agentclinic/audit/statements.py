@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.audit.complaints import named, special
 from agentclinic.cases.matcher.readings import reading, stem
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.lexicon import complaints
 from agentclinic.vocabulary.text import STOP_WORDS, sentences, words
 
 _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
@@ -136,21 +136,20 @@ def _statement(part: str) -> Statement:
     return Statement(part, there, denied, bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
 
 
-# --- concepts: findings of the knowledge base, and the matcher's symptoms -------------------------------------------
+# --- concepts: findings of the knowledge base, and the lexicon's basic complaints ----------------------------------
 
-# Symptoms by their name alone. The matcher's others are subjects ("sleep", "vision", "weight"): to speak of them says
-# nothing of whether anything is wrong.
+# Complaints by their name alone. The lexicon's others are subjects ("sleep", "vision", "weight"): to mention them says
+# nothing about whether anything is wrong.
 COMPLAINTS = frozenset(
-    {"nocturnal breathlessness", "suicide", "hallucination", "delusion", "guilt", "interest", "mania", "aggression",
-     "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence",
-     "hematuria",
-     "dysuria", "urinary frequency", "thirst", "melena and blood in stool", "hematemesis", "diarrhea", "constipation",
-     "nausea", "vomiting", "reflux", "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough",
-     "wheeze", "apnea", "breathlessness", "palpitations", "chest pain", "sore throat", "night sweats", "sweating",
-     "fever", "chills", "fatigue", "light and sound", "neck stiffness", "headache", "vertigo", "tremor", "stiffness",
-     "numbness", "weakness", "face droop", "muscle pain", "back pain", "swelling", "bruising", "nosebleed",
-     "vaginal bleeding", "bleeding", "vaginal discharge", "sex pain", "itch", "skin lesion", "scale", "redness",
-     "cyanosis", "pallor", "lump", "temperature intolerance"}
+    {"suicidality", "hallucination", "delusion", "guilt", "loss of interest", "mania", "aggression", "restlessness",
+     "anxiety", "low mood", "confusion", "consciousness", "seizure", "blood in urine", "painful urination",
+     "urinary frequency", "thirst", "hematemesis", "diarrhea", "constipation", "nausea", "vomiting", "heartburn",
+     "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough", "wheeze", "apnea", "breathlessness",
+     "palpitations", "sore throat", "night sweats", "sweating", "fever", "chills", "fatigue",
+     "light and sound sensitivity", "neck stiffness", "headache", "vertigo", "tremor", "stiffness", "numbness",
+     "weakness", "face droop", "swelling", "bruising", "nosebleed", "vaginal bleeding", "bleeding",
+     "vaginal discharge", "painful sex", "itch", "skin lesion", "scaling", "redness", "cyanosis", "pallor", "lump",
+     "temperature intolerance"}
 )  # fmt: skip
 # Said of one place, these say nothing of another.
 LOCAL = frozenset(
@@ -163,15 +162,11 @@ LOCAL = frozenset(
         "skin lesion",
         "lump",
         "itch",
-        "scale",
+        "scaling",
         "bruising",
         "bleeding",
     }
 )
-
-
-# The matcher looks for "itch" and "yell" within words.
-_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch|yellow)\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -179,10 +174,10 @@ class Concept:
     """Something a statement speaks of."""
 
     key: str
-    """A finding's id, or "~" and the matcher's name of a symptom."""
+    """A finding's id, or "~" and the name of a basic complaint."""
     name: str
     kin: frozenset[str]
-    """The matcher's symptoms that go by the same words."""
+    """The basic complaints that go by the same words."""
     places: frozenset[str]
 
 
@@ -190,25 +185,18 @@ class Concept:
 def concepts(text: str) -> tuple[Concept, ...]:
     """The symptoms, signs and results a text names."""
     found: dict[str, Concept] = {}
-    text = _NO_ITCH.sub(" ", text)
     places = reading(text).places
     covered: set[str] = set()
     for mention in knowledge().finding_terms.find(text):
-        kin = named(" ".join(mention.words))
+        kin = complaints(" ".join(mention.words))
         covered |= kin
         found.setdefault(mention.key, Concept(mention.key, knowledge().findings[mention.key].name, kin, places))
-    others = named(text) - covered
+    others = complaints(text) - covered
     if "swelling" in others and "abdomen" in places:
         others |= {"abdominal swelling"}
     for name in sorted(others):
         found[f"~{name}"] = Concept(f"~{name}", name, frozenset({name}), places)
     return tuple(found.values())
-
-
-@lru_cache(maxsize=16384)
-def implied(text: str) -> frozenset[str]:
-    """Symptoms denied as a whole: "no urinary symptoms"."""
-    return frozenset().union(*(special(name) for name in named(text)))
 
 
 @lru_cache(maxsize=32768)

@@ -38,6 +38,8 @@ class Concept:
     name: str
     type: str
     parents: tuple[str, ...]
+    basic: bool = False
+    """Whether it is a basic complaint: finer ones count as it where two texts are compared."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,13 @@ def _lexicon() -> _Lexicon:
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
-        concept = Concept(name, kind, tuple(part.strip() for part in parents.split(",") if part.strip()))
-        if name in concepts:  # told in two files: one concept
-            concept = Concept(name, concepts[name].type, tuple(dict.fromkeys(concepts[name].parents + concept.parents)))
-        concepts[name] = concept
+        above = tuple(part.strip() for part in parents.split(",") if part.strip())
+        basic = name.endswith("!")
+        name = name.removesuffix("!")
+        if name in concepts:  # in two files: one concept
+            known = concepts[name]
+            kind, above, basic = known.type, tuple(dict.fromkeys(known.parents + above)), known.basic or basic
+        concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
             node = wordings
             for word in wording.split():
@@ -135,6 +140,11 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 @lru_cache(maxsize=32768)
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
+    return _outermost(_hits(text))
+
+
+def _hits(text: str) -> list[list[Found]]:
+    """Every wording in a text, by the word it starts at."""
     words = tokens(text)
     concepts = _lexicon().concepts
     hits: list[list[Found]] = []
@@ -146,6 +156,10 @@ def found(text: str) -> tuple[Found, ...]:
                 break
             here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
         hits.append(list(dict.fromkeys(here)))
+    return hits
+
+
+def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
     longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
     return tuple(
         hit
@@ -219,3 +233,51 @@ def of_types(*types: str) -> int:
     """All concepts of some types."""
     bits = _bits()
     return sum(bits[name] for name, concept in _lexicon().concepts.items() if concept.type in types)
+
+
+def _symptoms(text: str) -> set[str]:
+    """The symptoms a text names.
+
+    Unlike in `found`, the name of a disease does not hide the symptom in it: "a history of anxiety" names anxiety.
+    """
+    hits = [[hit for hit in here if hit.concept.type == "symptom"] for here in _hits(text)]
+    return {hit.concept.name for hit in _outermost(hits)} - set(_ROOTS.values())
+
+
+@lru_cache(maxsize=4096)
+def _basic(name: str) -> str | None:
+    """The basic complaint that a symptom counts as: itself or the nearest above it, the first parent first."""
+    concepts = _lexicon().concepts
+    level, seen = [name], set[str]()
+    while level:
+        for one in level:
+            if concepts[one].basic:
+                return one
+        seen |= set(level)
+        level = [up for one in level for up in concepts[one].parents if up in concepts and up not in seen]
+    return None
+
+
+def _most_special(names: set[str]) -> frozenset[str]:
+    return frozenset(name for name in names if not any(name != other and name in kinds(other) for other in names))
+
+
+@lru_cache(maxsize=32768)
+def complaints(text: str) -> frozenset[str]:
+    """The basic complaints a text names, without those that another one is a kind of."""
+    return _most_special({basic for name in _symptoms(text) if (basic := _basic(name))})
+
+
+@lru_cache(maxsize=16384)
+def complaints_within(text: str) -> frozenset[str]:
+    """The basic complaints that are kinds of what a text names: "urinary symptoms" includes incontinence."""
+    return frozenset[str]().union(*map(_kinds_of, _most_special(_symptoms(text))))
+
+
+@lru_cache(maxsize=512)
+def _kinds_of(name: str) -> frozenset[str]:
+    return frozenset(
+        other.name
+        for other in _lexicon().concepts.values()
+        if other.basic and other.name != name and name in kinds(other.name)
+    )

@@ -1,4 +1,4 @@
-"""The words of orders and of charts' headings, read as what they name: values, panels, images, examinations."""
+"""Read orders and chart headings as what they name: values, panels, images, examinations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from agentclinic.vocabulary.tests import KINDS, listed, names_of, table
 from agentclinic.vocabulary.text import fold, words
 
-# Words lose their plural when read, but the pulses of a limb are not the pulse that is counted.
+# Reading drops plurals, but the pulses of a limb are not the pulse rate.
 _PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
-# British spelling, as far as names of tests have it.
+# British spellings in names of tests.
 _BRITISH = (
     ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),
     ("coeliac", "celiac"), ("faec", "fec"), ("leuco", "leuko"), ("tumour", "tumor"), ("colour", "color"),
@@ -26,75 +26,75 @@ Tokens = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Values that are ordered together."""
+    """Values ordered together."""
 
     values: frozenset[str]
-    """All of them, those of the panels within included."""
+    """All its values, including those of the panels it contains."""
     headings: frozenset[str]
-    """Panels under whose heading its values stand: itself and those within."""
+    """Panels whose headings its values are charted under: itself and those it contains."""
     specimen: str | None
     whole: bool
-    """Whether everything measured in the specimen belongs to it."""
+    """Whether it includes everything measured in the specimen."""
     loose: bool
-    """Whether it is no fixed panel: what an order lists for it is what is wanted."""
+    """Whether its values vary: an order that lists values wants just those."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an examination: reflexes, a sign, a manoeuvre."""
+    """A part of an examination: reflexes, a sign, a maneuver."""
 
     of: frozenset[str]
-    """Systems and sites whose examination it belongs to."""
+    """Systems and sites whose examination includes it."""
     main: str
     """The first of them."""
     by: str | None
-    """How it is found out, where a chart is ordered by that."""
+    """How it is examined, for charts arranged by method."""
     within: frozenset[str]
-    """Parts it is charted under as well."""
+    """The part itself and other parts it may be charted under."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What can be ordered (`cases/data/orders.json`)."""
+    """The table of tests, indexed for reading orders."""
 
     named: Mapping[tuple[str, ...], Tokens]
     """What a name stands for."""
     longest: int
     spelled: Mapping[tuple[str, ...], tuple[str, ...]]
     manner: frozenset[tuple[str, ...]]
-    """Words that say how a test is to be done rather than which test it is."""
+    """Words that say how to do a test, not which test it is."""
     panels: Mapping[str, Panel]
     of_blood: frozenset[str]
-    """Values that every laboratory means as the blood's unless told otherwise."""
+    """Values measured in blood unless the order says otherwise."""
     wider: Mapping[str, frozenset[str]]
-    """Sites that contain a site."""
+    """For each site, the sites that contain it."""
     examined: Mapping[str, frozenset[str]]
-    """Systems whose examination covers a site."""
+    """For each site, the systems whose examination covers it."""
     covers: Mapping[str, frozenset[str]]
-    """Systems whose examination is part of a system's."""
+    """For each system, the systems its examination includes."""
     parts: Mapping[str, Part]
     kinds: Mapping[str, frozenset[str]]
-    """Tests that are of a more general kind, under whose name alone charts put them."""
+    """For a general kind of test, the tests that charts may list under it."""
     reached: Mapping[str, frozenset[str]]
-    """Sites from which a test can take a piece."""
+    """Sites a test can take a specimen from."""
     fluids: frozenset[str]
-    """Names of specimens that are no test by themselves."""
+    """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
-    """Values and tests that tell nearly the same as another."""
+    """Values and tests that tell nearly the same thing."""
     with_and: re.Pattern[str]
-    """Names that hold an "and" or a "with" of their own."""
+    """Names that contain "and" or "with"."""
 
 
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
-    """The shipped vocabulary, read once."""
+    """The vocabulary of orders, built once."""
     content = table()
     spelled = {words(short): words(full) for short, full in content["spelled"].items()}
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for kind in KINDS:
         for concept in content[kind]:
-            for name in names_of(kind, concept):
-                named.setdefault(words(name), set()).add((kind, concept))
+            for spelling in names_of(kind, concept):
+                named.setdefault(words(spelling), set()).add((kind, concept))
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
@@ -138,7 +138,7 @@ def vocabulary() -> Vocabulary:
 def _fluids(
     name: tuple[str, ...], named: Mapping[tuple[str, ...], set[tuple[str, str]]], content: Mapping[str, Any]
 ) -> set[str]:
-    """The fluids a name of a value or of a fluid's analysis holds: a urine pregnancy test is the urine's."""
+    """The fluids in the name of a value or panel: a urine pregnancy test is done on urine."""
     fluids = {content["panels"][concept].get("specimen") for kind, concept in named[name] if kind == "panels"}
     if any(kind == "values" for kind, _ in named[name]):
         fluids |= {concept for word in name for kind, concept in named.get((word,), ()) if kind == "specimens"}
@@ -179,17 +179,17 @@ def _examined(site: str, wider: frozenset[str], systems: Mapping[str, Mapping[st
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as what it names."""
+    """What a text names."""
 
     by_kind: Mapping[str, frozenset[str]]
     phrases: tuple[tuple[str, Tokens], ...]
-    """The names in their order, each with what it stands for."""
+    """The names in order, each with what it stands for."""
     words: frozenset[str]
-    """What the vocabulary does not know."""
+    """Words the vocabulary does not know."""
     sides: frozenset[str]
 
     def of(self, kind: str) -> frozenset[str]:
-        """What it names of one kind."""
+        """The concepts of one kind that it names."""
         return self.by_kind.get(kind, frozenset())
 
     @property
@@ -200,7 +200,7 @@ class Reading:
 
 @lru_cache(maxsize=32768)
 def reading(text: str) -> Reading:
-    """A text read by the vocabulary, the longest names first."""
+    """Read a text, longest names first."""
     known = vocabulary()
     phrases: list[tuple[str, Tokens]] = []
     unknown: set[str] = set()
@@ -235,14 +235,14 @@ def reading(text: str) -> Reading:
 
 
 def american(text: str) -> str:
-    """A folded text in the spelling of the vocabulary."""
+    """A folded text in American spelling."""
     for british, here in _BRITISH:
         text = text.replace(british, here)
     return text
 
 
 def joined(readings: Iterable[Reading]) -> Reading:
-    """Several readings as one."""
+    """Merge several readings."""
     by_kind: dict[str, frozenset[str]] = {}
     phrases: list[tuple[str, Tokens]] = []
     unknown: frozenset[str] = frozenset()
@@ -257,7 +257,7 @@ def joined(readings: Iterable[Reading]) -> Reading:
 
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """Words with abbreviations written out."""
+    """Words with abbreviations spelled out."""
     return _spelled_out(tokens, vocabulary().spelled)
 
 
@@ -277,6 +277,6 @@ def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tupl
 
 
 def same_site(asked: str, charted: str) -> bool:
-    """Whether a site is another, or a part of it, or contains it."""
+    """Whether two sites are the same or one contains the other."""
     wider = vocabulary().wider
     return asked == charted or charted in wider[asked] or asked in wider[charted]

@@ -120,7 +120,7 @@ def test_the_trees_were_fitted_to_the_features_there_are() -> None:
     table = relevance.features(parts, CASE.patient_facts)
     assert table.shape == (len(CASE.patient_facts), len(relevance.parts_of(parts)), len(relevance.FEATURES))
     assert np.isfinite(table).all()
-    found = relevance.likeness(parts, CASE.patient_facts)
+    found = relevance.answer_probabilities(parts, CASE.patient_facts)
     assert ((found >= 0) & (found < 1)).all()
     assert found.max() >= relevance.threshold()
 
