@@ -6,11 +6,14 @@ wordings, and nobody looked at its rows: only figures. Deterministic: the same s
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +25,6 @@ from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.values import measured_in
-from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words
 
@@ -239,9 +241,20 @@ _DRUGS = ("methotrexate", "haloperidol", "warfarin", "lithium", "isoniazid", "ta
 _ILLNESSES = ("epilepsy", "hepatitis C", "sickle cell disease", "lupus", "glaucoma", "psoriasis", "gout", "cirrhosis")
 
 
+@lru_cache(maxsize=1)
+def _complaints() -> dict[str, frozenset[str]]:
+    path = ROOT / "benchmarks" / "labels" / "planted_complaints.json"
+    groups: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    return {text: frozenset(names.split(", ")) for names, texts in groups.items() for text in texts}
+
+
 def told_symptoms(text: str) -> frozenset[str]:
-    """The complaints a text names, with everything they are kinds of."""
-    return frozenset[str]().union(*map(lexicon.kinds, lexicon.complaints(text))) - {"complaint"}
+    """The complaints a text names, with everything they are kinds of.
+
+    They are looked up by the hash of the text, so that the planted replies stay the same whatever the auditor's own
+    lexicon becomes.
+    """
+    return _complaints().get(hashlib.sha256(text.encode()).hexdigest()[:10], frozenset())
 
 
 def development_cases() -> list[Case]:
