@@ -1,4 +1,4 @@
-"""The knowledge base: what is in `data/*.json`, checked once and indexed by name."""
+"""The knowledge base: diseases, findings and tests from `data/*.json`, indexed by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FindingKind = Literal["symptom", "history", "sign", "vital", "lab", "imaging"]
 
 @dataclass(frozen=True)
 class Rule:
-    """When a number counts as the finding: beyond `above` or under `below`, in this unit and magnitude."""
+    """When a number counts as the finding: above `above` or below `below`, in this unit and magnitude."""
 
     unit: str = ""
     above: float | None = None
@@ -29,14 +29,14 @@ class Rule:
     min: float | None = None
     max: float | None = None
     age_min: float | None = None
-    """In years, included; a rule with an age is for patients of that age only."""
+    """In years, inclusive; a rule with an age applies only to patients of that age."""
     age_max: float | None = None
-    """In years, excluded."""
+    """In years, exclusive."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a finding is read off a number in a result."""
+    """How to read a finding from a number in a result."""
 
     names: tuple[str, ...]
     rules: tuple[Rule, ...]
@@ -45,22 +45,22 @@ class Measure:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a patient can have or not: a symptom, a sign, a result."""
+    """Something a patient may have: a symptom, a sign, a result."""
 
     id: str
     name: str
     kind: FindingKind
     leak: float
-    """Probability of its presence in somebody whose disease does not list it."""
+    """The probability that a patient has it if the disease does not list it."""
     terms: tuple[str, ...]
     absent_terms: tuple[str, ...]
     ask: str | None
-    """The question that asks a patient for it."""
+    """The question that asks a patient about it."""
     order: str | None
     """The test that shows it."""
     measure: Measure | None = None
     lay: tuple[str, ...] = ()
-    """Everyday phrasings that show it present."""
+    """Everyday phrases that mean it is present."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Link:
     low: float
     high: float
     group: str | None
-    """Findings of one group are correlated: together they count less than their product."""
+    """Findings in a group are correlated: together they count less than their product."""
 
 
 @dataclass(frozen=True)
 class AgeBand:
-    """A multiplier of a disease's prior for ages from `min` (included) to `max` (excluded), in years."""
+    """A multiplier of a disease's prior for ages from `min` (inclusive) to `max` (exclusive), in years."""
 
     min: float
     max: float
@@ -86,7 +86,7 @@ class AgeBand:
 
 @dataclass(frozen=True)
 class Disease:
-    """A disease with its names, how common it is and what it shows."""
+    """A disease: its names, how common it is and what it shows."""
 
     id: str
     name: str
@@ -118,7 +118,7 @@ class Knowledge:
                 self._names[tuple(sorted(words(name)))] = disease.id
 
     def disease_named(self, name: str) -> Disease | None:
-        """The disease of that name or synonym, whatever the order of its words."""
+        """The disease with that name or synonym, in any word order."""
         found = self._names.get(tuple(sorted(words(name))))
         return self.diseases[found] if found else None
 
@@ -129,7 +129,7 @@ class Knowledge:
 
     @cached_property
     def absent_terms(self) -> Phrasebook:
-        """Finds phrases that by themselves say a finding is not there."""
+        """Finds phrases that say by themselves that a finding is absent."""
         return Phrasebook({f.id: f.absent_terms for f in self.findings.values()})
 
     @cached_property
@@ -142,13 +142,13 @@ _in_place_of: list[Knowledge] = []
 
 
 def knowledge() -> Knowledge:
-    """The knowledge base: the shipped one, or the one put in its place."""
+    """The knowledge base in use: the shipped one, or a replacement."""
     return _in_place_of[-1] if _in_place_of else shipped()
 
 
 @contextmanager
 def in_place(known: Knowledge) -> Iterator[None]:
-    """Work with another knowledge base for a while: to see what changed numbers would do."""
+    """Use another knowledge base for a while, to see the effect of other numbers."""
     _in_place_of.append(known)
     try:
         yield
@@ -165,7 +165,7 @@ def shipped() -> Knowledge:
 
 
 def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
-    """The same knowledge with every likelihood drawn anew within its range (triangular, mode at p)."""
+    """The same knowledge with every likelihood redrawn within its range (triangular, mode at p)."""
     diseases = {
         disease.id: replace(
             disease,
@@ -178,7 +178,7 @@ def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """General medical words for comparing names, beyond our own diseases (`data/abbreviations.json`)."""
+    """General medical words for comparing disease names (`data/abbreviations.json`)."""
 
     abbreviations: Mapping[str, str]
     """Matched in this spelling only: ALL is a leukemia, "all" is not."""
@@ -189,7 +189,7 @@ class Vocabulary:
 
 
 class Related(NamedTuple):
-    """A name and the names it stands in a relation to."""
+    """A name and the names it is related to."""
 
     name: str
     of: tuple[str, ...]
@@ -207,13 +207,13 @@ def vocabulary() -> Vocabulary:
 
 
 def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
-    """A table of names; an id of one of our diseases is given by its name."""
+    """A table of related names; ids of our diseases are replaced by their names."""
     named = {disease.id: disease.name for disease in knowledge().diseases.values()}
     return [Related(entry["name"], tuple(named.get(of, of) for of in entry["of"])) for entry in _load(table)]
 
 
 def siblings() -> list[tuple[str, ...]]:
-    """Families of diseases that are not each other."""
+    """Groups of related but distinct diseases."""
     return [tuple(names) for names in _content("siblings")["siblings"]]
 
 

@@ -1,4 +1,4 @@
-"""The knowledge base is sound: everything named exists, every number is possible, every name is one disease's."""
+"""The knowledge base is consistent: all references exist, all numbers are possible, each name is one disease."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DISEASES, FINDINGS = list(KNOWN.diseases.values()), list(KNOWN.findings.values()
 
 
 @pytest.mark.parametrize("disease", DISEASES, ids=lambda disease: disease.id)
-def test_a_disease_is_made_of_known_findings_and_possible_numbers(disease: Disease) -> None:
+def test_a_disease_has_known_findings_and_possible_numbers(disease: Disease) -> None:
     assert disease.prior > 0
     assert re.fullmatch(r"[A-Z]\d[\dA-Z](?:\.[\dA-Z]{1,4})?", disease.icd10)
     assert disease.links
@@ -39,7 +39,7 @@ def test_a_diseases_age_bands_do_not_overlap(disease: Disease) -> None:
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
-def test_a_finding_can_be_found_out_and_recognised(finding: Finding) -> None:
+def test_a_finding_can_be_asked_for_or_ordered_and_recognized(finding: Finding) -> None:
     assert 0 < finding.leak < 1
     assert finding.ask or finding.order, "neither asked for nor shown by a test"
     assert finding.order is None or finding.order in KNOWN.tests
@@ -55,12 +55,12 @@ def test_no_two_diseases_share_a_name() -> None:
     assert [name for name, count in owners.items() if count > 1] == []
 
 
-def test_every_finding_is_shown_by_some_disease_and_every_ordered_test_by_some_finding() -> None:
+def test_every_finding_belongs_to_some_disease() -> None:
     linked = {link.finding for disease in DISEASES for link in disease.links}
     assert set(KNOWN.findings) - linked == set()
 
 
-def test_a_phrase_does_not_say_of_one_finding_both_that_it_is_there_and_that_it_is_not() -> None:
+def test_no_phrase_means_that_a_finding_is_both_present_and_absent() -> None:
     for finding in FINDINGS:
         both = {words(term) for term in finding.terms} & {words(term) for term in finding.absent_terms}
         assert not both, finding.id
@@ -81,5 +81,5 @@ def test_a_disease_is_found_by_its_names_in_any_order(name: str, disease: str) -
     assert found.id == disease
 
 
-def test_an_unknown_name_is_nobodys() -> None:
+def test_an_unknown_name_is_no_disease() -> None:
     assert KNOWN.disease_named("Frobisher fever") is None

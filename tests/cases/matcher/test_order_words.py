@@ -7,7 +7,7 @@ import pytest
 from agentclinic.cases.matcher.order_words import reading, same_site, vocabulary
 
 
-def test_no_name_stands_for_two_things_of_one_kind() -> None:
+def test_no_name_means_two_things_of_the_same_kind() -> None:
     for name, concepts in vocabulary().named.items():
         kinds = [kind for kind, _ in concepts]
         assert len(kinds) == len(set(kinds)), (name, concepts)
@@ -30,7 +30,7 @@ def test_names_are_read_as_whole_words_longest_first(text: str, kind: str, named
     assert reading(text).of(kind) == named
 
 
-def test_a_site_is_within_another_however_deep() -> None:
+def test_a_site_can_be_nested_at_any_depth() -> None:
     assert same_site("femur", "limb")
     assert same_site("spine", "cervical spine")
     assert not same_site("cervical spine", "lumbar spine")
