@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -110,17 +110,14 @@ class Knowledge:
     diseases: Mapping[str, Disease]
     findings: Mapping[str, Finding]
     tests: Mapping[str, Test]
-    _names: dict[tuple[str, ...], str] = field(init=False, repr=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for disease in self.diseases.values():
-            for name in (disease.name, *disease.synonyms):
-                self._names[tuple(sorted(words(name)))] = disease.id
 
     def disease_named(self, name: str) -> Disease | None:
         """The disease with that name or synonym, in any word order."""
-        found = self._names.get(tuple(sorted(words(name))))
-        return self.diseases[found] if found else None
+        return self._by_name.get(tuple(sorted(words(name))))
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, ...], Disease]:
+        return {tuple(sorted(words(name))): d for d in self.diseases.values() for name in (d.name, *d.synonyms)}
 
     @cached_property
     def finding_terms(self) -> Phrasebook:

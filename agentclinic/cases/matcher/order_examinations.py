@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_items import Item, items
-from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_items import MEASURED, Item, items
+from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.text import fold, words
 
@@ -31,7 +31,6 @@ _SUMMED_UP = re.compile(
 )
 """A finding that sums up an examination also answers for its parts."""
 _SITE_EXAM = re.compile(r"(\w+) exam")
-_MEASURED = ("values", "panels", "tests", "modalities")
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -127,7 +126,7 @@ def _examined(chart: Chart) -> Chart:
     return examined or tuple(
         (fact, charted)
         for fact, charted in chart
-        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in _MEASURED)
+        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in MEASURED)
     )
 
 
@@ -181,7 +180,7 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
 def _same_place(asked: Reading, charted: Reading) -> bool:
     """Whether a finding is at the site asked for, or names no site."""
     wanted, done = asked.of("sites"), charted.of("sites")
-    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+    if other_side(asked, charted):
         return False
     wanted = wanted - {"joint"} or wanted
     return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)

@@ -36,7 +36,7 @@ EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|perc
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
 """Asks for everything measured in blood, if an order names nothing else."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
-_MADE_OF_KINDS = ("values", "panels", "tests", "modalities")
+MEASURED = ("values", "panels", "tests", "modalities")
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _by_specimen(text: str) -> list[str]:
 
 
 def _tests(read: Reading) -> bool:
-    return any(read.of(kind) for kind in _MADE_OF_KINDS)
+    return any(read.of(kind) for kind in MEASURED)
 
 
 def _without_reason(segment: str) -> str:
@@ -191,7 +191,7 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & _TAKEN:
         return segment
-    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(_MADE_OF_KINDS))
+    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
         # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
         return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
@@ -203,18 +203,11 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     read = own.read
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
-    if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
-        return _with(own, _only(last, "methods"))
-    if (
-        kinds == {"sites"}
-        and last is None
-        and not EXAM.search(own.text)
-        and after
-        and after[0].of("parts")
-        and after[0].of("sites")
-    ):
-        return _with(own, _only(after[0], "parts"))
     if kinds == {"sites"} and not EXAM.search(own.text):
+        if last is not None and last.of("methods"):
+            return _with(own, _only(last, "methods"))
+        if last is None and after and after[0].of("parts") and after[0].of("sites"):
+            return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured:
             taken = before[-1].read.of("tests") & _TAKEN
@@ -235,7 +228,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"tests"} and read.of("tests") <= _TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
-            return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
+            return _with(own, Reading({"sites": reached}))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
@@ -243,10 +236,10 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
-    if kinds == {"methods"} and not last.of("systems") and not last.of("sites") and last.of("parts"):
-        main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
-        return _with(own, Reading({"systems": main & set(vocabulary().covers)}, (), frozenset(), frozenset()))
     if kinds == {"methods"}:
+        if last.of("parts") and not last.of("systems") and not last.of("sites"):
+            main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
+            return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
 
@@ -265,7 +258,7 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
-    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)}, (), frozenset(), frozenset())
+    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)})
 
 
 def _with(item: Item, more: Reading | None) -> Item:

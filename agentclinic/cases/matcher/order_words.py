@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,8 @@ _BRITISH = (
     ("manoeuvre", "maneuver"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
+_ABBREVIATION = 4
+"""Longest abbreviation in words."""
 Tokens = frozenset[tuple[str, str]]
 
 
@@ -59,6 +61,8 @@ class Vocabulary:
 
     named: Mapping[tuple[str, ...], Tokens]
     """What a name stands for."""
+    phrases: frozenset[tuple[str, ...]]
+    """Everything that is read as one phrase: the names and the words of manner."""
     longest: int
     spelled: Mapping[tuple[str, ...], tuple[str, ...]]
     manner: frozenset[tuple[str, ...]]
@@ -103,6 +107,7 @@ def vocabulary() -> Vocabulary:
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
         named={name: frozenset(tokens) for name, tokens in named.items()},
+        phrases=frozenset(named) | manner,
         longest=max(map(len, (*named, *spelled, *manner))),
         spelled=spelled,
         manner=frozenset(manner),
@@ -182,11 +187,11 @@ class Reading:
     """What a text names."""
 
     by_kind: Mapping[str, frozenset[str]]
-    phrases: tuple[tuple[str, Tokens], ...]
+    phrases: tuple[tuple[str, Tokens], ...] = ()
     """The names in order, each with what it stands for."""
-    words: frozenset[str]
+    words: frozenset[str] = frozenset()
     """Words the vocabulary does not know."""
-    sides: frozenset[str]
+    sides: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> frozenset[str]:
         """The concepts of one kind that it names."""
@@ -204,24 +209,12 @@ def reading(text: str) -> Reading:
     known = vocabulary()
     phrases: list[tuple[str, Tokens]] = []
     unknown: set[str] = set()
-    sides: set[str] = set()
     tokens = spelled_out(words(_PULSES.sub("peripheral pulse", american(fold(text)))))
-    index = 0
-    while index < len(tokens):
-        for end in range(min(len(tokens), index + known.longest), index, -1):
-            name = tokens[index:end]
-            if name in known.named:
-                phrases.append((" ".join(name), known.named[name]))
-                break
-            if name in known.manner:
-                break
-        else:
-            end = index + 1
-            if tokens[index] in _SIDES:
-                sides.add(tokens[index])
-            elif len(tokens[index]) > 1 and not tokens[index].isdigit():
-                unknown.add(tokens[index])
-        index = end
+    for name in _longest_first(tokens, known.longest, known.phrases):
+        if name in known.named:
+            phrases.append((" ".join(name), known.named[name]))
+        elif name not in known.manner and len(name[0]) > 1 and not name[0].isdigit():
+            unknown.add(name[0])
     by_kind: dict[str, set[str]] = {}
     for _, concepts in phrases:
         for kind, concept in concepts:
@@ -229,9 +222,19 @@ def reading(text: str) -> Reading:
     return Reading(
         {kind: frozenset(concepts) for kind, concepts in by_kind.items()},
         tuple(phrases),
-        frozenset(unknown),
-        frozenset(sides),
+        frozenset(unknown - _SIDES),
+        frozenset(unknown & _SIDES),
     )
+
+
+def _longest_first(tokens: tuple[str, ...], longest: int, known: Set[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Cut words into known names, the longest first, and single words."""
+    index = 0
+    while index < len(tokens):
+        ends = range(min(len(tokens), index + longest), index, -1)
+        end = next((end for end in ends if tokens[index:end] in known), index + 1)
+        yield tokens[index:end]
+        index = end
 
 
 def american(text: str) -> str:
@@ -243,17 +246,14 @@ def american(text: str) -> str:
 
 def joined(readings: Iterable[Reading]) -> Reading:
     """Merge several readings."""
-    by_kind: dict[str, frozenset[str]] = {}
-    phrases: list[tuple[str, Tokens]] = []
-    unknown: frozenset[str] = frozenset()
-    sides: frozenset[str] = frozenset()
-    for read in readings:
-        for kind, concepts in read.by_kind.items():
-            by_kind[kind] = by_kind.get(kind, frozenset()) | concepts
-        phrases.extend(read.phrases)
-        unknown |= read.words
-        sides |= read.sides
-    return Reading(by_kind, tuple(phrases), unknown, sides)
+    every = tuple(readings)
+    kinds = {kind for read in every for kind in read.by_kind}
+    return Reading(
+        {kind: frozenset().union(*(read.of(kind) for read in every)) for kind in kinds},
+        tuple(phrase for read in every for phrase in read.phrases),
+        frozenset().union(*(read.words for read in every)),
+        frozenset().union(*(read.sides for read in every)),
+    )
 
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
@@ -262,21 +262,16 @@ def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
-    full: list[str] = []
-    index = 0
-    while index < len(tokens):
-        for end in range(min(len(tokens), index + 4), index, -1):
-            if tokens[index:end] in spelled:
-                full.extend(spelled[tokens[index:end]])
-                break
-        else:
-            end = index + 1
-            full.append(tokens[index])
-        index = end
-    return tuple(full)
+    cut = _longest_first(tokens, _ABBREVIATION, spelled.keys())
+    return tuple(word for name in cut for word in spelled.get(name, name))
 
 
 def same_site(asked: str, charted: str) -> bool:
     """Whether two sites are the same or one contains the other."""
     wider = vocabulary().wider
     return asked == charted or charted in wider[asked] or asked in wider[charted]
+
+
+def other_side(asked: Reading, charted: Reading) -> bool:
+    """Whether one is about the left side and the other about the right."""
+    return len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides

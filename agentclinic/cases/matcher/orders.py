@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, names_examination, whole_examination
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, Item, items
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, Item, items
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    joined,
+    other_side,
+    reading,
+    same_site,
+    spelled_out,
+    vocabulary,
+)
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test
@@ -372,7 +380,7 @@ def _is_like_image(asked: Reading, charted: Reading) -> bool:
 
 
 def _same_sites(asked: Reading, charted: Reading) -> bool:
-    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+    if other_side(asked, charted):
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
     if "lesion" in wanted and "skin" in done:
@@ -391,7 +399,7 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         fact
         for fact, charted in chart
         if wanted & charted.of("vitals")
-        and not any(charted.of(kind) for kind in ("values", "panels", "tests", "modalities", "parts"))
+        and not any(charted.of(kind) for kind in (*MEASURED, "parts"))
         and (fact.section is not Section.TESTS or not charted.of("specimens"))
         and _qualified(item.read, fact, charted)
     )

@@ -30,8 +30,7 @@ SAME = _table(
     {
         "injury": "trauma injury injured accident collision fall fell hit struck blow crash",
         "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running "
-        "climbing "
-        "stairs",
+        "climbing stairs",
         "meals": "postprandial postprandially eat eats eating ate eaten meal meals food foods feed feeds feeding "
         "fed breastfeeding",
         "lying": "lying lie lies flat supine recline reclining prone",
@@ -65,8 +64,7 @@ SAME = _table(
         "menses": "menses menstrual menstruation period periods menarche lmp",
         "pregnancy": "pregnant pregnancy pregnancies gravida primigravida nulliparous para gravidity obstetric",
         "birth": "born birth delivery delivered preterm premature prematurity neonatal perinatal term prenatal "
-        "antenatal "
-        "gestation gestational",
+        "antenatal gestation gestational",
         "vaccines": "vaccine vaccines vaccination vaccinations vaccinated immunization immunizations immunized shots "
         "immunised immunisation",
         "travel": "travel traveled travelled traveling trip trips abroad immigrated immigrant overseas",
@@ -132,8 +130,7 @@ _PLACES = {
     "abdomen": "abdomen abdominal belly stomach tummy epigastric umbilicus umbilical",
     "pelvis": "pelvis pelvic adnexal",
     "genitals": "genital genitals penis penile vagina vaginal vulva vulvar scrotum scrotal testicle testicles "
-    "testicular "
-    "vestibule",
+    "testicular vestibule",
     "rectum": "rectum rectal anus anal perianal",
     "skin": "skin",
     "joint": "joint joints",
@@ -174,8 +171,7 @@ _VAGUE = frozenset(
     "let know understand experience improve improves relieve relief trigger triggered provoke being done got had doing "
     "each every day age old everyday known done day-to-day along daily weekly weight degree extreme given another "
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
-    "visit doctor "
-    "clear".split()
+    "visit doctor clear".split()
 )
 VAGUE_STEMS = frozenset(stem(singular(word)) for word in _VAGUE)
 """The same, without their endings."""

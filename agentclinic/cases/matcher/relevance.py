@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -157,10 +158,7 @@ class _Words:
     @classmethod
     def of(cls, chart: Sequence[Statement]) -> _Words:
         """Weigh the words of a chart."""
-        counts: dict[str, int] = {}
-        for told in chart:
-            for word in told.stems:
-                counts[word] = counts.get(word, 0) + 1
+        counts = Counter(word for told in chart for word in told.stems)
         weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
         return cls(weights, math.log(2 * (len(chart) + 1)))
 
