@@ -1,16 +1,19 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
 #   make run    evaluate the embedded clinic and write a report (no key, no network after installation)
 #   make test   lint, type check and test
+# Before a piece of work is called done: make test-full, which adds the slow tests.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint types tests browser clean
+.PHONY: run test test-full lint types tests tests-full browser clean
 
 run: $(VENV)/.installed
 	$(BIN)/python agentclinic.py --config agentclinic.config.json --workers 4 --report
 
 test: lint types tests
+
+test-full: lint types tests-full
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -21,6 +24,9 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.installed-dev browser
+	$(BIN)/pytest -n 2 -m "not slow"
+
+tests-full: $(VENV)/.installed-dev browser
 	$(BIN)/pytest -n 2
 
 # Tests of pages need a browser. Without one, and without the right to install it, they are skipped and say so.

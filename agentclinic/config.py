@@ -1,7 +1,7 @@
 """Reading settings: `agentclinic.config.json`, `llm.config.json`, the environment and flags.
 
-Flags win over files, files over defaults. A key nobody knows is refused, naming the nearest known one.
-The one-line docstrings under the fields are also the command line's help and the reference in docs/.
+Flags override files, and files override defaults. An unknown key is an error that names the nearest known one. The
+one-line docstrings under the fields are also the command line's help and the reference in docs/settings.md.
 """
 
 from __future__ import annotations
@@ -43,81 +43,81 @@ class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
     dataset: str = "OpenOSCE_Demo"
-    """Data set to evaluate: a name from `agentclinic data list`, from `datasets`, or a path to a case file."""
+    """Data set: a name from `agentclinic data list` or from `datasets`, or the path of a case file."""
     num_scenarios: int | None = Field(default=None, ge=1)
-    """Evaluate at most this many scenarios; all when not given."""
+    """Evaluate at most this many scenarios (default: all)."""
     offset: int = Field(default=0, ge=0)
     """Skip this many scenarios first."""
     scenarios: str | None = None
-    """Evaluate exactly these rows, counted from 0, e.g. 3,7,10-20."""
+    """Evaluate only these rows, counted from 0, e.g. 3,7,10-20."""
     sample: int | None = Field(default=None, ge=1)
-    """Draw this many scenarios at random, reproducibly by `seed`."""
+    """Evaluate a random sample of this size; the same `seed` draws the same sample."""
     lockbox: bool = False
-    """Also play the cases that are kept for one scoring per release (OpenOSCE's lockbox third)."""
+    """Include the lockbox: the third of OpenOSCE that is scored once per release."""
     seed: int = 0
-    """Seed of everything random: two runs with the same seed differ in `timing` only."""
+    """Random seed; with builtin roles, runs with the same seed differ only in `timing`."""
     repeats: int = Field(default=1, ge=1)
-    """Play every scenario this many times."""
+    """Run every scenario this many times."""
     total_inferences: int = Field(default=20, ge=1)
-    """Turns the doctor has; on the last one it is told to commit."""
+    """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
     workers: int = Field(default=1, ge=1)
-    """Scenarios played at the same time."""
+    """Number of scenarios to run at the same time."""
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
-    """Who plays: models only, or a person at the terminal as doctor or patient."""
+    """Models in all roles, or a person at the terminal as the doctor or the patient."""
     doctor_llm: str = "builtin"
-    """Doctor's model: builtin, human, replay:FILE, or a model name at the endpoint."""
+    """Model of the doctor: builtin, human, replay:FILE, or the name of a model at the endpoint."""
     patient_llm: str = "builtin"
-    """Patient's model."""
+    """Model of the patient."""
     measurement_llm: str = "builtin"
-    """Measurement agent's model."""
+    """Model of the laboratory."""
     moderator_llm: str = "builtin"
-    """Judge's model."""
+    """Model of the judge."""
     judge_relation: bool = False
-    """Ask a language-model judge for the relation and its reason instead of Yes or No."""
+    """Ask a language-model judge for the relation and a reason instead of Yes or No."""
     doctor_endpoint: str | None = None
-    """Name in `endpoints` of the doctor's endpoint; the default endpoint when not given."""
+    """Endpoint of the doctor, by its name in `endpoints` (default: the default endpoint)."""
     patient_endpoint: str | None = None
-    """Name in `endpoints` of the patient's endpoint."""
+    """Endpoint of the patient, by its name in `endpoints`."""
     measurement_endpoint: str | None = None
-    """Name in `endpoints` of the measurement agent's endpoint."""
+    """Endpoint of the laboratory, by its name in `endpoints`."""
     moderator_endpoint: str | None = None
-    """Name in `endpoints` of the judge's endpoint."""
+    """Endpoint of the judge, by its name in `endpoints`."""
     doctor: str = "plain"
-    """Which doctor: plain, uncertainty, a reference (see docs/scoring.md), or your own as FILE.py:Class."""
+    """Doctor: plain, uncertainty, a reference doctor (see docs/scoring.md), or your own as FILE.py:Class."""
     agent_config: str | None = None
-    """File that configures the uncertainty doctor; `agent/agent_config.yaml` when that exists, else the shipped one."""
+    """Config file of the uncertainty doctor (default: `agent/agent_config.yaml` if it exists, else the shipped one)."""
     doctor_bias: str | None = None
-    """Bias injected into the doctor's prompt; None for no bias."""
+    """Bias to add to the doctor's prompt; None for no bias."""
     patient_bias: str | None = None
-    """Bias injected into the patient's prompt; None for no bias."""
+    """Bias to add to the patient's prompt; None for no bias."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"
-    """What the laboratory says of a test that is not in the chart."""
+    """What the laboratory reports for a test that is not in the chart."""
     silent_symptom: Literal["deny", "unknown"] = "deny"
-    """What the patient says of a symptom on which the chart is silent."""
+    """What the patient answers about a symptom that the chart does not mention."""
     elicit_confidence: bool = False
-    """After the diagnosis, ask the doctor once, outside the dialogue, how sure it is."""
+    """After the diagnosis, ask the doctor for its confidence, outside the dialogue."""
     doctor_test_policy_enabled: bool = False
-    """Plan with the test policy engine: a scored differential and notes every turn, and an early finish."""
+    """Use the test policy: a scored differential and planning notes on every turn, and an early finish."""
     doctor_test_policy: str = "test_policy"
-    """Prompt file (without .json) that configures the test policy engine."""
+    """Prompt file (without .json) that configures the test policy."""
     planner_baseline: Literal["door", "full"] = "door"
-    """What the planner knows at first: what a doctor knows at the door, or the patient's whole script."""
+    """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
     synthesis_llm: str | None = None
-    """Model that turns the uncertainty doctor's facts into the diagnosis; the doctor's own when not given."""
+    """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None
-    """Name in `endpoints` of the synthesis model's endpoint; the doctor's when not given."""
+    """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
     resource_level: str | None = None
-    """Free text copied into every record, for runs that compare settings of care."""
+    """Free text to copy into every record, for runs that compare care settings."""
     measurement_cost_llm: str | None = None
     """Deprecated: accepted and ignored."""
     prompts_dir: str | None = None
-    """Folder with prompt files that win over the shipped ones, file by file; `prompts` when that exists."""
+    """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
     record: str | None = None
-    """Keep every request and reply in this file, for `replay:FILE`."""
+    """Record every request and reply in this file, for `replay:FILE`."""
     output_dir: str = "runs"
-    """Folder in which the run's own folder is made."""
+    """Folder in which to create the run folder."""
 
     @field_validator("doctor_bias", "patient_bias", mode="before")
     @classmethod
@@ -130,26 +130,26 @@ class UnixParts(NamedTuple):
 
     socket: str
     path: str
-    """Where the API is within the server."""
+    """The path of the API on the server."""
 
 
 def is_unix(address: str) -> bool:
-    """Whether an address is a unix socket's."""
+    """Whether an address is a unix socket."""
     return address.lower().startswith("unix:")
 
 
 def unix_parts(address: str) -> UnixParts | None:
-    """Socket and path of a `unix://` address; None for any other, `ValueError` for one that cannot be used."""
+    """Socket and path of a `unix://` address; None for any other address, `ValueError` if it is malformed."""
     if not is_unix(address):
         return None
     place, _, path = address[len("unix:") :].removeprefix("//").partition(":/")
     if not place.startswith("/") or re.search(r"[?#\0]", address):
-        raise ValueError("must be unix:// and the full path of a socket, e.g. unix:///run/llm.sock")
+        raise ValueError("must be unix:// followed by the full path of a socket, e.g. unix:///run/llm.sock")
     return UnixParts(place, f"/{path}" if path else "/v1")
 
 
 def _address(value: object) -> object:
-    """Refuse what is no address without repeating it: it may be a key. An address may hold a password, too."""
+    """Refuse anything but an address, without repeating it: it may be a key or contain a password."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, str) and unix_parts(value.strip()):
@@ -165,7 +165,7 @@ def _address(value: object) -> object:
 
 
 def _variable_name(value: str) -> str:
-    """Refuse a key put where the name of its variable belongs: the name is shown and written down."""
+    """Refuse a key in place of the name of its variable: that name is shown and recorded."""
     if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", value):
         raise ValueError("must be the name of an environment variable in capitals, not the key itself")
     return value
@@ -175,10 +175,10 @@ _NOT_IN_RESPONSES = ("api_key", "authorization", "headers", "default_headers", "
 
 
 def _without_secrets(responses: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what holds keys: these settings are written into every record."""
+    """Refuse settings that hold keys: `llm.responses` is written to every record."""
     found = [key for key in responses if key.lower().replace("-", "_") in _NOT_IN_RESPONSES]
     if found:
-        raise ValueError(f"{found[0]} does not belong here; a key goes to openai.api_key or into the environment")
+        raise ValueError(f"{found[0]} does not belong here; put a key into openai.api_key or the environment")
     return responses
 
 
@@ -188,35 +188,35 @@ class OpenAISettings(_Section):
     api_key: SecretStr | None = None
     """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
     base_url: Annotated[str | None, BeforeValidator(_address)] = Field(default=None, repr=False)
-    """Address of an OpenAI-compatible server, http(s):// or unix:///SOCKET; OpenAI's when not given."""
+    """Address of an OpenAI-compatible server, http(s):// or unix:///SOCKET (default: OpenAI's)."""
 
 
 class RuntimeSettings(_Section):
     """The `llm.runtime` section of `llm.config.json`."""
 
     tries: int = Field(default=6, ge=1)
-    """How often a request is tried before it counts as failed."""
+    """How many times to try a request before it counts as failed."""
     timeout: float = Field(default=30.0, ge=0)
-    """The longest wait between two tries, in seconds."""
+    """Longest wait between two tries, in seconds."""
     request_timeout: float = Field(default=120.0, gt=0)
-    """Time limit of one request, in seconds."""
+    """Time limit for one request, in seconds."""
     encounter_timeout: float | None = Field(default=None, gt=0)
-    """Time limit of one whole encounter, in seconds."""
+    """Time limit for one encounter, in seconds."""
     token_limit: int | None = Field(default=None, ge=1)
-    """End the run cleanly and resumably once this many tokens were used."""
+    """Stop the run cleanly after this many tokens; it can be resumed."""
     clip_prompt: bool = False
-    """Shorten a prompt longer than `max_prompt_len`, keeping its instructions and its newest part."""
+    """Shorten prompts longer than `max_prompt_len`, keeping the instructions and the newest part."""
     max_prompt_len: int = Field(default=16384, ge=256)
-    """Longest prompt in characters when `clip_prompt` is on."""
+    """Longest prompt, in characters, if `clip_prompt` is on."""
     llm_api: Literal["responses", "chat", "auto"] = "auto"
-    """Which API the endpoint speaks; auto tries Responses first and remembers what worked."""
+    """API of the endpoint; auto tries Responses first and remembers what worked."""
 
 
 class LLMSettings(_Section):
     """The `llm` section of `llm.config.json`."""
 
     responses: Annotated[dict[str, Any], AfterValidator(_without_secrets)] = Field(default_factory=dict)
-    """Merged into every request: max_output_tokens, reasoning, text, ... Never `model` or `input`."""
+    """Merged into every request: max_output_tokens, reasoning, text, ...; never `model` or `input`."""
     runtime: RuntimeSettings = RuntimeSettings()
 
 
@@ -226,15 +226,15 @@ class EndpointSettings(_Section):
     base_url: Annotated[str, BeforeValidator(_address)] = Field(repr=False)
     """Address of an OpenAI-compatible server."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = Field(default=None, repr=False)
-    """Environment variable that holds its key; no key is sent when not given."""
+    """Environment variable that holds its key (default: no key is sent)."""
 
 
 def host_name(name: str) -> str:
-    """A host as `privacy.hosts` and `--allow-host` name it: in small letters, with a port where it is not the usual."""
+    """A host as in `privacy.hosts` and `--allow-host`: lower case, with a port unless it is the default one."""
     found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(:[0-9]{1,5})?", name.strip().lower())
     if not found:
         raise ValueError(
-            "must be a host, or host:port, without http:// and path, e.g. llm.example.org or 10.0.0.7:8000"
+            "must be a host or host:port, without http:// or a path, e.g. llm.example.org or 10.0.0.7:8000"
         )
     return found[1] + (found[2] or "")
 
@@ -249,32 +249,32 @@ def _by_host(value: object) -> object:
 
 
 def _day(value: object) -> object:
-    """Refuse numbers and times, which pydantic would take for days."""
+    """Refuse numbers and times, which pydantic would accept as dates."""
     if not (value is None or type(value) is date or (isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value))):
-        raise ValueError("must be a day, as YYYY-MM-DD")
+        raise ValueError("must be a date, as YYYY-MM-DD")
     return value
 
 
 class Attestation(_Section):
-    """One entry of `privacy.hosts` in `agentclinic.config.json`: what somebody answers for at a host."""
+    """One entry of `privacy.hosts` in `agentclinic.config.json`: how a host treats data, and who attests it."""
 
     zero_retention: StrictBool = False
-    """The host keeps nothing of what is sent to it and of what it answers."""
+    """The host keeps neither requests nor answers."""
     no_training: StrictBool = False
-    """Nothing of it is used to train or improve a model."""
+    """The host uses none of the data to train or improve a model."""
     no_human_review: StrictBool = False
-    """No person at the host reads any of it, for abuse monitoring included."""
+    """No one at the host reads any of the data, not even for abuse monitoring."""
     attested_by: str | None = None
-    """Who answers for this: a person, with the agreement it rests on."""
+    """The person who attests this, and the agreement it is based on."""
     attested_on: Annotated[date | None, BeforeValidator(_day)] = None
-    """On which day, as YYYY-MM-DD."""
+    """The date of the attestation, as YYYY-MM-DD."""
 
 
 class PrivacySettings(_Section):
     """The `privacy` section of `agentclinic.config.json`."""
 
     hosts: Annotated[dict[str, Attestation], BeforeValidator(_by_host)] = Field(default_factory=dict)
-    """Hosts, or host:port, that may get credentialed data when `--allow-host` names them, too (docs/privacy.md)."""
+    """Hosts (or host:port) that may get credentialed data if `--allow-host` names them as well (docs/privacy.md)."""
 
 
 class LLMFile(_Section):
@@ -291,12 +291,12 @@ class ClinicFile(_Section):
     datasets: dict[str, str] = Field(default_factory=dict)
     """Paths of data sets by name, relative to this file."""
     endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
-    """Further endpoints by name, for `<role>_endpoint`."""
+    """More endpoints by name, for `<role>_endpoint`."""
     privacy: PrivacySettings = PrivacySettings()
 
 
 class Settings(_Section):
-    """Everything a run needs to know."""
+    """All settings of a run."""
 
     run: RunSettings = RunSettings()
     datasets: dict[str, str] = Field(default_factory=dict)
@@ -305,10 +305,10 @@ class Settings(_Section):
     llm: LLMSettings = LLMSettings()
     privacy: PrivacySettings = PrivacySettings()
     allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
-    """What `--allow-host` said: on the command line only, so no file can hold it."""
+    """From `--allow-host`; command line only, so a file cannot set it."""
 
     def public(self) -> dict[str, Any]:
-        """The settings as written to `config.used.json`: without secrets."""
+        """The settings without secrets, as written to `config.used.json`."""
         unused = {} if self.privacy.hosts else {"privacy": True}
         data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, **unused})
         data["openai"]["base_url"] = without_credentials(self.openai.base_url)
@@ -318,16 +318,20 @@ class Settings(_Section):
 
 
 def without_credentials(url: str | None) -> str | None:
-    """The address without user, password, query and fragment, any of which may hold a secret."""
+    """The address without user, password, query and fragment, which may hold secrets."""
     if url is None or is_unix(url):
         return url
     try:
         parts = urlsplit(url)
     except ValueError:
         return "(not an address)"
-    if not parts.netloc:  # no scheme: user and password stand where a path would
+    if not parts.netloc:  # no scheme: user and password are in the place of the path
         return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+_USED = "agentclinic"
+"""The section that only a run's `config.used.json` has: what the program wrote down about the run."""
 
 
 def load_settings(
@@ -336,16 +340,23 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     allow_hosts: Sequence[str] | None = None,
 ) -> Settings:
-    """Read both files (defaults where a path is None) and lay `overrides` of the `run` section on top.
+    """Read both files (defaults if a path is None) and apply `overrides` to the `run` section.
 
-    `allow_hosts` is what `--allow-host` said; it has no place in a file.
+    `config` may be a run's `config.used.json`, whose `openai` and `llm` sections apply unless `llm_config` is given.
+    `allow_hosts` comes from `--allow-host` and cannot be set in a file.
     """
-    clinic = parse_settings(ClinicFile, read_json(config) if config else {}, str(config))
+    data = read_json(config) if config else {}
+    llm = load_llm_file(llm_config)
+    if isinstance(data, dict) and _USED in data:
+        used_llm = {name: section for name, section in data.items() if name in LLMFile.model_fields}
+        data = {name: section for name, section in data.items() if name != _USED and name not in used_llm}
+        if llm_config is None:
+            llm = parse_settings(LLMFile, used_llm, str(config))
+    clinic = parse_settings(ClinicFile, data, str(config))
     run = clinic.run.model_dump(exclude_unset=True) | dict(overrides or {})
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
-    llm = load_llm_file(llm_config)
     if parsed.run.measurement_cost_llm is not None:
-        # FutureWarning: Python keeps DeprecationWarning from users.
+        # FutureWarning: Python does not show a DeprecationWarning to users.
         warnings.warn("run.measurement_cost_llm is deprecated and ignored", FutureWarning, stacklevel=2)
     folder = config.parent if config else Path()
     return Settings(
@@ -359,22 +370,28 @@ def load_settings(
     )
 
 
+def is_used_config(path: Path) -> bool:
+    """Whether a file is a run's `config.used.json`, which holds the `openai` and `llm` sections too."""
+    data = read_json(path)
+    return isinstance(data, dict) and _USED in data
+
+
 def load_llm_file(path: Path | None) -> LLMFile:
-    """Read `llm.config.json`; the defaults where there is none."""
+    """Read `llm.config.json`; the defaults if there is no file."""
     return parse_settings(LLMFile, read_json(path), str(path)) if path else LLMFile()
 
 
 def _relative_to(folder: Path, path: str) -> Path:
-    """Full path: a run resumed from another folder must find the same file."""
+    """The full path, so that a run resumed from another folder finds the same file."""
     return (folder / Path(path).expanduser()).absolute()
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; every way this can fail names the file and the mend."""
+    """Read a JSON file; every error names the file and what to do."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; `agentclinic init DIR` writes a folder with one") from None
+        raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
     except UnicodeDecodeError:
@@ -387,7 +404,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
-    """Read data as settings; what is wrong with it is named key by key."""
+    """Read data as settings; an error lists what is wrong, key by key."""
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a JSON object, found {type(data).__name__}")
     try:
@@ -401,7 +418,7 @@ def _explain(model: type[BaseModel], error: Any) -> str:
     key = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
-    # The value is left out on purpose: it may be a secret put in the wrong place.
+    # Without the value: it may be a secret in the wrong place.
     message = error["msg"].removeprefix("Value error, ")
     return f"{key}: {message[0].lower()}{message[1:]}"
 
@@ -411,7 +428,7 @@ def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]
     for name in place:
         field = getattr(current, "model_fields", {}).get(name)
         if field is None:
-            # An entry of a mapping such as endpoints.<name>: its value model is the mapping's argument.
+            # A key of a mapping, such as endpoints.<name>.
             continue
         current = field.annotation
         arguments = getattr(current, "__args__", ())
@@ -421,17 +438,17 @@ def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown word: the nearest known one, or all of them when few."""
+    """The end of an error about an unknown word: the nearest known word, or else all known words."""
     known = list(known)
     near = difflib.get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=0.5)
     if near:
         match = next(name for name in known if name.lower() == near[0])
         return f"; did you mean {match!r}?"
-    return f"; known are {', '.join(sorted(known))}" if known else ""
+    return f"; choose from {', '.join(sorted(known))}" if known else ""
 
 
 def variable(name: str) -> str | None:
-    """A variable of the environment, else of the file `.env` in the working folder."""
+    """A variable from the environment, or else from `.env` in the working folder."""
     return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
 
 

@@ -1,16 +1,16 @@
-"""What can go wrong, named by the boundary at which it goes wrong."""
+"""The errors AgentClinic raises, by where they come from."""
 
 from __future__ import annotations
 
 
 class AgentClinicError(Exception):
-    """Something AgentClinic can explain; the command line prints the message and no traceback."""
+    """An error that AgentClinic can explain; the command line prints its message without a traceback."""
 
     exit_code = 1
 
 
 class InputError(AgentClinicError):
-    """What the user gave (a file, a key, a flag) cannot be used; the message says where and the mend."""
+    """A file, key or flag from the user is unusable; the message says which one and what to do."""
 
     exit_code = 2
 
@@ -20,4 +20,4 @@ class ConfigError(InputError):
 
 
 class CaseError(InputError):
-    """A case file or one of its rows cannot be read as a case."""
+    """A case file, or one of its rows, cannot be read."""

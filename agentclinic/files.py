@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and with the rights of the folder they are in."""
+"""Writing files atomically and with the permissions of their folder, and locking a folder."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from agentclinic.errors import AgentClinicError, InputError
 
 
 def is_private(folder: Path) -> bool:
-    """Whether nobody but its owner may look into a folder: its files are then made the same way."""
+    """Whether only the owner may read a folder; new files in it then get the same protection."""
     return not folder.stat().st_mode & 0o077
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with the rights of the one it is in, unless it is there."""
+    """Create a folder, if it does not exist, with the permissions of its parent."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700 if is_private(path.parent) else 0o777, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be created ({error.strerror})") from None
 
 
 def opener(name: str, flags: int) -> int:
-    """For `open`: a new file gets the rights of its folder."""
+    """For `open`: a new file is private if its folder is."""
     return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 
@@ -37,9 +37,9 @@ def _private(name: str, flags: int) -> int:
 
 
 def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = False) -> None:
-    """Write a file whole or not at all, whoever else writes it; `durable` ones also survive a power cut.
+    """Replace a file atomically; if `durable`, so that it survives a power cut.
 
-    `private`: for nobody but the owner, also in a folder that is open to others.
+    `private`: readable only by the owner, even in a folder that others can read.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     how = _private if private else opener
@@ -53,11 +53,11 @@ def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = 
     except OSError as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
-        raise AgentClinicError(f"{path}: cannot be written ({error.strerror}); what was there before is safe") from None
+        raise AgentClinicError(f"{path}: cannot be written ({error.strerror}); its previous content is safe") from None
 
 
 class Lock:
-    """Keeps a second process from working on a folder, or on one file in it; released when the process ends."""
+    """Keeps other processes from working on a folder, or on one file in it; released when this process ends."""
 
     def __init__(self, folder: Path, name: str = ".lock", *, what: str = "run") -> None:
         self._path = folder / name

@@ -1,6 +1,6 @@
-"""What kind of data this is, and what may be repeated of it.
+"""How sensitive data is, and what messages may repeat of it.
 
-Where it may travel is decided in `agentclinic.models.gate`.
+`agentclinic.models.gate` decides where it may be sent.
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from enum import StrEnum
 
 
 class DataClass(StrEnum):
-    """Whose data a case was made from; the order is from free to strict."""
+    """What a case was made from, from the least to the most restricted."""
 
     PUBLIC = "public"
-    """A published benchmark, or a user's own file that says nothing else."""
+    """A published benchmark, or a user's own file without a class."""
     SYNTHETIC = "synthetic"
     """Made from invented rows."""
     OPEN_DEMO = "open-demo"
     """Made from the openly licensed demonstration part of a credentialed source."""
     CREDENTIALED = "credentialed"
-    """Made from patients' data under a data use agreement, e.g. MIMIC-IV: goes nowhere by default."""
+    """Made from patients' data under a data use agreement, e.g. MIMIC-IV: by default it stays on this machine."""
 
 
 _ORDER = tuple(DataClass)
 
 
 def strictest(classes: Iterable[DataClass]) -> DataClass:
-    """The class that counts where several meet; `public` where there is none."""
+    """The most restricted of several classes; `public` if there are none."""
     return max(classes, key=_ORDER.index, default=DataClass.PUBLIC)
 
 
-# One for the process and never lowered: a thread that a user's doctor started knows no context of ours, and what it
-# asks must not go where the run itself may not send it.
+# Global and never lowered: a thread that a user's doctor started has no context variable of ours, and its requests must
+# not go where the run itself may not send any.
 _met = DataClass.PUBLIC
 
 
 def meet(data_class: DataClass) -> None:
-    """Note that data of this class is in this process from now on."""
+    """Record that this process now holds data of this class."""
     global _met
     _met = strictest((_met, data_class))
 
 
 def met() -> DataClass:
-    """The strictest class of data this process has had to do with."""
+    """The most restricted class of data this process has held."""
     return _met
 
 
 def forget() -> None:
-    """Begin as a new process would; for tests, which share one."""
+    """Start over as a new process would; only for tests, which share one."""
     global _met
     _met = DataClass.PUBLIC
 
 
 def silent() -> bool:
-    """Whether what models, servers or programs said must stay out of messages: it may repeat a patient's chart."""
+    """Whether messages must not quote models, servers or exceptions, which may repeat a patient's chart."""
     return _met is DataClass.CREDENTIALED
 
 
@@ -61,5 +61,5 @@ LEFT_OUT = "(left out: credentialed data)"
 
 
 def quotation(text: str) -> str:
-    """The text as a message may repeat it: whole, or not at all once this process has met credentialed data."""
+    """The text as a message may quote it: in full, or not at all once this process has held credentialed data."""
     return LEFT_OUT if silent() else text

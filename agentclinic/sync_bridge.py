@@ -1,7 +1,7 @@
-"""Crossing between synchronous code and the one async core.
+"""The bridge between synchronous code and the async core.
 
-`call` leads from synchronous code into the core: to the loop of the encounter the code works in, elsewhere to a
-single background loop. `in_thread` leads the other way, through a thread that cannot keep the process alive.
+`call` runs a coroutine for synchronous code: on the loop of its encounter, or else on one background loop.
+`in_thread` runs synchronous code for a coroutine, in a thread that cannot keep the process alive.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Arguments = TypeVarTuple("Arguments")
 
 @dataclass
 class _Home:
-    """The loop from which other code was started."""
+    """The loop on which an encounter runs."""
 
     loop: asyncio.AbstractEventLoop
-    left: bool = False
-    """Nobody waits for that code any more."""
+    over: bool = False
+    """The encounter has ended, so its code may not ask for anything any more."""
 
 
 _home: ContextVar[_Home | None] = ContextVar("agentclinic_home", default=None)
@@ -40,26 +40,23 @@ _starting = threading.Lock()
 
 @contextmanager
 def home() -> Iterator[None]:
-    """Let `call`, in code started within this block, come back to the loop that runs now."""
+    """Make `call` use the current loop in all code started within this block."""
     here = _Home(asyncio.get_running_loop())
     before = _home.set(here)
     try:
         yield
     finally:
-        here.left = True
+        here.over = True
         _home.reset(before)
 
 
 def call(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *arguments: *Arguments) -> Result:
-    """Run a coroutine function to its end from synchronous code."""
+    """Run a coroutine function from synchronous code and return its result."""
     here = _home.get()
-    if here is not None and here.left:
+    if here is not None and here.over:
         raise AgentClinicError("the encounter this call belongs to is over")
-    if here is not None:
-        loop = here.loop
-    else:
-        with _starting:
-            loop = _background()
+    with _starting:
+        loop = here.loop if here else _background()
     if _running() is loop:
         raise AgentClinicError(
             f"{getattr(function, '__name__', 'this')} was called from inside a coroutine and would wait for itself; "
@@ -69,15 +66,15 @@ def call(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *argumen
     try:
         return pending.result()
     except BaseException:
-        pending.cancel()  # Ctrl-C here must not leave a request under way over there
+        pending.cancel()  # Ctrl-C in this thread must also end the request on the loop
         raise
 
 
 async def in_thread(function: Callable[[], Result]) -> Result:
-    """Run a blocking function in a thread of its own; when cancelled, leave it to itself.
+    """Run a blocking function in its own thread; when cancelled, abandon the thread.
 
-    Not one of anyio's worker threads: Python waits for those at its end, so one hanging call would hang the process.
-    As each encounter waits for one call at a time, there are never more threads than workers.
+    Not in one of anyio's worker threads: Python waits for those when it exits, so one call that hangs would hang the
+    process. An encounter waits for one call at a time, so there are never more threads than workers.
     """
     loop = asyncio.get_running_loop()
     done = anyio.Event()
@@ -87,9 +84,9 @@ async def in_thread(function: Callable[[], Result]) -> Result:
     def work() -> None:
         try:
             outcome.set_result(context.run(function))
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again by outcome.result()
             outcome.set_exception(error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: no one is waiting any more
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=work, daemon=True, name="agentclinic-blocking").start()

@@ -1,3 +1,3 @@
-"""The one place that holds the package's version."""
+"""The version of the package."""
 
-__version__ = "0.2.1.dev0"
+__version__ = "0.3.0.dev0"

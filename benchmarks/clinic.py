@@ -29,10 +29,9 @@ from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
-from agentclinic.scoring import information, orders
-from agentclinic.scoring.calibration import CalibrationTally
+from agentclinic.scoring import calibration, information, orders
 from agentclinic.scoring.estimates import Estimate, Proportion
-from agentclinic.scoring.outcome import Tally
+from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import in_place, knowledge, redrawn
@@ -88,12 +87,10 @@ def records_of(part: Part, doctor: str) -> list[Record]:
 
 def row(part: Part, doctor: str, records: Sequence[Record]) -> dict[str, object]:
     """One line of the table."""
-    outcome, told, ordered, sure = Tally(), information.Tally(), orders.Tally(knowledge_prices), CalibrationTally()
-    for record in records:
-        for tally in (outcome, told, ordered, sure):
-            tally.add(record)
-    summary, facts, bill = outcome.summary(), told.result(), ordered.result()
-    source = next((s for s in sure.result().sources if s.brier), None)
+    summary = summarise(records)
+    facts = information.summarise(map(information.observe, records))
+    bill = orders.summarise(orders.observe(record, knowledge_prices) for record in records)
+    source = next((s for s in calibration.summarise(map(calibration.observe, records)).sources if s.brier), None)
     return {
         "part": part.name,
         "doctor": doctor,

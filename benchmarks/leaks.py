@@ -1,10 +1,10 @@
-"""How often the leak checker finds a diagnosis in MedQA_Ext, and how often it is mistaken.
+"""How often the leak checker finds a diagnosis in MedQA_Ext, and how often it is wrong.
 
-python benchmarks/leaks.py          own diagnoses, and every other case's diagnosis looked for in every case
-python benchmarks/leaks.py --list   with each place, to be read by a person
+python benchmarks/leaks.py          look for every case's diagnosis in that case and in every other case
+python benchmarks/leaks.py --list   also print each place, for a person to read
 
-A case that names another case's diagnosis often does so rightly (a father's lung cancer): every place is to be read by
-a person before it counts as a mistake. docs/generate.md says what came of that.
+A case may rightly name another case's diagnosis (a father's lung cancer), so a person has to read every place before it
+counts as a mistake. The result is in docs/generate.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def own(cases: list[Case]) -> Iterator[Hit]:
 
 
 def foreign(cases: list[Case]) -> tuple[int, list[Hit]]:
-    """Where cases name the diagnosis of another case; and how many pairs of case and diagnosis were looked at."""
+    """How many pairs of a case and another's diagnosis there are, and where a case names such a diagnosis."""
     known = {case.diagnosis: names_of(case) for case in cases}
     pairs = 0
     hits: list[Hit] = []
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print each place")
     listing = parser.parse_args().list
     if not PUBLIC.is_file():
-        raise SystemExit(f"{PUBLIC}: not there")
+        raise SystemExit(f"{PUBLIC}: no such file")
     cases = load_cases("MedQA_Ext", {"MedQA_Ext": str(PUBLIC)})
     found = list(own(cases))
     pairs, others = foreign(cases)

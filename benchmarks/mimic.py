@@ -1,7 +1,7 @@
-"""How fast and in how much memory laboratory rows of chosen admissions are read, against csv.DictReader and pandas.
+"""Time and memory to read the laboratory rows of chosen admissions, compared with csv.DictReader and pandas.
 
-A folder in MIMIC-IV's layout is made of invented rows, with a labevents of 20 million. Every arm picks the rows of the
-same admissions out of it, in a process of its own; ours also makes the cases' whole context of them.
+Invented rows fill a folder in MIMIC-IV's layout, with 20 million in labevents. Every arm picks the rows of the same
+admissions, in its own process; ours also builds the cases' whole context from them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any
 
 import duckdb
 
-from agentclinic.generate.mimic import MimicOptions, choose, source_cases
+from agentclinic.generate.mimic import choose, source_cases
 from agentclinic.generate.mimic.classify import RESERVED_FROM
+from agentclinic.generate.settings import MimicSettings
 
-# MIMIC-IV 3.1 has some 158 million lab rows of some 365 thousand patients: 430 each.
+# MIMIC-IV 3.1 has about 158 million lab rows of 365 thousand patients: 430 each.
 ROWS_EACH = 430
 SALT = "a salt of the benchmark"
 CODES = (("I214", "Non-ST elevation (NSTEMI) myocardial infarction"), ("N10", "Acute pyelonephritis"))
@@ -33,7 +34,7 @@ HOURS = 24
 
 
 def make(folder: Path, rows: int) -> None:
-    """Write the tables; rows of a patient are scattered over labevents, which is the hard case."""
+    """Write the tables; a patient's rows are scattered over labevents, which is the hard case."""
     (folder / "hosp").mkdir(parents=True)
     patients = max(rows // ROWS_EACH, 10)
     con = duckdb.connect(config={"memory_limit": "2GB", "preserve_insertion_order": False})
@@ -65,7 +66,7 @@ def make(folder: Path, rows: int) -> None:
         "SELECT 50800 + i AS itemid, 'Test ' || i AS label, 'Blood' AS fluid, 'Chemistry' AS category "
         "FROM range(300) t(i)",
     )
-    # A tenth of the patient's rows lies in the first day of the stay; a quarter carries no admission.
+    # A tenth of a patient's rows are on the first day of the stay; a quarter have no admission.
     taken = "admitted + to_seconds((CASE WHEN h % 10 = 0 THEN h % 86400 ELSE 200000 + h % 20000000 END)::BIGINT)"
     write(
         "labevents",
@@ -86,14 +87,15 @@ def make(folder: Path, rows: int) -> None:
     con.close()
 
 
-def options(folder: Path, admissions: int, cache: Path | None) -> MimicOptions:
-    """The options of all our arms."""
-    return MimicOptions(folder, admissions, cache_dir=cache, salt=SALT, hours=HOURS)
+def settings(folder: Path, admissions: int, cache: Path | None = None) -> MimicSettings:
+    """The settings of all our arms."""
+    cache_dir = str(cache) if cache else None
+    return MimicSettings(base_dataset_dir=str(folder), limit=admissions, cache_dir=cache_dir, hours=HOURS)
 
 
 def wanted(folder: Path, admissions: int) -> dict[str, tuple[str, str, str, str]]:
-    """Of each chosen patient the admission and the times that the baselines compare as text."""
-    chosen = {str(one.subject_id): str(one.hadm_id) for one in choose(options(folder, admissions, None)).admissions}
+    """By patient: the chosen admission and the times that the baselines compare as text."""
+    chosen = {str(one.subject_id): str(one.hadm_id) for one in choose(settings(folder, admissions), SALT).admissions}
     found = {}
     with gzip.open(folder / "hosp/admissions.csv.gz", "rt") as file:
         for row in csv.DictReader(file):
@@ -121,7 +123,7 @@ def dict_reader(folder: Path, admissions: int) -> Callable[[], int]:
 
 
 def pandas_chunks(folder: Path, admissions: int) -> Callable[[], int]:
-    """Chunks of half a million rows, the columns ours reads, as text."""
+    """Chunks of half a million rows, with the columns that ours reads, as text."""
     import pandas as pd
 
     columns = "labevent_id subject_id hadm_id itemid charttime value valuenum valueuom ref_range_lower ref_range_upper"
@@ -149,17 +151,17 @@ def pandas_chunks(folder: Path, admissions: int) -> Callable[[], int]:
 
 def ours(folder: Path, admissions: int, cache: Path | None = None) -> Callable[[], int]:
     """Our reading, up to the finished contexts."""
-    chosen = choose(options(folder, admissions, None))
+    chosen = choose(settings(folder, admissions), SALT)
 
     def read() -> int:
-        made = source_cases(options(folder, admissions, cache), chosen)
+        made = source_cases(settings(folder, admissions, cache), chosen)
         return sum(1 + lab.repeats for case in made for lab in case.labs)
 
     return read
 
 
 def arms(folder: Path, admissions: int) -> dict[str, Callable[[], Callable[[], int]]]:
-    """What can be measured, by name; the call prepares, the call of the result is timed."""
+    """The arms by name; calling one prepares it, calling the result is timed."""
     cache = folder / "cache"
     return {
         "csv.DictReader": lambda: dict_reader(folder, admissions),
@@ -171,7 +173,7 @@ def arms(folder: Path, admissions: int) -> dict[str, Callable[[], Callable[[], i
 
 
 def peak_mib() -> float:
-    """The most memory this process ever held (Linux; ru_maxrss would count the parent's at the fork)."""
+    """The peak memory of this process (Linux; ru_maxrss would include the parent's at the fork)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1024
@@ -179,7 +181,7 @@ def peak_mib() -> float:
 
 
 def measure(folder: Path, arm: str, admissions: int) -> dict[str, Any]:
-    """Run one arm in a process of its own."""
+    """Run one arm in its own process."""
     command = [sys.executable, __file__, "--arm", arm, "--folder", str(folder), "--admissions", str(admissions)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -208,12 +210,12 @@ def one_size(root: Path, rows: int, admissions: int) -> dict[str, dict[str, Any]
 
 
 def main() -> None:
-    """Measure two sizes and say how time and memory grow."""
+    """Measure two sizes and print how time and memory grow."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--smaller", type=int, default=5_000_000, help="the size growth is measured from")
     parser.add_argument("--admissions", type=int, default=100)
-    parser.add_argument("--folder", type=Path, help="make the tables here and keep them for another run")
+    parser.add_argument("--folder", type=Path, help="write the tables here and keep them for another run")
     parser.add_argument("--arm", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.arm:

@@ -1,6 +1,6 @@
-"""A doctor of one's own: `agentclinic run --doctor examples/my_doctor.py:MyDoctor`.
+"""A custom doctor: `agentclinic run --doctor examples/my_doctor.py:MyDoctor`.
 
-It takes a fixed history, orders two tests, and has a model name the diagnosis.
+It asks fixed questions, orders two tests, and has a model name the diagnosis.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TESTS = ("REQUEST TEST: Vital signs", "REQUEST TEST: Complete blood count")
 
 
 class MyDoctor:
-    """Asks the same things of everybody, then asks a model for the diagnosis."""
+    """Asks every patient the same questions, then asks a model for the diagnosis."""
 
     def __init__(self, scenario: Any, backend_str: str = "builtin", max_infs: int = 20) -> None:
         self.objective = scenario.examiner_information()
@@ -27,7 +27,7 @@ class MyDoctor:
         self.agent_hist = ""
 
     def inference_doctor(self, question: str) -> str:
-        """Say the next thing after hearing `question`."""
+        """Say the next thing in reply to `question`."""
         if question:
             self.agent_hist += question + "\n\n"
         said = self.plan.pop(0) if self.plan else f"DIAGNOSIS READY: {self.conclude()}"
@@ -35,8 +35,8 @@ class MyDoctor:
         return said
 
     def conclude(self) -> str:
-        """Have the model name the most likely diagnosis, once everything is known."""
-        if self.backend == "builtin":  # no language model to ask: the program still runs from end to end
+        """Ask the model for the most likely diagnosis."""
+        if self.backend == "builtin":  # no language model to ask: the example still runs from end to end
             return "Viral infection"
         told = f"Objective: {self.objective}\n\nConsultation:\n{self.agent_hist}"
         prompt = f"{told}\nName the most likely diagnosis, nothing else."

@@ -1,4 +1,4 @@
-"""Settings: where they come from, what is refused, and that no secret is ever shown."""
+"""Settings: where they come from, what is refused, and that secrets are never shown."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def write(path: Path, data: Any) -> Path:
     return path
 
 
-def test_flags_win_over_files_and_files_over_defaults(tmp_path: Path) -> None:
+def test_flags_override_files_and_files_override_defaults(tmp_path: Path) -> None:
     config = write(tmp_path / "c.json", {"run": {"workers": 3, "seed": 5}})
     run = load_settings(config, None, {"workers": 9}).run
     assert (run.workers, run.seed, run.total_inferences) == (9, 5, 20)
     assert load_settings().run.workers == 1
 
 
-def test_the_seeds_defaults_hold() -> None:
+def test_the_defaults_are_those_of_the_original() -> None:
     run = Settings().run
     assert (run.inf_type, run.total_inferences, run.workers, run.output_dir) == ("llm", 20, 1, "runs")
     assert (run.doctor_test_policy_enabled, run.doctor_test_policy) == (False, "test_policy")
 
 
-def test_a_file_of_the_seed_is_accepted(tmp_path: Path) -> None:
+def test_a_config_file_of_the_original_is_accepted(tmp_path: Path) -> None:
     run = {
         "inf_type": "llm",
         "doctor_bias": "None",
@@ -100,7 +100,7 @@ def test_a_file_of_the_seed_is_accepted(tmp_path: Path) -> None:
         ([], "expected a JSON object, found list"),
     ],
 )
-def test_what_is_wrong_is_named_with_key_and_file(tmp_path: Path, data: Any, complaint: str) -> None:
+def test_an_error_names_the_file_and_the_key(tmp_path: Path, data: Any, complaint: str) -> None:
     config = write(tmp_path / "clinic.json", data)
     with pytest.raises(ConfigError) as refused:
         load_settings(config)
@@ -115,7 +115,7 @@ def test_a_wrong_flag_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     assert str(refused.value) == "the flags: workers: input should be greater than or equal to 1"
 
 
-def test_broken_json_is_named_by_its_line(tmp_path: Path) -> None:
+def test_an_error_in_json_names_the_line(tmp_path: Path) -> None:
     config = write(tmp_path / "clinic.json", '{\n  "run": {\n    "workers" 3\n  }\n}\n')
     with pytest.raises(ConfigError, match=r"clinic\.json line 3: not valid JSON"):
         load_settings(config)
@@ -131,7 +131,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         load_llm_file(tmp_path / "latin.json")
 
 
-def test_the_deprecated_key_warns_where_a_user_sees_it(tmp_path: Path) -> None:
+def test_the_deprecated_key_causes_a_warning_that_users_see(tmp_path: Path) -> None:
     write(tmp_path / "agentclinic.config.json", {"run": {"measurement_cost_llm": "gpt-4"}})
     with pytest.warns(FutureWarning, match="measurement_cost_llm is deprecated"):
         load_settings(tmp_path / "agentclinic.config.json")
@@ -152,7 +152,7 @@ def full_of_secrets() -> Settings:
     )
 
 
-def test_no_secret_is_written_down_or_shown() -> None:
+def test_no_secret_is_recorded_or_shown() -> None:
     settings = full_of_secrets()
     public = settings.public()
     assert SECRET not in json.dumps(public)
@@ -161,7 +161,7 @@ def test_no_secret_is_written_down_or_shown() -> None:
     assert SECRET not in repr(settings)
     assert SECRET not in str(settings)
     assert settings.openai.base_url is not None
-    assert SECRET in settings.openai.base_url, "the endpoint itself still needs it"
+    assert SECRET in settings.openai.base_url, "the endpoint still needs it"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(tmp_path: Path, da
 
 
 @pytest.mark.parametrize("key", [SECRET, "hf_abcdefgh", "gsk_0123456789"])
-def test_a_key_where_its_variable_belongs_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
     data = {"endpoints": {"lab": {"base_url": "http://127.0.0.1/v1", "api_key_env": key}}}
     with pytest.raises(ConfigError, match="not the key itself") as refused:
         load_settings(write(tmp_path / "clinic.json", data))
@@ -215,13 +215,33 @@ def test_addresses_are_shown_without_credentials(url: str | None, shown: str | N
     assert without_credentials(url) == shown
 
 
-def test_every_setting_has_its_line_of_documentation() -> None:
+def test_every_setting_is_documented() -> None:
     for section in (type(Settings().run), OpenAISettings, type(LLMSettings().runtime), EndpointSettings):
         for name, field in section.model_fields.items():
             assert field.description, f"{section.__name__}.{name}"
 
 
-def test_settings_cannot_be_changed_after_they_were_read() -> None:
+def test_settings_cannot_be_changed_once_read() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().run.workers = 3  # type: ignore[misc]
     assert parse_settings(LLMFile, {}, "nothing") == LLMFile()
+
+
+def test_a_used_config_brings_its_own_endpoint_unless_another_is_given(tmp_path: Path) -> None:
+    used = {
+        "run": {"seed": 7},
+        "datasets": {"Mine": "/data/mine.jsonl"},
+        "openai": {"base_url": "http://127.0.0.1:8000/v1"},
+        "llm": {"runtime": {"tries": 2}},
+        "agentclinic": {"version": "9.9", "digest": {}, "anything": "else"},
+    }
+    config = write(tmp_path / "config.used.json", used)
+    other = write(tmp_path / "llm.json", {"llm": {"runtime": {"tries": 4}}})
+
+    alone, given = load_settings(config), load_settings(config, other)
+
+    assert (alone.run.seed, alone.datasets) == (7, {"Mine": "/data/mine.jsonl"})
+    assert (alone.openai.base_url, alone.llm.runtime.tries) == ("http://127.0.0.1:8000/v1", 2)
+    assert (given.run.seed, given.openai.base_url, given.llm.runtime.tries) == (7, None, 4)
+    with pytest.raises(ConfigError, match="unknown key 'openai'"):
+        load_settings(write(tmp_path / "c.json", {"openai": {}}))

@@ -42,6 +42,16 @@ def test_commands_and_flags_in_examples_exist(document: Path) -> None:
     assert flags <= {*RunSettings.model_fields, "config", "llm_config", "quiet", "json", "report", "help"}
 
 
+def test_the_examples_for_python_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) >= 5
+    names: dict[str, object] = {"__name__": "examples"}
+    for example in examples:
+        exec(compile(example, "docs/python.md", "exec"), names)
+    assert len(list((tmp_path / "runs").iterdir())) == 5
+
+
 def test_the_example_doctor_plays_a_case() -> None:
     async def played() -> str:
         doctor = f"{ROOT / 'examples' / 'my_doctor.py'}:MyDoctor"
@@ -73,3 +83,12 @@ def test_the_walkthrough_of_the_policy_is_the_encounter_as_it_goes_now() -> None
     made = runpy.run_path(str(ROOT / "docs" / "make_policy_walkthrough.py"))
     again = "`python docs/make_policy_walkthrough.py` writes it anew"
     assert made["page"](anyio.run(made["encounter"])) == made["PAGE"].read_text(encoding="utf-8"), again
+
+
+def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Where things are")[2].partition("## Rules")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "`agentclinic/" in line]
+    assert len(rows) >= 20
+    for path in re.findall(r"`(agentclinic/[\w/.]+)`", table):
+        assert (ROOT / path).is_file(), path

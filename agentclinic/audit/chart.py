@@ -14,7 +14,7 @@ from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.vocabulary.compare import STRICT, compare
 from agentclinic.vocabulary.disease_names import diagnosis_names
 from agentclinic.vocabulary.lexicon import complaints_within
-from agentclinic.vocabulary.text import Phrasebook
+from agentclinic.vocabulary.phrases import Phrasebook
 
 DOOR = "door"
 """The path of what everybody is told at the door."""

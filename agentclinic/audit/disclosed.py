@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentclinic.audit.statements import plain, statements, stems
 from agentclinic.cases.model import PATIENT_SECTIONS, Fact
+from agentclinic.vocabulary.denial import has_denying_word
 from agentclinic.vocabulary.text import fold, sentences
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -27,7 +28,6 @@ _FRAME = frozenset(
     for stem in stems(word)
 )
 """Words with which a chart says a thing, and a patient does not."""
-_DENIES = re.compile(r"\b(?:no|not|never|none|without|denie[sd]|deny|neither|nor|normal|negative|\w+n['’]t)\b", re.I)
 
 
 class Said(NamedTuple):
@@ -50,7 +50,7 @@ def said(reply: str) -> tuple[Said, ...]:
 @lru_cache(maxsize=16384)
 def whole(text: str) -> Said:
     """A text as one thing said."""
-    return Said(text, stems(text), numbers(text), bool(_DENIES.search(text)))
+    return Said(text, stems(text), numbers(text), has_denying_word(text))
 
 
 @lru_cache(maxsize=16384)

@@ -17,6 +17,7 @@ from agentclinic.cases.matcher.readings import reading
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.values import analyte_of, measured_in
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import fold, words
 
 _DEFAULT = re.compile(r"^\W*(?:all )?(?:readings? (?:are |is )?)?normal(?: readings?| results?)?\W*$", re.IGNORECASE)
@@ -182,7 +183,7 @@ def is_normal(fact: Fact, case: Case) -> bool | None:
     present = [c for s in statements(spoken(fact)) if not s.normal for c in concepts(s.there) if _is_sign(c)]
     if present or _ABNORMAL.search(_undenied(fact.text)):
         return False
-    return True if NORMAL.search(fact.text) or re.match(r"(?:no\b|none|negative|absent)", fact.text, re.I) else None
+    return True if NORMAL.search(fact.text) or opens_absent(fact.text) else None
 
 
 def _undenied(text: str) -> str:

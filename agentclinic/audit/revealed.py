@@ -9,8 +9,10 @@ from agentclinic.audit.chart import Chart
 from agentclinic.audit.model import Exchange, Finding, Kind
 from agentclinic.audit.statements import SILENT, statements
 from agentclinic.cases.model import Case, Section
-from agentclinic.vocabulary.base import knowledge, vocabulary
-from agentclinic.vocabulary.text import Phrasebook, content_words
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.name_table import name_table
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import content_words
 
 _HISTORY = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
@@ -55,7 +57,7 @@ def _in_any_order(text: str, case: Case) -> bool:
 @lru_cache(maxsize=1)
 def _known() -> Phrasebook:
     ours = (name for disease in knowledge().diseases.values() for name in (disease.name, *disease.synonyms))
-    names = dict.fromkeys([*ours, *(name for group in vocabulary().synonyms for name in group)])
+    names = dict.fromkeys([*ours, *(name for group in name_table().synonyms for name in group)])
     return Phrasebook({name: (name,) for name in names})
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from agentclinic.cases.matcher.readings import reading, stem
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.denial import find_denial, says_none
 from agentclinic.vocabulary.lexicon import complaints
 from agentclinic.vocabulary.text import STOP_WORDS, sentences, words
 
@@ -39,12 +40,6 @@ _CUT = re.compile(
 _ANSWER = re.compile(
     r"^\W*(?P<word>yes|yeah|yep|correct|right|exactly|no|nope|not really|not at all)\b\s*[,.!:—-]+\s*", re.I
 )
-_DENIAL = re.compile(
-    r"\b(?:no(?! longer\b| one\b)|not(?! only\b| sure\b)|never|none(?: of)?|without|den(?:y|ies|ied|ying)|neither|nor"
-    r"|nobody|nothing|negative for|free of|absence of|absent|ruled out|lack of"
-    r"|(?:have|has|had|do|does|did|is|are|was|were|would|wo)n['’]?t)\b",
-    re.IGNORECASE,
-)
 _UNSURE = re.compile(
     r"\b(?:not (?:really |entirely |quite |exactly )?(?:sure|certain)|unsure|(?:don|didn"
     r"|couldn)['’]?t (?:really )?(?:know|recall|remember)"
@@ -68,9 +63,6 @@ SILENT = re.compile(
     re.IGNORECASE,
 )
 _HEADED = re.compile(r"^(?P<head>[^:]{1,60}?):\s*(?P<body>.*)$", re.DOTALL)
-_NONE = re.compile(
-    r"^\W*(?:none|negative|absent|nil|no|not (?:present|seen|detected|noted|observed|found|palpable))\W*$", re.I
-)
 _SHORT = 3
 """Words of a body that only says whether its heading is there; more say something themselves."""
 _THERE = re.compile(r"^\W*(?:positive|present|yes|noted|detected)\b", re.IGNORECASE)
@@ -125,11 +117,11 @@ def _statement(part: str) -> Statement:
     part = part.strip(" ,.")
     headed = _HEADED.match(part)
     said = part
-    if headed and _NONE.match(headed["body"]):
+    if headed and says_none(headed["body"]):
         said = f"no {headed['head']}"
     elif headed and _THERE.match(headed["body"]) and len(words(headed["body"])) <= _SHORT:
         said = headed["head"]
-    cue = _DENIAL.search(said)
+    cue = find_denial(said)
     if cue and _NO_MATTER.match(said[cue.end() :]):
         return Statement(part, "", said[: cue.start()], bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
     there, denied = (said[: cue.start()], said[cue.end() :]) if cue else (said, "")

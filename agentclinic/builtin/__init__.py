@@ -1,6 +1,6 @@
 """The builtin clinic: roles without a language model, free, offline and deterministic.
 
-Each role dispatches on the request's payload and never reads the prompts.
+`Builtin` is the only name used outside this room. It answers from a request's payload and never reads the prompts.
 """
 
 from __future__ import annotations
@@ -17,26 +17,22 @@ from agentclinic.clinic.payloads import (
     WriterPayload,
 )
 from agentclinic.models.base import BadRequestError, Reply, Request
-from agentclinic.results.turn import Usage
-
-NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
-"""A builtin role uses no tokens: known to be none, not unknown."""
 
 
 class Builtin:
-    """Answers every purpose it knows from the payload."""
+    """Plays every role, chosen by the type of the payload."""
 
     name = "builtin"
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request."""
-        # Imported here: a run that uses only some builtin roles should not load the others' knowledge.
+        # Imported here: a run that uses only some builtin roles should not load the data of the others.
         match request.payload:
-            case DoctorPayload():
-                if request.tools:
-                    from agentclinic.builtin.planner import step
+            case DoctorPayload() if request.tools:
+                from agentclinic.builtin.planner import step
 
-                    return step(request.payload, request.tools)
+                return step(request.payload, request.tools)
+            case DoctorPayload():
                 from agentclinic.builtin.doctor import act
 
                 return act(request.payload)
@@ -49,9 +45,9 @@ class Builtin:
 
                 return discriminate(request.payload)
             case SynthesisPayload():
-                from agentclinic.builtin.planner import synthesise
+                from agentclinic.builtin.planner import synthesize
 
-                return synthesise(request.payload)
+                return synthesize(request.payload)
             case ConfidencePayload():
                 from agentclinic.builtin.doctor import confidence
 
@@ -73,5 +69,5 @@ class Builtin:
 
                 return write(request.payload)
         raise BadRequestError(
-            f"the builtin model cannot answer a {request.purpose} request without its context; name a model"
+            f"the builtin model cannot answer a {request.purpose} request that has no payload; choose another model"
         )

@@ -1,7 +1,7 @@
-"""What the builtin doctor believes: a posterior over the knowledge base's diseases and "other".
+"""What the builtin doctor believes: a posterior over the diseases of the knowledge base and "other".
 
-log posterior = log(prior x age x sex) + log likelihood / T. The likelihood takes a finding that a disease does not list
-at its leak probability, and k findings of one correlated group as the square root of k independent ones.
+log posterior = log(prior x age x sex) + log likelihood / T. A finding that a disease does not list has its leak
+probability; k findings of one correlated group count as the square root of k independent ones.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from numpy.typing import NDArray
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence
-from agentclinic.vocabulary.base import Knowledge, knowledge
+from agentclinic.vocabulary.base import Knowledge
 
 Floats = NDArray[np.float64]
 
 OTHER = "other"
 OTHER_PRIOR = 0.15
-"""Share of patients with something the knowledge base does not know; of the diagnoses in a general practice about as
-many lie outside any list of a hundred."""
+"""Share of patients whose disease is not in the knowledge base: in general practice, about as many diagnoses fall
+outside any list of a hundred."""
 OTHER_BOOST = 3.0
-"""Under "other" a finding is this much more common than its leak: these patients have some disease, too."""
+"""How much more common than its leak a finding is under "other": these patients are ill, too."""
 TEMPERATURE = 1.0
-"""Divides the log likelihood. Fitted on OpenOSCE's development part by `benchmarks/clinic.py --fit` as the lowest log
-score of the truth at the end of encounters: 2.23 at 1.0, 2.28 at 0.9, 2.24 at 1.1, 2.51 at 0.7, 2.35 at 1.5."""
+"""Divides the log likelihood. Fitted on the development part of OpenOSCE (`benchmarks/clinic.py --fit`): the log score
+of the true diagnosis at the end of encounters is 2.51 at 0.7, 2.28 at 0.9, 2.23 at 1.0, 2.24 at 1.1, 2.35 at 1.5."""
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The knowledge base as tables: hypotheses down (diseases in order, then "other"), findings across."""
+    """The knowledge base as tables: a row for each disease, then one for "other"; a column for each finding."""
 
     known: Knowledge
     hypotheses: tuple[str, ...]
@@ -41,7 +41,7 @@ class Beliefs:
     likelihood: Floats
     entropy: Floats
     ratio_present: Floats
-    """log P(finding | disease) - log leak, 0 where the disease does not list it."""
+    """log P(finding | disease) - log leak; 0 if the disease does not list the finding."""
     ratio_absent: Floats
     leak_present: Floats
     leak_absent: Floats
@@ -49,13 +49,14 @@ class Beliefs:
     other_absent: Floats
     linked: NDArray[np.bool_]
     group: tuple[str | None, ...]
-    """By finding."""
+    """The correlated group of each finding."""
     by_name: NDArray[np.int64]
-    """Each disease's place in the alphabet of ids, to break ties."""
+    """Alphabetical rank of each disease's id, to break ties."""
 
     def posterior(self, door: Door, evidence: Evidence) -> Floats:
-        """The probability of each hypothesis, given what is known."""
-        total = self._log_likelihood(evidence) / TEMPERATURE + self._log_prior(door)
+        """The probability of each hypothesis, given the evidence."""
+        prior = _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
+        total = self._log_likelihood(evidence) / TEMPERATURE + prior
         weights = np.exp(total - total.max())
         result: Floats = weights / weights.sum()
         return result
@@ -66,8 +67,7 @@ class Beliefs:
         total = np.zeros(len(self.hypotheses))
         if not len(columns):
             return total
-        leaks = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
-        total[:-1] = leaks
+        total[:-1] = np.where(present, self.leak_present[columns], self.leak_absent[columns]).sum()
         total[-1] = np.where(present, self.other_present[columns], self.other_absent[columns]).sum()
         ratios = np.where(present, self.ratio_present[:, columns], self.ratio_absent[:, columns])
         groups: dict[str, list[int]] = {}
@@ -81,19 +81,15 @@ class Beliefs:
                 total[:-1] += ratios[:, places].sum(axis=1) / np.sqrt(np.maximum(listed, 1))
         return total
 
-    def _log_prior(self, door: Door) -> Floats:
-        return _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
-
     def expected_information(self, posterior: Floats) -> Floats:
-        """Mutual information between hypothesis and each finding, in bits: how much asking is expected to tell."""
+        """Mutual information between the hypotheses and each finding, in bits: what asking is expected to tell."""
         gains: Floats = np.maximum(0.0, _entropy(posterior @ self.likelihood) - posterior @ self.entropy)
         return gains
 
 
 @lru_cache(maxsize=4)
-def beliefs(known: Knowledge | None = None) -> Beliefs:
-    """The tables of a knowledge base (the shipped one when none is given), made once."""
-    known = known or knowledge()
+def beliefs(known: Knowledge) -> Beliefs:
+    """The tables of a knowledge base, made once."""
     findings = list(known.findings.values())
     column = {finding.id: place for place, finding in enumerate(findings)}
     leak = np.array([finding.leak for finding in findings])

@@ -1,49 +1,48 @@
-"""The builtin doctor: asks what it expects to learn most from per cost, and commits when that is not worth it."""
+"""The builtin doctor: takes the step with the most expected information per cost, and commits when none is worth it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
+from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
 from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload
 from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.differential import Differential, Hypothesis, Source
-from agentclinic.results.turn import NO_TOKENS
+from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.vocabulary.base import Disease, Finding, knowledge
 from agentclinic.vocabulary.text import fold
 
-# 0.95: at 0.9 the first specific finding ended the encounter before anything could contradict it.
 _COMMIT_AT = 0.95
-# Below this, in bits per unit of cost, another request is not worth its price.
+"""At 0.9, the first specific finding ended the encounter before anything could contradict it."""
 _WORTH_ASKING = 0.004
+"""Bits per unit of cost; a step that promises less is not worth taking."""
 _COST = {"low": 1.2, "medium": 2.0, "high": 3.5}
 _QUESTION_COST = 1.0
 _OPENING = "What brings you in today? Please tell me about your symptoms in your own words."
 
 
 def act(payload: DoctorPayload) -> Reply:
-    """The next utterance, with the differential it rests on."""
-    evidence = gather(payload.door, payload.exchanges)
-    mind = beliefs(knowledge())
-    posterior = mind.posterior(payload.door, evidence)
-    text = _OPENING
-    if payload.last:
-        text = _commitment(mind, posterior)
-    elif payload.exchanges:
+    """The next utterance, with the differential it is based on."""
+    mind, evidence, posterior = think(payload.door, payload.exchanges)
+    step = None
+    if not payload.last and not payload.exchanges:
+        step = _OPENING
+    elif not payload.last and posterior[:-1].max() < _COMMIT_AT:
         step = _best_step(mind, posterior, evidence, payload)
-        sure = posterior[:-1].max() >= _COMMIT_AT
-        text = _commitment(mind, posterior) if step is None or sure else step
+    text = step or f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
     return Reply(text, usage=NO_TOKENS, differential=differential(mind, posterior))
 
 
 def confidence(payload: ConfidencePayload) -> Reply:
-    """How sure the doctor is after the diagnosis: the posterior it rests on."""
-    mind = beliefs(knowledge())
-    posterior = mind.posterior(payload.door, gather(payload.door, payload.exchanges))
+    """How sure the doctor is of its diagnosis: the posterior."""
+    mind, _, posterior = think(payload.door, payload.exchanges)
     given = differential(mind, posterior)
     stated = StatedDifferential(
         hypotheses=[StatedHypothesis(diagnosis=h.diagnosis, probability=h.probability or 0.0) for h in given.hypotheses]
@@ -51,18 +50,20 @@ def confidence(payload: ConfidencePayload) -> Reply:
     return Reply(stated.model_dump_json(), parsed=stated, usage=NO_TOKENS, differential=given)
 
 
+def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidence, Floats]:
+    """The tables, the evidence so far, and the probability of each hypothesis."""
+    mind, evidence = beliefs(knowledge()), gather(door, exchanges)
+    return mind, evidence, mind.posterior(door, evidence)
+
+
 def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
-    """The diseases by falling probability."""
+    """The diseases, most probable first."""
     order = np.lexsort((mind.by_name, -posterior[:-1]))
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
 
-def _commitment(mind: Beliefs, posterior: Floats) -> str:
-    return f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
-
-
 def differential(mind: Beliefs, posterior: Floats, size: int = 5) -> Differential:
-    """The leading diseases with their probabilities, and the mass of everything else."""
+    """The leading diseases with their probabilities, and the total probability of all others."""
     top = ranked(mind, posterior)[:size]
     return Differential(
         source=Source.POSTERIOR,
@@ -72,7 +73,7 @@ def differential(mind: Beliefs, posterior: Floats, size: int = 5) -> Differentia
 
 
 def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: DoctorPayload) -> str | None:
-    """The question or test with the most expected information per cost; None when nothing is worth it."""
+    """The question or test with the most expected information per cost; None if nothing is worth it."""
     steps = _steps(payload.tests)
     asked = {fold(exchange.content) for exchange in payload.exchanges}
     gains = mind.expected_information(posterior)
@@ -87,38 +88,36 @@ def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: Do
     return None
 
 
-class _Steps:
-    """Everything the doctor can do next, as tables over the findings that would tell."""
+class _Steps(NamedTuple):
+    """Everything the doctor can do next, and the findings that each step would show."""
 
-    def __init__(self, tests: bool) -> None:
-        mind = beliefs(knowledge())
-        places: dict[str, int] = {}
-        columns, step_of, cost, requests = [], [], [], []
-        for finding in sorted(knowledge().findings.values(), key=lambda f: _step(f)[0]):
-            text, price, request = _step(finding)
-            if finding.order and not tests:
-                continue
-            if text not in places:
-                places[text] = len(places)
-                requests.append(request)
-            columns.append(mind.column[finding.id])
-            step_of.append(places[text])
-            cost.append(price)
-        self.texts = tuple(places)
-        self.requests = tuple(requests)
-        self.columns = np.array(columns)
-        self.step_of = np.array(step_of)
-        self.cost = np.array(cost)
+    texts: tuple[str, ...]
+    requests: tuple[str, ...]
+    """Each step as it will appear in the dialogue."""
+    columns: NDArray[np.int64]
+    """The findings, by column; `step_of` and `cost` belong to these."""
+    step_of: NDArray[np.int64]
+    cost: Floats
 
 
 @lru_cache(maxsize=2)
 def _steps(tests: bool) -> _Steps:
-    return _Steps(tests)
+    column = beliefs(knowledge()).column
+    findings = [finding for finding in knowledge().findings.values() if tests or not finding.order]
+    rows = sorted((*_step(finding), column[finding.id]) for finding in findings)
+    requests = {text: request for text, _, request, _ in rows}
+    place = {text: number for number, text in enumerate(requests)}
+    return _Steps(
+        tuple(requests),
+        tuple(requests.values()),
+        np.array([row[3] for row in rows]),
+        np.array([place[row[0]] for row in rows]),
+        np.array([row[1] for row in rows]),
+    )
 
 
-@lru_cache(maxsize=1024)
 def _step(finding: Finding) -> tuple[str, float, str]:
-    """How to find out, what that costs, and how it will stand in the dialogue."""
+    """How to find out, what that costs, and how it will appear in the dialogue."""
     if finding.order:
         test = knowledge().tests[finding.order]
         return f"REQUEST TEST: {test.name}", _COST[test.cost_level] + 0.5 * test.invasiveness, fold(test.name)

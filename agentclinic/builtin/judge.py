@@ -10,7 +10,7 @@ from agentclinic.vocabulary.compare import STRICT, compare
 
 
 def judge(payload: JudgePayload) -> Reply:
-    """Yes or No by the strict rule, with the relation and its reason."""
+    """Yes or No by the strict rule, with the relation and the reason."""
     key = payload.answer_key
     compared = compare(payload.diagnosis, payload.truth, key.accept, key.partial, key.reject, payload.chart)
     right = compared.relation in STRICT

@@ -1,4 +1,4 @@
-"""The builtin laboratory: reads what was ordered out of the chart, and nothing else."""
+"""The builtin laboratory: reports what was ordered as the chart has it, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentclinic.results.turn import NO_TOKENS, Disclosure, Provenance
 
 
 def report(payload: LaboratoryPayload) -> Reply:
-    """Report each thing ordered: as charted, by a reviewed equivalent, or as missing."""
+    """Report each item ordered: from the chart, by a reviewed equivalent, or as missing."""
     parts, disclosures = [], []
     for ordered in asked_of_measurement(payload.request, payload.facts):
         text, provenance = _part(ordered, payload)
@@ -25,26 +25,18 @@ def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance
     if not ordered.facts:
         if payload.missing_test == "normal":
             return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
-        return f"{_capital(ordered.name)} not available.", Provenance.UNAVAILABLE
-    lines = charted(ordered.facts)
+        return f"{ordered.name[:1].upper()}{ordered.name[1:]} not available.", Provenance.UNAVAILABLE
+    lines = _charted(ordered.facts)
     if ordered.equivalent:
         return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
     return f"{lines}.", Provenance.CHART
 
 
-def charted(facts: Sequence[Fact]) -> str:
-    """Facts as a report: one heading, then its values."""
+def _charted(facts: Sequence[Fact]) -> str:
+    """Facts as a report: each heading once, followed by its values."""
     groups: dict[str, list[str]] = {}
     for fact in facts:
-        head = fact.heads[0] if fact.heads else ""
-        label = ", ".join(fact.heads[1:])
-        groups.setdefault(head, []).append(f"{label}: {_body(fact)}" if label else _body(fact))
+        head, label = fact.heads[0] if fact.heads else "", ", ".join(fact.heads[1:])
+        value = fact.text.strip().rstrip(".")
+        groups.setdefault(head, []).append(f"{label}: {value}" if label else value)
     return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())
-
-
-def _body(fact: Fact) -> str:
-    return fact.text.strip().rstrip(".")
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]

@@ -1,4 +1,4 @@
-"""The builtin patient: answers what was asked from the script, in the first person or through a caregiver."""
+"""The builtin patient: answers questions from the script, in the first person or through a caregiver."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agentclinic.results.turn import NO_TOKENS, Disclosure, Provenance
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 
-# More than this at once is a recital, not an answer; the rest is told when asked for.
 _MOST_FACTS = 6
+"""More at once is a recital, not an answer; the doctor can ask for the rest."""
 NOT_NOTICED = "No, I have not noticed that."
 REST_NOT_NOTICED = "I have not noticed the rest."
 NOT_SURE = "I am not sure."
@@ -25,12 +25,12 @@ UNCLEAR = "I am not sure what you mean. Could you ask in another way?"
 EXAMINE = "You would have to examine or test that yourself, doctor."
 NO_FAMILY = "I don't know about my family history."
 SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
-"""What the patient says beside the chart: sentences that tell nothing of the case."""
+"""Everything the patient says that is not from the chart; it reveals nothing about the case."""
 _MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
 
 
 def answer(payload: PatientPayload) -> Reply:
-    """Answer each part of the question with the facts it asks for, or as configured where there are none."""
+    """Answer each part of the question with the facts it asks for, or as configured if there are none."""
     voice = _voice(payload)
     parts, disclosures = [], []
     told: set[str] = set()
@@ -48,7 +48,7 @@ def answer(payload: PatientPayload) -> Reply:
 
 
 def _joined(parts: list[str]) -> str:
-    """One reply of several parts, each said once; beside other answers, "no" goes for the rest."""
+    """The parts as one reply, each said once; after other answers, "no" refers to the rest."""
     said = list(dict.fromkeys(part for part in parts if part != NOT_NOTICED))
     if NOT_NOTICED not in parts:
         return " ".join(said)
@@ -56,7 +56,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
-    """Facts in order, each wording once: charts repeat themselves between sections."""
+    """Facts in order, without repeated wordings: charts say the same in several sections."""
     return list({_wording(fact): fact for fact in reversed(facts)}.values())[::-1]
 
 
@@ -90,14 +90,14 @@ def _disease_pattern() -> re.Pattern[str]:
 
 
 def _name_pattern(name: str) -> str:
-    """A name in any letter case, with or without possessives and hyphens; an abbreviation only as it is written."""
+    """A name in any case, with or without possessives and hyphens; an abbreviation exactly as written."""
     if name.isupper():
         return re.escape(name)
     stems = (re.escape(word.removesuffix("s")) for word in re.split(r"[\s-]+", name.replace("'", "")))
     return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
 
 
-# "my old migraine" becomes "my old condition".
+# "my old a condition", after a name was withheld, becomes "my old condition".
 _HIS_CONDITION = re.compile(
     r"\b((?:my|your|his|her|their|the|this)(?: (?:old|known|usual|chronic|previous|past))?) a condition\b",
     re.IGNORECASE,
@@ -105,9 +105,9 @@ _HIS_CONDITION = re.compile(
 
 
 def _without_disease(fact: Fact) -> str:
-    """The fact with every known disease's name withheld, unless it is told as past, drug or family history.
+    """The fact with the names of all known diseases withheld, unless it is past, drug or family history or an allergy.
 
-    All names alike: what is withheld must not depend on the case's truth.
+    All names alike: what is withheld must not depend on the true diagnosis.
     """
     if fact.section in _MAY_NAME_DISEASES:
         return fact.text
@@ -122,7 +122,7 @@ def _sentence(text: str) -> str:
 
 
 def _voice(payload: PatientPayload) -> Callable[[Fact, str], str]:
-    """Who speaks: the patient, or a caregiver who calls the patient what a caregiver would."""
+    """Who speaks: the patient, or a caregiver who says "my daughter"."""
     if not payload.caregiver:
         return lambda fact, text: own_voice(text, fact.section)
     age = age_in_years(payload.door.demographics)

@@ -1,4 +1,4 @@
-"""The builtin writer: puts the record's own words in their places, and adds nothing."""
+"""The builtin writer: sorts the record's own words into the sections of a case, and adds nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS
 
-# Headings that notes have, and the part of a story that each tells.
+# The headings of notes, and the section each belongs to.
 _PARTS = {
     "chief complaint": "complaint",
     "history of present illness": "history",
@@ -20,23 +20,27 @@ _PARTS = {
 
 
 def write(payload: WriterPayload) -> Reply:
-    """Tell what is on record under the headings it stands under."""
+    """Write what is on record, section by section."""
+    triage = payload.history_source == "triage"
     parts: dict[str, list[str]] = {}
-    for entry in payload.story if payload.history_source != "triage" else ():
+    for entry in payload.story if not triage else ():
         heading, colon, text = entry.partition(":")
         part = _PARTS.get(heading.strip().lower()) if colon else None
         parts.setdefault(part or "history", []).append(text.strip() if part else entry)
-    complaints = list(payload.story) if payload.history_source == "triage" else parts.get("complaint", [])
-    past = [*parts.get("past", ()), *payload.past]
+    complaints = list(payload.story) if triage else parts.get("complaint", [])
+
+    def prose(part: str) -> str:
+        return " ".join(_sentence(text) for text in parts.get(part, ()))
+
     story = WrittenStory(
         objective=_objective(complaints, payload.arrival),
-        history=" ".join(_sentence(text) for text in parts.get("history", ())),
+        history=prose("history"),
         primary_symptom=complaints[0].rstrip(".") if complaints else "",
         secondary_symptoms=[text.rstrip(".") for text in complaints[1:]],
-        past_medical_history=_listed("On record from earlier: ", past),
+        past_medical_history=_listed("On record from earlier: ", [*parts.get("past", ()), *payload.past]),
         medications=_listed("Takes ", payload.drugs),
-        social_history=" ".join(_sentence(text) for text in parts.get("social", ())),
-        family_history=" ".join(_sentence(text) for text in parts.get("family", ())),
+        social_history=prose("social"),
+        family_history=prose("family"),
         review_of_systems="",
     )
     return Reply(story.model_dump_json(), parsed=story, usage=NO_TOKENS)

@@ -1,1 +1,1 @@
-"""What a case is, where cases come from, and what is wrong with them."""
+"""Cases: what they are, where they come from, and how they are read."""

@@ -1,10 +1,10 @@
-"""Reading age and sex out of the line that introduces a patient."""
+"""Read age and sex from the line that introduces a patient."""
 
 from __future__ import annotations
 
 import re
 
-# Younger patients are spoken for; from 7 on children usually describe their symptoms themselves.
+# From about 7, children can usually describe their symptoms; a caregiver speaks for younger ones.
 _SPEAKS_FROM = 7
 _CANNOT_SPEAK = re.compile(
     r"\b(?:newborn|neonate|infant|toddler|unresponsive|unconscious|comatose|non-?verbal|intubated)\b",
@@ -18,7 +18,7 @@ _ASIDE = re.compile(r"\([^)]*\)")
 
 
 def age_in_years(demographics: str) -> float | None:
-    """The stated age in years; a newborn is 0; None when nothing is said."""
+    """The stated age in years (0 for a newborn); None if there is none."""
     if re.search(r"\b(?:newborn|neonate)\b", demographics, re.IGNORECASE):
         return 0.0
     found = _AGE.search(demographics)
@@ -26,7 +26,7 @@ def age_in_years(demographics: str) -> float | None:
 
 
 def sex(demographics: str) -> str | None:
-    """`female`, `male`, or None when nothing is said. Who else came along, in brackets, does not count."""
+    """`female`, `male`, or None if not stated. Companions in parentheses do not count."""
     patient = _ASIDE.sub("", demographics)
     if _FEMALE.search(patient):
         return "female"
@@ -34,7 +34,7 @@ def sex(demographics: str) -> str | None:
 
 
 def speaks_for_self(demographics: str) -> bool:
-    """Whether the patient can give a history; otherwise a caregiver does."""
+    """Whether the patient gives the history; otherwise a caregiver does."""
     age = age_in_years(demographics)
     if age is not None and age < _SPEAKS_FROM:
         return False

@@ -1,4 +1,4 @@
-"""Atomic facts: a chart taken apart into single statements, each with its place."""
+"""Split a chart into single statements, each with its path."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentclinic.cases.model import JSON, Fact, Section
+from agentclinic.vocabulary.denial import read_denial, split_statements
 from agentclinic.vocabulary.text import fold, sentences
 
-# What charts write where they have nothing to say: silence, not a fact.
+# What charts write when they have nothing to say: not a fact.
 _SILENCE = frozenset(
     {"", "n a", "na", "not provided", "not available", "not performed", "not done", "unknown", "not specified",
      "not applicable", "not recorded", "not reported", "not mentioned", "pending"}
@@ -25,34 +26,6 @@ _PATIENT_SECTIONS = (
     ("review", Section.REVIEW),
     ("symptom", Section.SYMPTOMS),
 )
-_DENIAL = re.compile(
-    r"^(?:(?:the )?patient |she |he |they |mother |father |parents? )?"
-    r"(?P<verb>denies|denied|deny|negative for|no history of|no|without)(?: \([^)]*\))?"
-    r"(?: (?:any|experiencing|having))?\s+"
-    r"(?P<list>.+?)[.;]?$",
-    re.IGNORECASE,
-)
-_COMMA = re.compile(r",\s*(?:or|and|nor)\s+|,\s*")
-# Only between single words is "or" surely a list: "changes in bowel or bladder habits" belongs together.
-_PAIR = re.compile(r"^(\w+)\s+(?:or|nor|and)\s+(\w+)$")
-_AGAIN = re.compile(r"^(?:no|denies|denied|without)\s+", re.IGNORECASE)
-# An item that ends like an adjective waits for its noun: "respiratory, gastrointestinal, or urinary symptoms".
-_ADJECTIVE = re.compile(r"(?:\w{2}(?:al|ic|ous|ular|ary|(?<!hist)(?<!mem)ory)|black|thick|known|legal)$", re.IGNORECASE)
-# What follows such a word is no longer denied, or not a thing that could be.
-_TURNS = re.compile(
-    r"\b(?:but|however|except|although|though|apart from|other than|such as|including)\b"
-    r"|,\s*(?:and\s+)?(?:(?:he|she|they|i)\s|(?:also\s+)?(?:has|had|have|is|was|are|takes|drinks|swallows|smokes|uses"
-    r"|lives|works|eats|sleeps|feels|plays|reports?|notes|admits|complains|presents|describes|states|with)\b)",
-    re.IGNORECASE,
-)
-# "Denies cough and fever; reports a rash" says two things.
-_CLAUSES = re.compile(
-    r";\s+(?=(?:but\s+)?(?:reports?|denies|no|endorses|admits|notes|positive|negative)\b)", re.IGNORECASE
-)
-# "No injury, normal sports medical two years ago": what follows so is there.
-_AFFIRMED = re.compile(r"^(?:normal|regular|usual|last|only|full|up to date)\b|\bago$", re.IGNORECASE)
-# Longer parts are clauses rather than items of a list, and cutting there would lose their meaning.
-_LONGEST_ITEM = 7
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
@@ -66,9 +39,11 @@ def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
 
 
 def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
-    """The statements of running text; a leading "Name:" becomes the statement's head."""
+    """The statements of running text; a leading "Name:" becomes the heading of its statement."""
+    plain = _LEAD_IN.sub("", text).replace("**", "")
+    lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
     facts: list[Fact] = []
-    for index, part in enumerate(_prose_parts(text)):
+    for index, part in enumerate(sentence for line in lines for sentence in sentences(line)):
         if _STAGE_DIRECTION.search(part):
             continue
         head, body = _split_head(part) if section in (Section.EXAMINATION, Section.TESTS) else ("", part)
@@ -77,7 +52,7 @@ def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
 
 
 def chart_text(facts: Iterable[Fact]) -> str:
-    """A chart's statements as lines of text, each under its headings, for a judge who may look into it."""
+    """A chart as text for the judge: one statement per line, each after its heading."""
     return "\n".join(". ".join((*fact.heads[-1:], fact.text)) for fact in facts)
 
 
@@ -98,59 +73,30 @@ def _walk(value: JSON, path: str, heads: tuple[str, ...], section: Section | Non
 def _statements(text: str, path: str, heads: tuple[str, ...], section: Section, *, split: bool) -> Iterator[Fact]:
     if fold(text).strip(" .") in _SILENCE:
         return
-    parts = [part for s in sentences(text) for part in _CLAUSES.split(s)] if split else [text.strip()]
+    parts = [part for s in sentences(text) for part in split_statements(s)] if split else [text.strip()]
     for index, sentence in enumerate(parts):
         place = f"{path}#{index}" if len(parts) > 1 else path
-        denial = _DENIAL.match(sentence) if split else None
-        items = _denied_items(denial["list"]) if denial else []
-        if denial and items:
-            for number, item in enumerate(items):
-                at = f"{place}.{number}" if len(items) > 1 else place
-                yield Fact(at, section, heads, f"{_verb(denial['verb'])} {item}", denied=True)
+        denial = read_denial(sentence) if split else None
+        if denial and denial.items:
+            for number, item in enumerate(denial.items):
+                at = f"{place}.{number}" if len(denial.items) > 1 else place
+                yield Fact(at, section, heads, item, denied=True)
         else:
-            yield Fact(place, section, heads, sentence, denied=bool(denial and not _TURNS.search(sentence)))
-
-
-def _verb(found: str) -> str:
-    found = found.lower()
-    return found.capitalize() if found.startswith("no") else "Denies"
-
-
-def _denied_items(text: str) -> list[str]:
-    """The things a denial lists, each for itself; none where cutting the sentence would change its meaning."""
-    if _TURNS.search(text):
-        return []
-    items: list[str] = []
-    for part in _COMMA.split(text):
-        if items and _ADJECTIVE.search(items[-1]):
-            items[-1] += f", {part}"
-        else:
-            items.append(part)
-    items = [_AGAIN.sub("", single).strip(" .") for item in items for single in _pair(item)]
-    # "No significant past medical, surgical or psychiatric history": the items share their last word.
-    shared_end = len(items) > 1 and items[-1].lower().endswith("history")
-    if shared_end or any(_AFFIRMED.search(item) for item in items[1:]):
-        return []
-    return items if all(0 < len(item.split()) <= _LONGEST_ITEM for item in items) else []
-
-
-def _pair(item: str) -> tuple[str, ...]:
-    pair = _PAIR.match(item.strip())
-    return (pair[1], pair[2]) if pair and not _ADJECTIVE.search(pair[1]) else (item,)
+            yield Fact(place, section, heads, sentence, denied=bool(denial and denial.throughout))
 
 
 def patient_section(head: str) -> Section:
-    """Which section of a patient's script a key belongs to; what nobody knows is history."""
+    """Which section of a patient's script a key belongs to; an unknown key is history."""
     folded = fold(head)
     return next((section for word, section in _PATIENT_SECTIONS if word in folded), Section.HISTORY)
 
 
 def readable(key: str) -> str:
-    """A chart's key as a person would write it."""
+    """A key of the chart, as a person would write it."""
     return key.replace("_", " ").strip()
 
 
-# Scripts in prose also tell the actor how to play: "You are not aware of the biopsy's findings".
+# Prose scripts also instruct the actor: "You are not aware of the biopsy's findings".
 _STAGE_DIRECTION = re.compile(
     r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]*\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
     r"|\b(?:aware|know|seen|informed|told)\b[^.]*\b(?:diagnos|test results|findings|readings)"
@@ -163,15 +109,9 @@ _BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")
 _LEAD_IN = re.compile(r"^\s*(?:for )?(?:the |your role as a )?patient(?: actor)?\s*:\s*", re.IGNORECASE)
 
 
-def _prose_parts(text: str) -> list[str]:
-    plain = _LEAD_IN.sub("", text).replace("**", "")
-    lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
-    return [sentence for line in lines for sentence in sentences(line)]
-
-
 def _split_head(part: str) -> tuple[str, str]:
     head, colon, body = part.partition(":")
-    # A longer head is a sentence with a colon in it, not the name of a test.
+    # Longer, it is a sentence with a colon in it, not the name of a test.
     if colon and body.strip() and len(head.split()) <= 6:
         return head.strip(), body.strip()
     return "", part

@@ -1,8 +1,7 @@
-"""The two file formats of the public data sets, read into `Case`."""
+"""Read the two file formats of the public data sets as cases."""
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import re
@@ -16,25 +15,26 @@ from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
+from agentclinic.jsonl import read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import fold
 
 NEJM_OBJECTIVE = "What is the most likely diagnosis?"
-"""The objective of every NEJM case: the printed question gives findings away and never reaches a doctor."""
+"""The objective of every NEJM case. The printed question gives findings away, so no doctor sees it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a case file, with its place for error messages."""
+    """One line of a case file, and where it is for error messages."""
 
     path: Path
     line: int
     number: int
-    """0-based position among the rows: the `scenario_id`."""
+    """Position among the rows, counted from 0: the `scenario_id`."""
     data: Mapping[str, JSON]
 
     def fail(self, problem: str) -> CaseError:
-        """The error for this row, naming file and line."""
+        """An error that names the file and the line."""
         return CaseError(f"{self.path} line {self.line}: {problem}")
 
 
@@ -43,101 +43,99 @@ class Format:
     """A way to write a case as JSON."""
 
     name: str
-    recognises: Callable[[Mapping[str, JSON]], bool]
+    mark: str
+    """What tells a person that a row is in this format."""
+    recognizes: Callable[[Mapping[str, JSON]], bool]
     read: Callable[[Row, str], Case]
 
 
 def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None) -> Iterator[Row]:
-    """The rows of a JSONL file; blank lines are skipped, a bad one is raised or handed to `on_error`."""
-
-    def fail(error: CaseError) -> None:
-        if on_error is None:
-            raise error
-        on_error(error)
-
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise CaseError(f"{path}: no such file; put the data set there or name its place under `datasets`") from None
-    except OSError as error:
-        raise CaseError(f"{path}: cannot be read ({error.strerror})") from None
-    number = 0
-    for line, text in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-        if not text.strip():
-            continue
+    """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
+    if not path.exists():
+        raise CaseError(f"{path}: no such file; put the data set there or set its path under `datasets` in the config")
+    for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
         try:
-            data = json.loads(text.decode())
-        except UnicodeDecodeError:
-            fail(CaseError(f"{path} line {line}: not UTF-8 text; save the file as UTF-8"))
-        except json.JSONDecodeError as error:
-            fail(CaseError(f"{path} line {line} column {error.colno}: not valid JSON ({error.msg})"))
+            data = _object(text)
+        except ValueError as problem:
+            error = CaseError(f"{path} line {line}: {problem}")
+            if on_error is None:
+                raise error from None
+            on_error(error)
         else:
-            if isinstance(data, dict):
-                yield Row(path, line, number, data)
-            else:
-                fail(CaseError(f"{path} line {line}: expected a JSON object, found {type(data).__name__}"))
-        number += 1
+            yield Row(path, line, number, data)
+
+
+def _object(text: bytes) -> Mapping[str, JSON]:
+    try:
+        data = json.loads(text.decode())
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON ({error.msg}, column {error.colno}); write one object per line") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"expected a JSON object, found {type(data).__name__}; write one object per line")
+    return data
 
 
 def read_case(row: Row, dataset: str, expected: Format | None = None, default: DataClass = DataClass.PUBLIC) -> Case:
-    """Read one row in the expected format, or in whichever it is written.
+    """Read one row in the expected format, or in either without one.
 
-    `default` is the class of the data where the row itself does not say.
+    `default` is the data class of a row that does not state one.
     """
     data_class = _data_class(row, default)
     privacy.meet(data_class)
-    candidates = (expected,) if expected else FORMATS
-    for candidate in candidates:
-        if candidate.recognises(row.data):
-            return replace(candidate.read(row, dataset), data_class=data_class, row=row.data)
-    wanted = " or ".join(f"{f.name} ({_MARKS[f.name]})" for f in candidates)
-    raise row.fail(f"not a case in the format {wanted}")
+    formats = (expected,) if expected else FORMATS
+    for format_ in formats:
+        if format_.recognizes(row.data):
+            return replace(format_.read(row, dataset), data_class=data_class, row=row.data)
+    wanted = " or ".join(f"{one.name} ({one.mark})" for one in formats)
+    raise row.fail(f"not a case in the format {wanted}; see docs/datasets.md")
 
 
 _IDENTIFIERS = frozenset({"subject_id", "hadm_id", "stay_id"})
-"""Keys of MIMIC's tables: a row that has one was made from a patient, whatever its file is called."""
+"""Keys of the MIMIC tables: a row with one of them was made from a patient, whatever its file is called."""
 
 
 def _data_class(row: Row, default: DataClass) -> DataClass:
-    """What the row says of its data, in itself or in its chart: the stricter; where it says nothing, the default."""
+    """The stricter of the classes stated in the row and in its chart; the default if neither states one."""
     chart = row.data.get("OSCE_Examination")
     places = [row.data, *([chart] if isinstance(chart, dict) else [])]
     said = [place["data_class"] for place in places if "data_class" in place]
     unknown = [value for value in said if value not in tuple(DataClass)]
     if unknown:
         near = suggestion(str(unknown[0]), [known.value for known in DataClass])
-        raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a class of data{near}")
+        raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a data class{near}")
     if any(key.lower() in _IDENTIFIERS for place in places for key in place):
         default = DataClass.CREDENTIALED
     data_class = privacy.strictest(DataClass(value) for value in said) if said else default
     if default is DataClass.CREDENTIALED and data_class is DataClass.PUBLIC:
-        raise row.fail("data_class: cases made from patients are not public; say open-demo, synthetic or credentialed")
+        raise row.fail("data_class: cases made from patients are not public; use open-demo, synthetic or credentialed")
     return data_class
+
+
+_OSCE_KEYS = frozenset(
+    "Objective_for_Doctor Patient_Actor Physical_Examination_Findings Test_Results Correct_Diagnosis".split()
+)
 
 
 def _read_osce(row: Row, dataset: str) -> Case:
     chart = row.data["OSCE_Examination"]
     if not isinstance(chart, dict):
-        raise row.fail("OSCE_Examination must be an object")
+        raise row.fail(f"OSCE_Examination must be an object, found {type(chart).__name__}")
     patient = _get(row, chart, "Patient_Actor", (dict, str))
     examination = chart.get("Physical_Examination_Findings", {})
     tests = chart.get("Test_Results", {})
     objective = _get(row, chart, "Objective_for_Doctor", (str,))
     truth = _get(row, chart, "Correct_Diagnosis", (str,))
-    known = {
-        "Objective_for_Doctor",
-        "Patient_Actor",
-        "Physical_Examination_Findings",
-        "Test_Results",
-        "Correct_Diagnosis",
-    }
     others = {k: v for k, v in row.data.items() if k != "OSCE_Examination"}
-    annotations = {**others, **{k: v for k, v in chart.items() if k not in known}}
+    annotations = {**others, **{k: v for k, v in chart.items() if k not in _OSCE_KEYS}}
     demographics = patient.get("Demographics", "") if isinstance(patient, dict) else ""
     facts = (
-        *(patient_facts(patient, "Patient_Actor")),
-        *(exam_facts(examination, "Physical_Examination_Findings", Section.EXAMINATION)),
-        *(exam_facts(tests, "Test_Results", Section.TESTS)),
+        *patient_facts(patient, "Patient_Actor"),
+        *exam_facts(examination, "Physical_Examination_Findings", Section.EXAMINATION),
+        *exam_facts(tests, "Test_Results", Section.TESTS),
     )
     exam = {"Physical_Examination_Findings": examination, "Test_Results": tests}
     return Case(
@@ -149,7 +147,6 @@ def _read_osce(row: Row, dataset: str) -> Case:
         exam=exam,
         diagnosis=truth.strip(),
         facts=_checked(row, facts),
-        image=None,
         answer_key=_answer_key(row, annotations.get("Answer_Key")),
         annotations=annotations,
     )
@@ -162,12 +159,14 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     marked = [a.get("text") for a in answers if isinstance(a, dict) and a.get("correct") is True]
     right = [text for text in marked if isinstance(text, str) and text.strip()]
     if len(right) != 1:
-        raise row.fail(f"answers must mark exactly one text as correct, found {len(right)}")
+        raise row.fail(
+            f"answers must mark exactly one text as correct, found {len(right)}; set correct to true for one"
+        )
     image = row.data.get("image_url") or None
     if image is not None and not isinstance(image, str):
-        raise row.fail("image_url must be text")
+        raise row.fail(f"image_url must be text, found {type(image).__name__}")
     if image is not None and "://" not in image and not image.startswith("data:"):
-        image = str(row.path.parent / image)  # a local file, named relative to the file of cases
+        image = str(row.path.parent / image)  # a local file, relative to the case file
     known = {"patient_info", "physical_exams", "image_url"}
     annotations = {k: v for k, v in row.data.items() if k not in known}
     if isinstance(patient, str):
@@ -193,16 +192,18 @@ def _read_nejm(row: Row, dataset: str) -> Case:
     )
 
 
-OSCE = Format("OSCE", lambda data: "OSCE_Examination" in data, _read_osce)
-NEJM = Format("NEJM", lambda data: "patient_info" in data or "answers" in data, _read_nejm)
+OSCE = Format("OSCE", "an object under OSCE_Examination", lambda row: "OSCE_Examination" in row, _read_osce)
+NEJM = Format(
+    "NEJM", "with patient_info and answers", lambda row: "patient_info" in row or "answers" in row, _read_nejm
+)
 FORMATS = (OSCE, NEJM)
-_MARKS = {"OSCE": "an object under OSCE_Examination", "NEJM": "with patient_info and answers"}
 
 
 def content_hash(patient: JSON, exam: JSON, truth: str, image: str | None) -> str:
-    """Identity of a case: its chart and truth, blind to key order, letter case, blanks and punctuation.
+    """The identity of a case: a hash of its chart and truth.
 
-    Annotations, the objective's wording and the formatting of an image's address do not count.
+    Key order, letter case, whitespace, punctuation, annotations, the objective and the formatting of an image's URL do
+    not change it.
     """
     content = [_canonical(patient), _canonical(exam), _canonical(truth), _address(image)]
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -218,7 +219,7 @@ def _canonical(value: JSON) -> JSON:
 
 
 def _address(url: str | None) -> str:
-    """An image's address without what only formats it: scheme, letter case of the host, size, order."""
+    """An image's URL without its scheme, size and parameter order, and with the host in lower case."""
     if not url:
         return ""
     parts = urlsplit(url)
@@ -235,7 +236,7 @@ _AGE = re.compile(
 
 
 def demographics_in(text: str) -> str:
-    """Age and sex as running text states them first: "55-year-old woman"; empty when it does not."""
+    """The first mention of age and sex in a text: "55-year-old woman"; empty if there is none."""
     found = _AGE.search(text)
     if not found:
         return ""
@@ -243,28 +244,27 @@ def demographics_in(text: str) -> str:
 
 
 def _plain(value: JSON) -> str:
-    if isinstance(value, dict):
-        return ", ".join(_plain(child) for child in value.values() if child)
-    if isinstance(value, list):
-        return ", ".join(_plain(child) for child in value if child)
+    if isinstance(value, dict | list):
+        children = value.values() if isinstance(value, dict) else value
+        return ", ".join(_plain(child) for child in children if child)
     return str(value).strip() if value is not None else ""
 
 
 def _get(row: Row, data: Mapping[str, JSON], key: str, kinds: tuple[type, ...]) -> JSON:
     value = data.get(key)
     if value is None or value in ("", {}, []):
-        raise row.fail(f"{key} is missing; every case needs it")
+        raise row.fail(f"{key} is missing; add it")
     if not isinstance(value, kinds):
         names = " or ".join({"str": "text", "dict": "an object", "list": "a list"}[kind.__name__] for kind in kinds)
         raise row.fail(f"{key} must be {names}, found {type(value).__name__}")
     if isinstance(value, str) and not value.strip():
-        raise row.fail(f"{key} is blank; every case needs it")
+        raise row.fail(f"{key} is blank; fill it in")
     return value
 
 
 def _checked(row: Row, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     if not facts:
-        raise row.fail("the chart holds no facts at all")
+        raise row.fail("the chart has no facts; fill in what the patient can tell or what the tests show")
     return facts
 
 
@@ -273,12 +273,12 @@ def _answer_key(row: Row, value: JSON) -> AnswerKey:
         return answer_key_of(value)
     except (KeyError, TypeError, AttributeError):
         raise row.fail(
-            "Answer_Key must be an object with accept and partial (lists of names) and reject (list of text and reason)"
+            "Answer_Key must be an object with accept and partial (lists of names) and reject (list of {text, reason})"
         ) from None
 
 
 def answer_key_of(value: JSON) -> AnswerKey:
-    """Read an `Answer_Key` as written in a case; empty where there is none."""
+    """Read the `Answer_Key` of a case; empty if there is none."""
     if value is None:
         return AnswerKey()
     return AnswerKey(
@@ -290,5 +290,5 @@ def answer_key_of(value: JSON) -> AnswerKey:
 
 def _names(value: JSON) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise TypeError("a list of names, not one text: its letters would be read as names")
+        raise TypeError("expected a list; the letters of a text would be read as names")
     return tuple(str(name) for name in value)

@@ -1,4 +1,4 @@
-"""Where a case names its own diagnosis."""
+"""Find where a case names its own diagnosis."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Leak(StrEnum):
     """Where a case names its own diagnosis."""
 
     DOOR = "door_leak"
-    """In the objective or demographics: every doctor reads it at once."""
+    """In the objective or demographics, which every doctor reads first."""
     PATIENT = "patient_leak"
     """In what the patient can tell."""
     RESULT = "result_names_diagnosis"
     """In an examination finding or test result."""
     HISTORY = "history_of_same"
-    """In past, drug or family history: often legitimate (a known chronic disease), worth a look."""
+    """In past, drug or family history: often legitimate (a known chronic disease), but worth checking."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LeakFound:
 
 
 def leaks(case: Case, names: Names | None = None) -> list[LeakFound]:
-    """Every place where the case names its diagnosis, or what else has these names, and does not deny it."""
+    """Every place where the case names its diagnosis (or whatever `names` finds) without denying it."""
     names = names or names_of(case)
     found: dict[tuple[Leak, str], LeakFound] = {}
 
@@ -59,10 +59,10 @@ def leaks(case: Case, names: Names | None = None) -> list[LeakFound]:
 
 
 def names_of(case: Case) -> Names:
-    """The names and codes by which a case could give its diagnosis away.
+    """The names and codes that give the diagnosis of a case away.
 
-    Beside the diagnosis: names its answer key accepts, and under `truth` what the case was made with
-    (`synonyms`, `code`; see docs/generate.md).
+    Besides the diagnosis, these are the names accepted by the answer key, and `synonyms` and `code` under `truth` in a
+    generated case (see docs/generate.md).
     """
     truth = case.annotations.get("truth")
     told = truth if isinstance(truth, dict) else {}

@@ -1,4 +1,4 @@
-"""What a case is, whatever file it came from."""
+"""What a case is, whatever file it comes from."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from agentclinic.privacy import DataClass
 
 JSON = Any
-"""A value as `json.loads` gives it; charts are irregular by nature."""
+"""A value as returned by `json.loads`; charts are irregular."""
 
 
 class Section(StrEnum):
-    """The part of the chart a fact stands in."""
+    """The part of the chart that a fact is in."""
 
     DEMOGRAPHICS = "demographics"
     HISTORY = "history"
@@ -31,39 +31,27 @@ class Section(StrEnum):
     TESTS = "tests"
 
 
-PATIENT_SECTIONS = frozenset(
-    {
-        Section.DEMOGRAPHICS,
-        Section.HISTORY,
-        Section.SYMPTOMS,
-        Section.PAST,
-        Section.DRUGS,
-        Section.ALLERGIES,
-        Section.FAMILY,
-        Section.SOCIAL,
-        Section.REVIEW,
-    }
-)
-"""What the patient can tell; the rest is the laboratory's."""
+PATIENT_SECTIONS = frozenset(Section) - {Section.VITALS, Section.EXAMINATION, Section.TESTS}
+"""What the patient can tell; the rest belongs to the laboratory."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One statement of the chart, with its place."""
+    """One statement of the chart, and where it is."""
 
     path: str
-    """Keys from the chart's root joined by `/`, list places as `[0]`, sentences as `#0`."""
+    """Keys from the root of the chart, joined by `/`; `[0]` is a list index, `#0` a sentence."""
     section: Section
     heads: tuple[str, ...]
-    """The readable names on the way to the value, outermost first: ("Blood Tests", "Hemoglobin")."""
+    """Readable headings above the value, outermost first: ("Blood Tests", "Hemoglobin")."""
     text: str
     denied: bool = False
-    """The statement says that something is not there ("Denies fever")."""
+    """The statement denies something ("Denies fever")."""
 
 
 @dataclass(frozen=True)
 class Door:
-    """What any doctor knows when the patient comes in."""
+    """What every doctor is told before the encounter."""
 
     objective: str
     demographics: str
@@ -71,7 +59,7 @@ class Door:
 
 @dataclass(frozen=True)
 class AnswerKey:
-    """Names a case's author accepts, accepts in part, or rejects with a reason."""
+    """Names that the author of a case accepts, accepts in part, or rejects with a reason."""
 
     accept: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
@@ -80,13 +68,13 @@ class AnswerKey:
 
 @dataclass(frozen=True)
 class Case:
-    """One patient with everything that is known, including what only the judge may see."""
+    """One patient and everything known about them, including what only the judge may see."""
 
     id: str
-    """Hash of the normalised clinical content (chart and truth): equal for copies in other files."""
+    """Hash of the normalized clinical content (chart and truth): the same for copies in other files."""
     dataset: str
     scenario_id: int
-    """0-based row in its file."""
+    """Row in its file, counted from 0."""
     door: Door
     patient: JSON
     """The patient's script as charted."""
@@ -98,15 +86,15 @@ class Case:
     image: str | None = None
     answer_key: AnswerKey = AnswerKey()
     annotations: Mapping[str, JSON] = field(default_factory=dict)
-    """Everything else in the row: for scoring and reports, never for an agent."""
+    """Everything else in the row, for scoring and reports; never shown to an agent."""
     data_class: DataClass = DataClass.PUBLIC
-    """Whose data this is: decides where it may be sent (`agentclinic.models.gate`)."""
+    """Decides where the case may be sent (`agentclinic.models.gate`)."""
     row: Mapping[str, JSON] = field(default_factory=dict, repr=False)
-    """The row of the case file as it was written."""
+    """The row of the case file, unchanged."""
 
     @property
     def symptoms_on_record(self) -> bool:
-        """Whether anybody wrote down what the patient noticed; a made case says so under `history_source`."""
+        """Whether the chart records what the patient noticed; generated cases say so under `history_source`."""
         return self.annotations.get("history_source") not in ("codes", "none")
 
     @property
@@ -116,10 +104,10 @@ class Case:
 
     @property
     def exam_facts(self) -> tuple[Fact, ...]:
-        """What examination and laboratory can tell."""
+        """What the examination and the laboratory can tell."""
         return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
 
 
 def as_text(chart: JSON) -> str:
-    """A chart as it appears in a prompt."""
+    """A chart as text for a prompt."""
     return chart.strip() if isinstance(chart, str) else json.dumps(chart, ensure_ascii=False, indent=1)

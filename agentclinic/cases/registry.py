@@ -1,4 +1,4 @@
-"""The data sets by name. A new one is one entry in `DATASETS`."""
+"""The known data sets. To add one, add an entry to `DATASETS`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _BUNDLED = Path(__file__).parent / "bundled"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A known data set: its format and where its file is expected."""
+    """A known data set: its format and where its file should be."""
 
     name: str
     format: Format
     path: Path
-    """Used where the config's `datasets` gives no other; relative to the working folder."""
+    """Relative to the working folder; `datasets` in the config overrides it."""
     about: str
     images: bool = False
     bundled: bool = False
     data_class: DataClass = DataClass.PUBLIC
-    """Of rows that do not say themselves."""
+    """The class of rows that do not state one."""
 
 
 DATASETS: Mapping[str, Dataset] = {
@@ -47,12 +47,7 @@ DATASETS: Mapping[str, Dataset] = {
             "Original cases, a third of them in the lockbox, shipped with the package; not validated by clinicians",
             bundled=True,
         ),
-        Dataset(
-            "MedQA",
-            OSCE,
-            Path("processed_data/agentclinic_medqa.jsonl"),
-            "107 cases made from MedQA questions",
-        ),
+        Dataset("MedQA", OSCE, Path("processed_data/agentclinic_medqa.jsonl"), "107 cases made from MedQA questions"),
         Dataset(
             "MedQA_Ext",
             OSCE,
@@ -85,7 +80,7 @@ DATASETS: Mapping[str, Dataset] = {
 
 
 def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | None]:
-    """The data set's name, file and format for a name, a key of `datasets`, or a path to a file."""
+    """The name, file and format of a data set given by its name, a key of `datasets` or the path of a file."""
     known = DATASETS.get(name)
     if name in paths:
         return name, Path(paths[name]), known.format if known else None
@@ -98,9 +93,9 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
 
 
 def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:
-    """The class of rows that do not say it themselves: credentialed for all that looks like MIMIC-IV.
+    """The data class of rows that do not state one: credentialed for anything that looks like MIMIC-IV.
 
-    By the data set's name, by the file's name, or because it is the file of a credentialed data set under another.
+    That is decided by the name of the data set or of the file, or because a credentialed data set uses the same file.
     """
     real = path.expanduser().resolve()
     if any("mimic" in name.lower() for name in (dataset, path.name, real.name)):
@@ -128,5 +123,5 @@ def load_cases(name: str, paths: Mapping[str, str] | None = None) -> list[Case]:
     default = default_class(dataset, path, paths)
     cases = [read_case(row, dataset, expected, default) for row in read_rows(path)]
     if not cases:
-        raise CaseError(f"{path}: holds no cases")
+        raise CaseError(f"{path}: has no cases; write one JSON object per line (see docs/datasets.md)")
     return cases

@@ -1,4 +1,4 @@
-"""Which cases of a data set a run plays."""
+"""Select the cases of a data set for a run."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from agentclinic.errors import ConfigError
 
 
 def parse_rows(text: str, count: int) -> list[int]:
-    """Rows such as "3,7,10-20" (counted from 0, both ends included), each once, in file order."""
+    """Parse rows such as "3,7,10-20" (counted from 0, inclusive); each row once, in file order."""
     rows: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if not match:
-            raise ConfigError(f"scenarios: cannot read {part.strip()!r}; write rows and ranges, e.g. 3,7,10-20")
+            raise ConfigError(f"scenarios: cannot read {part.strip()!r}; write rows and ranges, for example 3,7,10-20")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise ConfigError(f"scenarios: the range {part.strip()} runs backwards")
+            raise ConfigError(f"scenarios: the range {part.strip()} runs backwards; write {last}-{first}")
         if last >= count:
             raise ConfigError(f"scenarios: row {last} does not exist; the data set has rows 0-{count - 1}")
         rows.update(range(first, last + 1))
@@ -36,28 +36,28 @@ def select(
     seed: int = 0,
     lockbox: bool = False,
 ) -> list[Case]:
-    """Choose cases: rows by number, or skip, then draw, then cut; file order is kept.
+    """Choose cases by row number, or apply `offset`, then `sample`, then `num_scenarios`; file order is kept.
 
-    Cases marked as lockbox are left out unless `lockbox` says otherwise.
+    Lockbox cases are left out unless `lockbox` is true.
     """
     if not lockbox:
         locked = {case.scenario_id for case in cases if case.annotations.get("lockbox") is True}
         wanted = locked & set(parse_rows(scenarios, len(cases))) if scenarios is not None else set()
         if wanted:
-            raise ConfigError(f"scenarios: row {min(wanted)} is in the lockbox; --lockbox plays it, once per release")
+            raise ConfigError(f"scenarios: row {min(wanted)} is in the lockbox; --lockbox opens it, once per release")
         if scenarios is None:
             cases = [case for case in cases if case.scenario_id not in locked]
     if scenarios is not None:
         if offset or sample is not None:
-            raise ConfigError("scenarios names the rows itself; leave out offset and sample")
+            raise ConfigError("scenarios already names the rows; leave out offset and sample")
         chosen = [cases[row] for row in parse_rows(scenarios, len(cases))]
     else:
         if offset >= len(cases):
-            raise ConfigError(f"offset {offset} skips all {len(cases)} scenarios")
+            raise ConfigError(f"offset {offset} skips all {len(cases)} scenarios; use a smaller one")
         chosen = list(cases[offset:])
         if sample is not None:
             if sample > len(chosen):
-                raise ConfigError(f"sample {sample} is more than the {len(chosen)} scenarios there are")
+                raise ConfigError(f"sample {sample} is more than the {len(chosen)} scenarios left; use a smaller one")
             rows = sorted(random.Random(seed).sample(range(len(chosen)), sample))
             chosen = [chosen[row] for row in rows]
     return chosen[:num_scenarios]

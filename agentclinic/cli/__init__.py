@@ -1,4 +1,4 @@
-"""The commands. Each reads settings, calls the package, and shows what came of it."""
+"""The commands: each reads settings, calls the package and prints the result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentclinic.errors import AgentClinicError
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command and return, or raise `SystemExit` with the right exit code after one line about the error."""
-    arguments = normalised(sys.argv[1:] if argv is None else argv)
+    """Run a command; a failure is one line on standard error and `SystemExit` with the right exit code."""
+    arguments = normalized(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
     from agentclinic.cli.app import app
 
@@ -31,14 +31,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:
         if not privacy.silent():
             raise
-        # A bug of ours: show where, but not the words of the exception, which may hold a patient's chart.
+        # A bug of ours: show where it happened, but not the exception's text, which may hold a patient's chart.
         traceback.print_tb(error.__traceback__)
         sys.stderr.write(f"{type(error).__name__}: {privacy.LEFT_OUT}\n")
         raise SystemExit(1) from None
 
 
 def original_main(argv: Sequence[str] | None = None) -> None:
-    """What `python agentclinic.py` does: with flags only, or with nothing at all, it runs an evaluation."""
+    """`python agentclinic.py`: without a command, it runs an evaluation."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     main(arguments or ["run"])
 
@@ -46,17 +46,14 @@ def original_main(argv: Sequence[str] | None = None) -> None:
 _GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
 
 
-def normalised(arguments: Sequence[str]) -> list[str]:
-    """Flags with `-` for `_`, and the command `run` put in front of bare flags, as the seed writes them."""
+def normalized(arguments: Sequence[str]) -> list[str]:
+    """Write flags with `-` instead of `_`, and put `run` before bare flags, as the original's users call it."""
     result = []
     for index, argument in enumerate(arguments):
-        if "--" in arguments[:index]:
-            result.append(argument)
-        elif argument.startswith("--"):
+        if argument.startswith("--") and "--" not in arguments[:index]:
             name, equals, value = argument.partition("=")
-            result.append(name.replace("_", "-") + equals + value)
-        else:
-            result.append(argument)
+            argument = name.replace("_", "-") + equals + value
+        result.append(argument)
     if result and result[0].startswith("-") and result[0] not in _GLOBAL:
         result.insert(0, "run")
     return result

@@ -1,94 +1,93 @@
-"""`agentclinic audit`: what patient and laboratory made of the chart, as text, Markdown, CSV or JSON."""
+"""`agentclinic audit`: how far patient and laboratory kept to the chart, as text, Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
-import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agentclinic.audit.model import ROLES, Kind, Role
+from agentclinic.audit.model import ROLES, Kind
 from agentclinic.audit.run import AuditReport, Listed, Rate, audit_run
+from agentclinic.cli.format import clipped, deliver
 from agentclinic.config import suggestion
-from agentclinic.errors import ConfigError, InputError
-from agentclinic.files import write_whole
-from agentclinic.scoring.estimates import Estimate
+from agentclinic.errors import ConfigError
+from agentclinic.report.spreadsheet import safe
+from agentclinic.report.text import markdown_cell, markdown_table
+from agentclinic.scoring.format import as_percent
 
 _FORMATS = ("text", "md", "csv", "json")
-_WORDS_SHOWN = 160
-"""Enough to find the place in a transcript; --format json has all."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What is to be shown of an audit, and how."""
-
-    role: Role | None
-    kind: Kind | None
-    format: str
-    list_findings: bool
-
-
-def chosen(role: str | None, kind: str | None, format_: str, *, list_findings: bool) -> Chosen:
-    """Check what the command line names."""
-    known = {each.value: each for each in Kind}
+def audit_command(
+    place: Path,
+    cases: Path | None,
+    role: str | None,
+    kind: str | None,
+    format_: str,
+    output: Path | None,
+    seed: int,
+    *,
+    list_findings: bool,
+) -> None:
+    """Audit a run and print the result, or write it to a file; `role` and `kind` select what is shown."""
     if role is not None and role not in ROLES:
         raise ConfigError(f"role: {role!r} is not audited; choose {' or '.join(ROLES)}")
-    if kind is not None and kind not in known:
-        raise ConfigError(f"kind: unknown kind {kind!r}{suggestion(kind, known)}; there are {', '.join(known)}")
+    if kind is not None and kind not in list(Kind):
+        raise ConfigError(f"kind: unknown kind {kind!r}{suggestion(kind, Kind)}; choose one of {', '.join(Kind)}")
     if format_ not in _FORMATS:
         raise ConfigError(f"format: {format_!r} is not one of {', '.join(_FORMATS)}")
-    of = next((each for each in ROLES if each == role), None)
-    return Chosen(of, known[kind] if kind else None, format_, list_findings)
+    report = audit_run(place, cases, seed)
+    rates = [rate for rate in report.rates if role in (None, rate.role) and kind in (None, rate.kind)]
+    findings = [f for f in report.findings if role in (None, f.role) and kind in (None, f.kind)]
+    if format_ == "json":
+        text = report.model_copy(update={"rates": rates, "findings": findings}).model_dump_json(indent=2) + "\n"
+    elif format_ == "csv":
+        text = _findings_csv(findings) if list_findings else _rates_csv(rates)
+    else:
+        show = _as_markdown if format_ == "md" else _as_text
+        text = show(report, rates, findings if list_findings else [])
+    deliver(text, output)
 
 
-def audit_command(place: Path, cases: Path | None, show: Chosen, output: Path | None, seed: int) -> None:
-    """Audit a run and print the result, or write it to a file."""
-    deliver(shown(audit_run(place, cases, seed), show), output)
+# --- for people -----------------------------------------------------------------------------------------------------
 
 
-def deliver(text: str, output: Path | None) -> None:
-    """Print a text, or write it to a file and say so."""
-    if output is None:
-        sys.stdout.write(text)
-        return
-    if not output.parent.is_dir():
-        raise InputError(f"{output}: there is no folder {output.parent}; make it, or name another file")
-    write_whole(output, text)
-    print(f"written to {output}")
-
-
-def shown(report: AuditReport, show: Chosen) -> str:
-    """An audit, or what is wanted of it, in the wanted format."""
-    rates = [rate for rate in report.rates if show.role in (None, rate.role) and show.kind in (None, rate.kind)]
-    findings = [f for f in report.findings if show.role in (None, f.role) and show.kind in (None, f.kind)]
-    if show.format == "json":
-        return report.model_copy(update={"rates": rates, "findings": findings}).model_dump_json(indent=2) + "\n"
-    if show.format == "csv":
-        return _findings_csv(findings) if show.list_findings else _rates_csv(rates)
-    listed = findings if show.list_findings else []
-    return as_markdown(report, rates, listed) if show.format == "md" else as_text(report, rates, listed)
-
-
-# --- for people ------------------------------------------------------------------------------------------------------
-
-
-def as_text(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
-    """The audit for a terminal."""
+def _as_text(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
     lines = [_headline(report)]
     for role in dict.fromkeys(rate.role for rate in rates):
         lines += ["", f"{role} ({', '.join(report.models[role]) or 'no replies'}): {report.replies[role]} replies"]
         for rate in rates:
             if rate.role == role:
                 lines += [
-                    f"  {rate.kind.value:20} {percent(rate.per_reply)} of replies, {rate.found} of {rate.per_reply.n}"
+                    f"  {rate.kind.value:20} {_per_reply(rate)} of replies",
+                    f"  {'':20}   corrected {_corrected(rate)}",
+                    f"  {'':20}   {as_percent(rate.per_encounter)} of encounters",
                 ]
-                lines += [f"  {'':20}   corrected {_corrected(rate)}"]
-                lines += [f"  {'':20}   {percent(rate.per_encounter)} of encounters"]
     for finding in findings:
-        lines += ["", *_finding_lines(finding)]
+        repeat = f", repeat {finding.repeat}" if finding.repeat else ""
+        source = _source(finding)
+        lines += [
+            "",
+            f"scenario {finding.scenario_id}{repeat}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
+            f"  asked  {clipped(finding.asked)}",
+            f"  said   {clipped(finding.words)}",
+            f"  {finding.why}" + (f" [{source}]" if source else ""),
+        ]
     lines += ["", *[f"note: {note}" for note in report.notes], *_closing(report, findings)]
+    return "\n".join(lines) + "\n"
+
+
+def _as_markdown(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
+    lines = [f"# Simulator audit: {markdown_cell(_headline(report))}", ""]
+    lines += markdown_table(
+        ("role", "kind", "replies with a finding", "corrected for the auditor's errors", "encounters"),
+        [(r.role, r.kind.value, _per_reply(r), _corrected(r), as_percent(r.per_encounter)) for r in rates],
+    )
+    if findings:
+        rows = [(f.scenario_id, f.turn, f.role, f.kind.value, clipped(f.words), _source(f), f.why) for f in findings]
+        lines += ["", *markdown_table(("scenario", "turn", "role", "kind", "words", "based on", "why"), rows)]
+    lines += ["", *[f"- {note}" for note in [*report.notes, *_closing(report, findings)]]]
     return "\n".join(lines) + "\n"
 
 
@@ -97,73 +96,32 @@ def _headline(report: AuditReport) -> str:
     return f"{report.run}: {report.encounters} encounters{data}"
 
 
+def _per_reply(rate: Rate) -> str:
+    return f"{as_percent(rate.per_reply)}, {rate.found} of {rate.per_reply.n}"
+
+
 def _corrected(rate: Rate) -> str:
     if rate.corrected.value is None:
         return f"not given: {rate.corrected.note}"
     errors = f"sensitivity {rate.sensitivity:.2f}, specificity {rate.specificity:.2f} on {rate.reference} replies"
     note = f"; {rate.corrected.note}" if rate.corrected.note else ""
-    return f"{percent(rate.corrected)} ({errors}{note})"
+    bare = rate.corrected.model_copy(update={"note": None})
+    return f"{as_percent(bare)} ({errors}{note})"
 
 
-def _finding_lines(finding: Listed) -> list[str]:
-    repeat = f", repeat {finding.repeat}" if finding.repeat else ""
-    rests = " / ".join(part for part in (finding.path, finding.term) if part)
-    return [
-        f"scenario {finding.scenario_id}{repeat}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
-        f"  asked  {_short(finding.asked)}",
-        f"  said   {_short(finding.words)}",
-        f"  {finding.why}" + (f" [{rests}]" if rests else ""),
-    ]
+def _source(finding: Listed) -> str:
+    """What the finding is based on: a place in the chart, a term, or both."""
+    return " / ".join(part for part in (finding.path, finding.term) if part)
 
 
 def _closing(report: AuditReport, findings: list[Listed]) -> list[str]:
-    lines = ["Intervals are 95 %, cases redrawn. Found by rules, not by a person: the auditor errs as stated above."]
+    lines = ["Intervals are 95%, resampling cases. Rules made these findings, not a person; their errors are above."]
     if report.findings and not findings:
-        lines.append(f"{len(report.findings)} findings; --list shows each with its words and the place it rests on.")
+        lines.append(f"{len(report.findings)} findings; --list shows each with its words and what it is based on.")
     return lines
 
 
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _WORDS_SHOWN else flat[: _WORDS_SHOWN - 3] + "..."
-
-
-def percent(estimate: Estimate) -> str:
-    """A share in per cent with its interval, where there is one."""
-    if estimate.value is None:
-        return "unknown"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.1%}"
-    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def as_markdown(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
-    """The audit as tables for a paper's appendix."""
-    lines = [f"# Simulator audit: {_cell(_headline(report))}", ""]
-    lines += [
-        "| role | kind | replies with a finding | corrected for the auditor's errors | encounters |",
-        "|---|---|---|---|---|",
-    ]
-    for rate in rates:
-        found = f"{rate.found} of {rate.per_reply.n}: {percent(rate.per_reply)}"
-        lines.append(
-            f"| {rate.role} | {rate.kind.value} | {found} | {_cell(_corrected(rate))} | {percent(rate.per_encounter)} |"
-        )
-    if findings:
-        lines += ["", "| scenario | turn | role | kind | words | rests on | why |", "|---|---|---|---|---|---|---|"]
-        for f in findings:
-            rests = " / ".join(part for part in (f.path, f.term) if part)
-            cells = (str(f.scenario_id), str(f.turn), f.role, f.kind.value, _short(f.words), rests, f.why)
-            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
-    lines += ["", *[f"- {note}" for note in report.notes], *[f"- {line}" for line in _closing(report, findings)]]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
-# --- for programs ----------------------------------------------------------------------------------------------------
+# --- for programs ---------------------------------------------------------------------------------------------------
 
 
 def _rates_csv(rates: list[Rate]) -> str:
@@ -183,17 +141,11 @@ def _rates_csv(rates: list[Rate]) -> str:
 
 def _findings_csv(findings: list[Listed]) -> str:
     columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "kind", "asked", "words", "path", "term", "why"]
-    return _csv(columns, [[_plain(getattr(finding, column)) for column in columns] for finding in findings])
+    dumped = [finding.model_dump(mode="json") for finding in findings]
+    return _csv(columns, [[safe(entry[column]) for column in columns] for entry in dumped])
 
 
-def _plain(value: object) -> object:
-    """A cell no spreadsheet takes for a formula: transcripts are other people's text."""
-    if isinstance(value, Kind):
-        return value.value
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
-
-
-def _csv(columns: list[str], rows: list[list[object]]) -> str:
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from agentclinic.cases.leaks import Leak
 from agentclinic.cases.registry import DATASETS, resolve
+from agentclinic.cli.format import counted, print_json
 from agentclinic.lint.check import FileReport, Overlap, check_file, overlaps
 from agentclinic.lint.quality import Located, Severity, check_file_quality
 
@@ -25,13 +25,31 @@ class DatasetRow(NamedTuple):
     name: str
     path: str
     rows: int | None
-    """None when the file is not there."""
+    """None if the file does not exist."""
     images: bool
     about: str
 
 
+def list_command(paths: Mapping[str, str], *, as_json: bool) -> None:
+    """Print the data sets known by name."""
+    rows = list_datasets(paths)
+    if as_json:
+        print_json([row._asdict() for row in rows])
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("data set", "rows", "images", "file", "about"):
+        table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
+    for row in rows:
+        count = "no file" if row.rows is None else str(row.rows)
+        table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
+    console = Console()
+    console.print(table)
+    if any(row.rows is None for row in rows):
+        console.print("Put a missing file at its path, or set its path under `datasets` in agentclinic.config.json.")
+
+
 def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
-    """Known data sets and those the config names, with how many rows their files have."""
+    """The data sets that come with the program or are named in the config, with the number of rows in their files."""
     rows = []
     for name in [*DATASETS, *(name for name in paths if name not in DATASETS)]:
         known = DATASETS.get(name)
@@ -49,47 +67,34 @@ def _count(path: Path) -> int | None:
         return sum(1 for line in file if line.strip())
 
 
-def show_datasets(rows: Sequence[DatasetRow]) -> None:
-    """Print the table of `data list`."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("data set", "rows", "images", "file", "about"):
-        table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
-    for row in rows:
-        count = "not there" if row.rows is None else str(row.rows)
-        table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
-    console = Console()
-    console.print(table)
-    if any(row.rows is None for row in rows):
-        console.print("Put a missing file at its place, or name its place under `datasets` in agentclinic.config.json.")
-
-
-def check_datasets(
+def check_command(
     files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
-) -> int:
-    """Check the files and print what was found.
+) -> None:
+    """Check the files and print the problems.
 
-    The exit code: 2 when a row cannot be read as a case, 1 when the check of quality finds an error.
+    The exit code is 2 if a row cannot be read as a case, and 1 if the quality check finds an error.
     """
     reports = []
     for name in files:
         dataset, path, expected = resolve(name, paths)
         reports.append(check_file(path, dataset, expected))
     shared = list(overlaps(reports))
-    problems = [check_file_quality(report.cases) for report in reports] if quality else None
+    problems = [check_file_quality(report.cases) for report in reports] if quality else []
     if as_json:
-        print(json.dumps(_as_json(reports, shared, problems), indent=2, ensure_ascii=False))
+        print_json(_as_json(reports, shared, problems))
     else:
         _show(reports, shared, show_leaks=show_leaks)
-        for report, found in zip(reports, problems or (), strict=problems is not None):
+        for report, found in zip(reports, problems, strict=False):
             _show_quality(report, found)
     if any(report.errors for report in reports):
-        return 2
-    return int(any(p.problem.severity is Severity.ERROR for found in problems or () for p in found))
+        raise SystemExit(2)
+    if any(located.problem.severity is Severity.ERROR for found in problems for located in found):
+        raise SystemExit(1)
 
 
 def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
-    kinds = Counter(located.problem.severity for located in found)
-    print(f"{report.path}: quality: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Severity))
+    severities = Counter(located.problem.severity for located in found)
+    print(f"{report.path}: quality: {counted({kind: severities[kind] for kind in Severity})}")
     for at in found:
         row = f"row {at.scenario_id}" + (f" ({at.case_id})" if at.case_id else "")
         print(f"  {row}: {at.problem.severity} {at.problem.code} at {at.problem.path}: {at.problem.message}")
@@ -97,9 +102,11 @@ def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
 
 def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
     for report in reports:
-        kinds = _cases_by_leak(report)
-        print(f"{report.path}: {report.rows} rows, {len(report.errors)} unreadable, {len(report.duplicates)} copies")
-        print("  cases that name their own diagnosis: " + ", ".join(f"{kind} {kinds[kind]}" for kind in Leak))
+        kinds = Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
+        print(
+            f"{report.path}: {report.rows} rows, {len(report.errors)} unreadable, {len(report.duplicates)} duplicates"
+        )
+        print(f"  cases that name their own diagnosis: {counted({kind: kinds[kind] for kind in Leak})}")
         for error in report.errors:
             print(f"  error: {error}")
         for first, copy in report.duplicates:
@@ -109,45 +116,37 @@ def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leak
     sizes = {report.path: len(report.cases) for report in reports}
     for overlap in shared:
         print(
-            f"{len(overlap.pairs)} cases stand in both {overlap.first} (of {sizes[overlap.first]}) "
+            f"{len(overlap.pairs)} cases are in both {overlap.first} (of {sizes[overlap.first]}) "
             f"and {overlap.second} (of {sizes[overlap.second]})"
         )
     if not show_leaks and any(report.leaks for report in reports):
-        print("--leaks lists each place.")
-
-
-def _cases_by_leak(report: FileReport) -> Counter[Leak]:
-    return Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
+        print("--leaks lists every place.")
 
 
 def _as_json(
-    reports: Sequence[FileReport], shared: Sequence[Overlap], problems: Sequence[Sequence[Located]] | None
+    reports: Sequence[FileReport], shared: Sequence[Overlap], problems: Sequence[Sequence[Located]]
 ) -> dict[str, object]:
+    files: list[dict[str, object]] = []
+    for place, report in enumerate(reports):
+        entry = {
+            "path": str(report.path),
+            "rows": report.rows,
+            "errors": [str(error) for error in report.errors],
+            "duplicates": [list(pair) for pair in report.duplicates],
+            "leaks": [
+                {"kind": leak.kind, "scenario_id": leak.scenario_id, "path": leak.path, "phrase": leak.phrase}
+                for leak in report.leaks
+            ],
+        }
+        if problems:
+            entry["problems"] = [
+                {"scenario_id": located.scenario_id, "case_id": located.case_id, **asdict(located.problem)}
+                for located in problems[place]
+            ]
+        files.append(entry)
     return {
-        "files": [
-            {
-                "path": str(report.path),
-                "rows": report.rows,
-                "errors": [str(error) for error in report.errors],
-                "duplicates": [list(pair) for pair in report.duplicates],
-                "leaks": [
-                    {
-                        "kind": leak.kind,
-                        "scenario_id": leak.scenario_id,
-                        "path": leak.path,
-                        "phrase": leak.phrase,
-                    }
-                    for leak in report.leaks
-                ],
-                **({"problems": [_problem(located) for located in problems[place]]} if problems is not None else {}),
-            }
-            for place, report in enumerate(reports)
-        ],
+        "files": files,
         "overlaps": [
             {"first": str(o.first), "second": str(o.second), "pairs": [list(pair) for pair in o.pairs]} for o in shared
         ],
     }
-
-
-def _problem(located: Located) -> dict[str, object]:
-    return {"scenario_id": located.scenario_id, "case_id": located.case_id, **asdict(located.problem)}

@@ -1,9 +1,9 @@
-"""Command-line options made from the settings' own fields, so that nothing is described twice."""
+"""Options that several commands share, and options made from the fields of settings so that each is described once."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -11,43 +11,61 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-_SIMPLE = (bool, int, float)
-_ALSO = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
-"""Flags of more than one name: the config's key, and what people type."""
+from agentclinic.config import Settings, is_used_config, load_settings
 
+RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
+RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(help="Settings of the run and the data sets' paths. [default: agentclinic.config.json, if there]"),
+    typer.Option(
+        help="Settings and paths of data sets; a run's config.used.json repeats that run. "
+        "[default: agentclinic.config.json, if it exists]"
+    ),
 ]
 LLMConfigOption = Annotated[
-    Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if there]")
+    Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if it exists]")
 ]
 AllowHostOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="Let credentialed data go to this host, which the config attests under privacy.hosts; repeatable.",
+        help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
         metavar="HOST",
         show_default=False,
     ),
 ]
+JudgeOption = Annotated[
+    str | None, typer.Option(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Random seed for the intervals.")]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result only, no progress.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+ReportOption = Annotated[bool, typer.Option("--report", help="Write report.html to the run's folder at the end.")]
+
+_SIMPLE = (bool, int, float)
+_ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
+"""Flags with a short name besides the config's key."""
 
 
 def with_fields_of(
-    *models: type[BaseModel], only: frozenset[str] | None = None
+    *models: type[BaseModel], only: Collection[str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command one option per field of the models; those given arrive as the dict `overrides`."""
+    """Give a command one option per field of the models; the values given arrive as the dict `overrides`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        known = {name: field for model in models for name, field in model.model_fields.items()}
-        names = [name for name in known if only is None or name in only]
+        fields = {
+            name: field
+            for model in models
+            for name, field in model.model_fields.items()
+            if only is None or name in only
+        }
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "overrides"]
 
         def wrapper(**given: Any) -> None:
-            overrides = {name: given.pop(name) for name in names}
+            overrides = {name: given.pop(name) for name in fields}
             command(**given, overrides={name: value for name, value in overrides.items() if value is not None})
 
-        fields = [_parameter(name, known[name]) for name in names]
-        parameters = [*own, *fields]
+        parameters = [*own, *(_parameter(name, field) for name, field in fields.items())]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
         wrapper.__name__ = command.__name__
@@ -60,20 +78,32 @@ def with_fields_of(
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     kinds = (field.annotation, *get_args(field.annotation))
     kind: type = next((simple for simple in _SIMPLE if simple in kinds), str)
-    shown = (
-        "" if field.default is None else f" [default: {str(field.default).lower() if kind is bool else field.default}]"
-    )
+    default = str(field.default).lower() if kind is bool else field.default
+    shown = "" if default is None else f" [default: {default}]"
     choices = [str(value) for value in get_args(field.annotation) if isinstance(value, str)]
     one_of = f" One of: {', '.join(choices)}." if choices else ""
-    option = typer.Option(*_ALSO.get(name, ()), help=f"{field.description}{one_of}{shown}", show_default=False)
+    option = typer.Option(*_ALIASES.get(name, ()), help=f"{field.description}{one_of}{shown}", show_default=False)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )
 
 
 def default_file(given: Path | None, name: str) -> Path | None:
-    """The given path, else the usual file when it is there."""
+    """The given path, or the usual file if it exists."""
     if given is not None:
         return given
     usual = Path(name)
     return usual if usual.is_file() else None
+
+
+def read_settings(
+    config: Path | None,
+    llm_config: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    allow_hosts: Sequence[str] | None = None,
+) -> Settings:
+    """The settings in the given files, or in the usual ones; a run's config.used.json needs no llm.config.json."""
+    config = default_file(config, "agentclinic.config.json")
+    if config is None or not is_used_config(config):
+        llm_config = default_file(llm_config, "llm.config.json")
+    return load_settings(config, llm_config, overrides, allow_hosts)

@@ -1,4 +1,4 @@
-"""Writes `docs/settings.md` from the settings' own docstrings: `python -m agentclinic.cli.reference`."""
+"""Write `docs/settings.md` from the settings' own docstrings: `python -m agentclinic.cli.reference`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ PAGE = Path("docs/settings.md")
 _HEAD = """\
 # Settings
 
-Made from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
+Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
 
-Flags win over files, files over defaults. In flags `_` and `-` are the same. A key nobody knows is an error that
-names the nearest known one. Paths under `datasets` are relative to the file they stand in.
+Flags override files, and files override defaults. Flags may be written with `_` or `-`. An unknown key is an error that
+suggests the closest known one. Paths under `datasets` are relative to the file that names them. A run's
+`config.used.json` can be given to `--config` to repeat the run; its `openai` and `llm` sections apply unless
+`--llm-config` is given, too.
 
-A key for the default endpoint is looked for in the environment (`OPENAI_API_KEY`), then in `.env` in the working
-folder, then in `llm.config.json`; the address in `llm.config.json`, then in `OPENAI_BASE_URL`. Keys are never written
-to a run's folder.
+The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
+then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to
+a run's folder.
 """
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`run` in agentclinic.config.json, and flags of `agentclinic run`", RunSettings),
@@ -44,7 +46,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
 
 
 def page() -> str:
-    """The whole reference."""
+    """The whole page."""
     parts = [_HEAD]
     for title, model in _SECTIONS:
         rows = ["| key | default | meaning |", "|---|---|---|"]

@@ -1,4 +1,4 @@
-"""`agentclinic report`: a report on runs, as a page, a text, numbers or a table."""
+"""`agentclinic report` and `agentclinic card`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentclinic.cli.format import deliver
+from agentclinic.report.card import card
 from agentclinic.report.files import chosen_format, gather, render, write_report
 
 
@@ -17,3 +19,8 @@ def report_command(
         sys.stdout.write(render(gather(places, judge, seed), chosen_format(wanted, None)))
         return
     print(f"Report written to {write_report(places, output, wanted, judge, seed)}")
+
+
+def card_command(run: Path, judge: str | None, output: Path | None) -> None:
+    """Print a run's card, or write it to a file."""
+    deliver(card(run, judge), output)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentclinic.cli.format import counted, print_json
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.calibration import CalibrationError, SourceCalibration
-from agentclinic.scoring.estimates import Estimate, Proportion
+from agentclinic.scoring.calibration import SourceCalibration
+from agentclinic.scoring.format import as_number, as_percent, as_points, percent
 from agentclinic.scoring.score import Score, score
 
 
@@ -26,38 +27,42 @@ def score_command(
         full_information=load_run(full_information, judge) if full_information else None,
         recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
     )
-    print(result.model_dump_json(indent=2) if as_json else as_text(result))
+    if as_json:
+        print_json(result)
+    else:
+        print(as_text(result))
 
 
 def as_text(result: Score) -> str:
-    """The score for a person: what is null is left out, or said to be unknown where it is a main figure."""
-    lines = [f"{result.run}" + (f", judged by {result.judge}" if result.judge else "")]
+    """The score for a person: unknown numbers are left out, or called unknown if they are main figures."""
+    lines = [result.run + (f", judged by {result.judge}" if result.judge else "")]
     for part in (_outcome, _ranking, _repeats, _harm, _calibration, _information, _orders):
         lines += part(result)
-    lines.append("Intervals are 95 %; those of means are resampled by case. --json prints everything.")
+    lines.append("Intervals are 95%; those of means resample cases. --json prints everything.")
     return "\n".join(lines)
 
 
 def _outcome(result: Score) -> list[str]:
     outcome = result.outcome
-    lines = ["", "outcome", f"  accuracy, strict: {as_share(outcome.accuracy_strict)}"]
+    lines = ["", "outcome", f"  accuracy, strict: {as_percent(outcome.accuracy_strict)}"]
     if outcome.accuracy_lenient:
-        lines.append(f"  accuracy, lenient: {as_share(outcome.accuracy_lenient)}")
-    if outcome.if_missing_wrong is not None and outcome.if_missing_wrong != outcome.if_missing_right:
-        low, high = outcome.if_missing_wrong, outcome.if_missing_right or 0.0
-        lines.append(f"  with what is missing all wrong {low:.1%}, all right {high:.1%}")
-    lines.append("  " + ", ".join(f"{name} {count}" for name, count in outcome.outcomes.items()))
+        lines.append(f"  accuracy, lenient: {as_percent(outcome.accuracy_lenient)}")
+    low, high = outcome.if_missing_wrong, outcome.if_missing_right
+    if low != high:
+        lines.append(f"  if all missing were wrong {percent(low)}, if all were right {percent(high)}")
+    lines.append(f"  {counted(outcome.outcomes)}")
     lines += [f"  fault {name}: {count}" for name, count in outcome.faults.items()]
-    if result.gap_to_full_information:
-        lines.append(f"  gap to full information: {_points(result.gap_to_full_information)}")
+    gap = result.gap_to_full_information
+    if gap:
+        lines.append(f"  gap to full information: {as_points(gap)} of strict accuracy, {gap.n} cases")
     return lines
 
 
 def _ranking(result: Score) -> list[str]:
     lines = []
     for source, ranked in result.ranking.by_source.items():
-        tops = ", ".join(f"top-{k} {as_share(share)}" for k, share in ranked.top.items())
-        mrr = as_value(ranked.mean_reciprocal_rank)
+        tops = ", ".join(f"top-{k} {as_percent(share)}" for k, share in ranked.top.items())
+        mrr = as_number(ranked.mean_reciprocal_rank)
         lines += ["", f"differential ({source})", f"  {tops}", f"  mean reciprocal rank {mrr}"]
     return lines
 
@@ -72,8 +77,8 @@ def _repeats(result: Score) -> list[str]:
         f"repeats ({repeated.repeated} cases)",
         f"  flip rate {as_percent(repeated.flip_rate)}",
         f"  {passes}",
+        f"  majority vote {as_percent(repeated.majority_vote)}",
     ]
-    lines.append(f"  majority vote {as_percent(repeated.majority_vote)}")
     return [*lines, f"  {repeated.note}"] if repeated.note else lines
 
 
@@ -85,7 +90,7 @@ def _harm(result: Score) -> list[str]:
         "",
         f"harm ({harmed.stated} records of cases that state it)",
         f"  harm-weighted loss {as_percent(harmed.weighted_loss)}",
-        f"  wrong on cases of harm 3 or more: {as_share(harmed.serious_wrong)}",
+        f"  wrong on cases of harm 3 or more: {as_percent(harmed.serious_wrong)}",
         f"  must-not-miss diseases never considered: {as_percent(harmed.must_not_miss_missed)}",
     ]
 
@@ -98,14 +103,16 @@ def _calibration(result: Score) -> list[str]:
 
 
 def _source(source: SourceCalibration) -> list[str]:
-    lines = [f"  AUROC {as_value(source.auroc)}, area under risk-coverage {as_value(source.aurc)}"]
+    lines = [f"  AUROC {as_number(source.auroc)}, area under risk-coverage {as_number(source.aurc)}"]
     if source.brier:
-        lines.append(f"  Brier {as_value(source.brier)}, log score {as_value(source.log_score)}")
-        lines.append(f"  intercept {as_value(source.intercept)}, slope {as_value(source.slope)}")
+        lines.append(f"  Brier {as_number(source.brier)}, log score {as_number(source.log_score)}")
+        lines.append(f"  intercept {as_number(source.intercept)}, slope {as_number(source.slope)}")
     if source.ece:
-        lines.append(f"  ECE {_error(source.ece)}")
+        ece = source.ece
+        perfect = f"{ece.expected:.3f} ({ece.low:.3f} to {ece.high:.3f})"
+        lines.append(f"  ECE {ece.value:.3f}; perfect forecasts at this n give {perfect}")
     if source.unmatched:
-        lines.append(f"  {source.unmatched} diagnoses are not in their own differential and are left out")
+        lines.append(f"  left out: {source.unmatched} diagnoses that are not in their own differential")
     lines += [f"  {note}" for note in source.notes]
     for mark in source.landmarks:
         when = f"turn {mark.turn}" if mark.turn else "end"
@@ -114,34 +121,31 @@ def _source(source: SourceCalibration) -> list[str]:
     return lines
 
 
-def _error(error: CalibrationError) -> str:
-    band = f"{error.expected:.3f} ({error.low:.3f} to {error.high:.3f})"
-    return f"{error.value:.3f}; perfect forecasts at this n give {band}"
-
-
 def _information(result: Score) -> list[str]:
-    told = result.information
+    info = result.information
     lines = ["", "information"]
     lines.append(
-        f"  per encounter: turns {as_value(told.turns)}, questions {as_value(told.questions)}, "
-        f"tests {as_value(told.tests)}"
+        f"  per encounter: turns {as_number(info.turns)}, questions {as_number(info.questions)}, "
+        f"tests {as_number(info.tests)}"
     )
-    lines += [f"  tokens, {role}: {as_value(tokens, 0)}" for role, tokens in told.tokens.items() if tokens.value]
-    if told.questions.value is not None:
+    lines += [f"  tokens, {role}: {as_number(tokens, 0)}" for role, tokens in info.tokens.items() if tokens.value]
+    if info.questions.value is not None:
         lines.append(
-            f"  repeated questions {as_share(told.repeated_questions)}, repeated tests {as_share(told.repeated_tests)}"
+            f"  repeated questions {as_percent(info.repeated_questions)}, "
+            f"repeated tests {as_percent(info.repeated_tests)}"
         )
-    if told.key_facts.encounters:
-        ways = ", ".join(f"{way} {as_share(share)}" for way, share in told.key_facts.by_way.items() if share)
-        lines += [f"  key facts: recall {as_percent(told.key_facts.recall)}; {ways}"]
-        lines.append(f"  key facts per request {as_value(told.key_facts.yield_per_request)}")
-    if told.premature_closure.of:
-        lines.append(f"  premature closure {as_share(told.premature_closure)}")
-    for source, course in told.differentials.items():
+    if info.key_facts.encounters:
+        ways = ", ".join(f"{way} {as_percent(share)}" for way, share in info.key_facts.by_way.items() if share)
+        lines.append(f"  key facts: recall {as_percent(info.key_facts.recall)}; {ways}")
+        lines.append(f"  key facts per request {as_number(info.key_facts.yield_per_request)}")
+    if info.premature_closure.of:
+        lines.append(f"  premature closure {as_percent(info.premature_closure)}")
+    for source, course in info.differentials.items():
         lines.append(
-            f"  truth ({source}): ever listed {as_share(course.truth_appeared)}, led {as_share(course.truth_led)}"
+            f"  truth ({source}): ever listed {as_percent(course.truth_appeared)}, "
+            f"ever first {as_percent(course.truth_led)}"
         )
-        lines.append(f"    dropped after leading {as_share(course.truth_dropped)}")
+        lines.append(f"    dropped after being first {as_percent(course.truth_dropped)}")
     return lines
 
 
@@ -149,49 +153,20 @@ def _orders(result: Score) -> list[str]:
     ordered = result.orders
     if not ordered.encounters:
         return []
+    given = ", ".join(f"{name} {as_percent(share)}" for name, share in ordered.answered_by.items() if share.count)
     lines = [
         "",
         "tests",
-        f"  ordered per encounter {as_value(ordered.orders)}; repeated {as_share(ordered.repeated)}",
+        f"  ordered per encounter {as_number(ordered.orders)}; repeated {as_percent(ordered.repeated)}",
+        f"  answered by {given}",
     ]
-    given = {name: share for name, share in ordered.answered_by.items() if share.count}
-    lines.append("  answered by " + ", ".join(f"{name} {as_share(share)}" for name, share in given.items()))
     if ordered.price_usd.value is None:
-        lines.append(f"  price unknown: {ordered.unpriced} of {ordered.priced + ordered.unpriced} done are unpriced")
+        total = ordered.priced + ordered.unpriced
+        lines.append(f"  price unknown: {ordered.unpriced} of {total} tests done have no price")
     else:
-        lines.append(f"  price per encounter, USD (estimates): {as_value(ordered.price_usd)}")
+        lines.append(f"  price per encounter, USD (estimates): {as_number(ordered.price_usd)}")
     for stratum, share in ordered.accuracy_by_unanswerable.items():
         if share.of:
             where = "no test was ordered" if stratum == "no tests" else f"the share of unanswered tests is {stratum}"
-            lines.append(f"  accuracy where {where}: {as_share(share)}")
+            lines.append(f"  accuracy where {where}: {as_percent(share)}")
     return lines
-
-
-def as_share(share: Proportion | None) -> str:
-    """A share with its interval and count."""
-    if share is None or share.value is None or share.low is None or share.high is None:
-        return "unknown"
-    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}; {share.count} of {share.of})"
-
-
-def as_percent(estimate: Estimate | None) -> str:
-    """An estimate as a percentage with its interval."""
-    if estimate is None or estimate.value is None:
-        return "unknown"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.1%}"
-    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def _points(estimate: Estimate) -> str:
-    return f"{as_percent(estimate)} of strict accuracy, {estimate.n} cases"
-
-
-def as_value(estimate: Estimate | None, digits: int = 2) -> str:
-    """An estimate as a number with its interval."""
-    if estimate is None or estimate.value is None:
-        return "unknown"
-    shown = f"{estimate.value:,.{digits}f}"
-    if estimate.low is None or estimate.high is None:
-        return shown
-    return f"{shown} ({estimate.low:,.{digits}f} to {estimate.high:,.{digits}f})"

@@ -1,15 +1,16 @@
-"""`agentclinic sessions`: the notes of uncertainty-aware doctors, one by one and all together."""
+"""`agentclinic sessions`: the notes of uncertainty-aware doctors, one by one or summarized."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cli.score import as_share, as_text, as_value
+from agentclinic.cli.format import print_json
+from agentclinic.cli.score import as_text
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
 from agentclinic.doctors.uncertainty.store import Session
 from agentclinic.errors import InputError
+from agentclinic.scoring.format import as_number, as_percent
 from agentclinic.scoring.score import score
 from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summarise_sessions
 
@@ -17,7 +18,7 @@ from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summaris
 def sessions_command(
     place: Path, which: str | None, judge: str | None, seed: int, *, summary: bool, as_json: bool
 ) -> None:
-    """List the sessions, show one of them, or summarise them all."""
+    """List the sessions, show one of them, or summarize them all."""
     found = load_sessions(place, judge)
     if which is not None:
         _show_one(_chosen(found, which), as_json=as_json)
@@ -28,19 +29,15 @@ def sessions_command(
 
 
 def _chosen(found: Sessions, which: str) -> Kept:
-    """By session id, by an unmistakable beginning of it, or by the scenario's number."""
-    for kept in found.kept:
-        if kept.session.session_id == which:
-            return kept
-    if which.isdigit():
-        matching = [kept for kept in found.kept if kept.session.session_id.startswith(f"scenario_{which}_")]
-    else:
-        matching = [kept for kept in found.kept if kept.session.session_id.startswith(which)]
-    if len(matching) == 1:
-        return matching[0]
+    """The session with this id, the only one whose id starts like this, or the only one of this scenario."""
+    start = f"scenario_{which}_" if which.isdigit() else which
+    matching = [kept for kept in found.kept if kept.session.session_id.startswith(start)]
+    exact = [kept for kept in found.kept if kept.session.session_id == which]
+    if len(matching) == 1 or exact:
+        return (exact or matching)[0]
     if matching:
         names = ", ".join(kept.session.session_id for kept in matching[:5])
-        raise InputError(f"{which!r} fits {len(matching)} sessions ({names}); give the whole name")
+        raise InputError(f"{which!r} matches {len(matching)} sessions ({names}); give the whole name")
     raise InputError(
         f"{found.folder} has no session {which!r}; `agentclinic sessions {found.folder.parent}` lists them"
     )
@@ -54,33 +51,36 @@ def _verdict(kept: Kept) -> str:
 
 def _entry(kept: Kept) -> dict[str, Any]:
     session, record = kept.session, kept.record
-    leader = _leader(session)
+    leader, probability = _leader(session)
     return {
         "session_id": session.session_id,
         "scenario_id": record.scenario_id if record else None,
         "repeat": record.repeat if record else None,
         "steps": len(session.steps),
         "final_diagnosis": kept.final,
-        "leader": leader[0] if leader else None,
-        "leader_probability": leader[1] if leader else None,
+        "leader": leader,
+        "leader_probability": probability,
         "ground_truth": record.ground_truth if record else None,
         "correct": record.correct if record else None,
     }
 
 
-def _leader(session: Session) -> tuple[str, float | None] | None:
+def _leader(session: Session) -> tuple[str | None, float | None]:
+    """The first hypothesis of the last step, and its probability."""
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
     differential = stated_differential(read_uncertainties(given)) if given else None
-    return (differential.hypotheses[0].diagnosis, differential.hypotheses[0].probability) if differential else None
+    if not differential:
+        return None, None
+    return differential.hypotheses[0].diagnosis, differential.hypotheses[0].probability
 
 
 def _show_list(found: Sessions, *, as_json: bool) -> None:
     entries = [_entry(kept) for kept in found.kept]
     if as_json:
-        print(json.dumps({"sessions": entries, "damaged": list(found.damaged)}, indent=2, ensure_ascii=False))
+        print_json({"sessions": entries, "damaged": list(found.damaged)})
         return
     wide = max((len(entry["session_id"]) for entry in entries), default=7)
-    print(f"{'session':{wide}}  steps  final diagnosis (probability of the leader)")
+    print(f"{'session':{wide}}  steps  final diagnosis (probability of the leading diagnosis)")
     for entry, kept in zip(entries, found.kept, strict=True):
         probability = entry["leader_probability"]
         sure = f" ({probability:.2f})" if probability is not None else ""
@@ -97,13 +97,12 @@ def _show_list(found: Sessions, *, as_json: bool) -> None:
 def _show_one(kept: Kept, *, as_json: bool) -> None:
     session, record = kept.session, kept.record
     if as_json:
-        data = session.model_dump(mode="json")
-        print(json.dumps({**_entry(kept), "session": data}, indent=2, ensure_ascii=False))
+        print_json({**_entry(kept), "session": session.model_dump(mode="json")})
         return
     print(session.session_id)
     if record is not None:
-        place = f"scenario {record.scenario_id} of {record.dataset}"
-        print(f"{place}{f', repeat {record.repeat}' if record.repeat else ''}; truth: {record.ground_truth}")
+        repeat = f", repeat {record.repeat}" if record.repeat else ""
+        print(f"scenario {record.scenario_id} of {record.dataset}{repeat}; truth: {record.ground_truth}")
     for step in session.steps:
         by = "  (written by the clinic)" if getattr(step, "recorded_by", None) == "clinic" else ""
         print(f"\nstep {step.step_number}{by}")
@@ -123,40 +122,41 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
     if kept.final == final:
         print(f"\nfinal diagnosis: {final}{f' ({verdict})' if verdict else ''}")
     else:
-        print(f"\nfinal diagnosis: {final}; made anew: {kept.final} ({verdict})")
-    if getattr(session, "reason_ready", None):
-        print(f"  reason: {session.reason_ready}")  # type: ignore[attr-defined]
+        print(f"\nfinal diagnosis: {final}; synthesized again: {kept.final} ({verdict})")
+    reason = getattr(session, "reason_ready", None)
+    if reason:
+        print(f"  reason: {reason}")
     error = getattr(session, "synthesis_error", None)
-    print(
-        f"  synthesis by {getattr(session, 'synthesis_model', 'unknown')}{f', which failed ({error})' if error else ''}"
-    )
+    failed = f", which failed ({error})" if error else ""
+    print(f"  synthesis by {getattr(session, 'synthesis_model', 'unknown')}{failed}")
 
 
 def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
     summary = summarise_sessions(found, seed)
     scored = score(found.run, seed=seed) if found.run else None
     if as_json:
-        data = {
-            "sessions": summary.model_dump(mode="json"),
-            "score": scored.model_dump(mode="json") if scored else None,
-            "damaged": list(found.damaged),
-        }
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        print_json(
+            {
+                "sessions": summary.model_dump(mode="json"),
+                "score": scored.model_dump(mode="json") if scored else None,
+                "damaged": list(found.damaged),
+            }
+        )
         return
     print(f"{summary.sessions} sessions in {found.folder}")
-    print(f"  steps {as_value(summary.steps)}, facts {as_value(summary.facts)} per session")
-    print(f"  diagnoses in a differential {as_value(summary.hypotheses)}")
-    print(f"  steps with a probability for each {as_share(summary.with_probabilities)}")
-    print(f"  steps written by the clinic {as_share(summary.recorded_by_clinic)}")
-    print(f"  concluded {as_share(summary.concluded)}")
-    print(f"  synthesis failed {as_share(summary.synthesis_failed)}")
-    print(f"  synthesis names another disease than the doctor's favourite {as_share(summary.synthesis_differs)}")
+    print(f"  per session: steps {as_number(summary.steps)}, facts {as_number(summary.facts)}")
+    print(f"  diagnoses in a differential {as_number(summary.hypotheses)}")
+    print(f"  steps with a probability for every diagnosis {as_percent(summary.with_probabilities)}")
+    print(f"  steps written by the clinic {as_percent(summary.recorded_by_clinic)}")
+    print(f"  concluded {as_percent(summary.concluded)}")
+    print(f"  synthesis failed {as_percent(summary.synthesis_failed)}")
+    print(f"  synthesis differs from the doctor's leading diagnosis {as_percent(summary.synthesis_differs)}")
     if summary.mended or summary.spoiled:
-        print(f"    favourite wrong and synthesis right {summary.mended}, the other way round {summary.spoiled}")
+        print(f"    synthesis fixed {summary.mended}, broke {summary.spoiled}")
     for problem in found.damaged:
         print(f"  damaged: {problem}")
     if scored:
         print()
         print(as_text(scored))
     else:
-        print("  no records beside these sessions: whether the diagnoses are right is not known")
+        print("  there are no records with these sessions, so it is not known which diagnoses are right")

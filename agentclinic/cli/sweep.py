@@ -8,7 +8,8 @@ from pathlib import Path
 
 import anyio
 
-from agentclinic.cli.compare import as_text
+from agentclinic.cli.compare import show
+from agentclinic.cli.format import end_incomplete
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import write_json
@@ -18,7 +19,7 @@ from agentclinic.scoring.compare import Comparison, ComparisonReport, accuracies
 
 
 def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
-    """Play every arm (or go on where an earlier call stopped) and print the comparison."""
+    """Play every arm, or continue an earlier sweep, and print the comparison."""
     sweep, arms = read_sweep(path, base)
     anyio.run(admit, arms)
     for number, arm in enumerate(arms, start=1):
@@ -27,22 +28,22 @@ def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_
             continue
         finished = anyio.run(play_arm, arm, progress_for(quiet=quiet, stream=sys.stderr))
         if finished.missing:
-            sys.stderr.write(
+            end_incomplete(
                 f"stopped ({finished.reason}): {finished.missing} scenarios of this arm are missing; "
-                "the same command goes on from here\n"
+                "run the same command again to continue",
+                interrupted=finished.interrupted,
             )
-            raise SystemExit(130 if finished.interrupted else 3)
     if dry_run:
         return
-    report = compare_sweep(sweep, arms, seed=base.run.seed)
+    report = _compare(sweep, arms, seed=base.run.seed)
     place = arms[0].folder.parent.parent / "comparison.json"
     write_json(place, report.model_dump(mode="json"))
-    print(report.model_dump_json(indent=2) if as_json else as_text(report))
-    sys.stderr.write(f"written to {place}\n")
+    show(report, as_json=as_json)
+    sys.stderr.write(f"Written to {place}\n")
 
 
-def compare_sweep(sweep: SweepFile, arms: list[Arm], *, seed: int) -> ComparisonReport:
-    """The effect of each factor, value by value, all else equal; p-values adjusted within a factor."""
+def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> ComparisonReport:
+    """The effect of each factor, value by value, all else being equal; p-values are adjusted within a factor."""
     loaded = {arm.label: load_arm(load_run(arm.folder), arm.label) for arm in arms}
     by_factor: dict[str, list[Comparison]] = defaultdict(list)
     for effect in effects(sweep, arms):

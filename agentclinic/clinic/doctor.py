@@ -1,4 +1,4 @@
-"""What the clinic expects of a doctor, and what a doctor hears."""
+"""What the clinic expects of a doctor, and what reaches one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Incoming:
 
     @property
     def line(self) -> str:
-        """The words with their speaker, as they stand in a prompt."""
+        """The words with their speaker, as they appear in a prompt."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
@@ -30,16 +30,16 @@ class Doctor(Protocol):
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor knows it."""
         ...
 
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn, ...]:
-        """Take a turn: what was worked out on the side, then the doctor's own utterance.
+        """Take a turn: return any side work (a planner's turn), then the doctor's own utterance.
 
-        `turn` counts from 1; on the `last` one only a diagnosis helps. `notes` is advice from a planner and comes
-        after everything else.
+        `turn` counts from 1; on the `last` turn only a diagnosis helps. `notes` is a planner's advice and comes after
+        everything else.
         """
         ...
 
@@ -49,17 +49,17 @@ class Doctor(Protocol):
 
 
 class History:
-    """A dialogue as one agent heard it, in the original's form: each entry is followed by a blank line."""
+    """A dialogue as one agent knows it, in the original's form: each entry is followed by a blank line."""
 
     def __init__(self) -> None:
         self.text = ""
 
-    def add(self, entry: str) -> None:
-        """Append an entry."""
-        self.text += entry + "\n\n"
+    def add(self, *entries: str) -> None:
+        """Append entries."""
+        self.text += "".join(f"{entry}\n\n" for entry in entries)
 
     def add_turn(self, incoming: Incoming, said: str) -> None:
-        """Append what the doctor heard, and what the doctor said to it."""
+        """Append what reached the doctor, and what the doctor said."""
         if incoming.speaker:
             self.add(incoming.line)
         self.add(f"Doctor: {said}")

@@ -44,7 +44,7 @@ class Transcript:
     diagnosis: str | None = None
     fault: Fault | None = None
     speaker: str = "doctor"
-    """Whose turn it is to speak: the one who failed, if the encounter fails now."""
+    """Whose turn it is to speak, and so who is at fault if the encounter fails now."""
 
     @property
     def num_turns(self) -> int:
@@ -58,7 +58,7 @@ class Transcript:
         return given[-1] if given else None
 
     def fail(self, error: str, message: str, *, own: bool) -> None:
-        """End with a fault of the current speaker; `own` if it is the doctor's own doing."""
+        """End with a fault of the current speaker; `own` if a doctor's failure is its own doing."""
         self.status = Status.DOCTOR_FAILED if own and self.speaker == "doctor" else Status.MODEL_FAILED
         self.fault = Fault(self.speaker, error, message)
 
@@ -68,8 +68,8 @@ async def encounter(
 ) -> Transcript:
     """Let the doctor work on the case for at most `limit` turns and `seconds`.
 
-    A model that fails ends the encounter with a fault. `own_time`: time spent in the doctor is the doctor's own
-    doing (a custom program) rather than an endpoint's.
+    A model that fails ends the encounter with a fault. `own_time`: a doctor that takes too long is itself at fault (a
+    custom program), not an endpoint.
     """
     transcript = Transcript()
     with anyio.move_on_after(seconds) as scope:
@@ -87,34 +87,32 @@ async def _converse(clinic: Clinic, doctor: Doctor, limit: int, transcript: Tran
     for turn in range(1, limit + 1):
         await anyio.lowlevel.checkpoint()  # builtin roles never wait: give other encounters a chance to run
         transcript.speaker = "doctor"
-        said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=turn == limit)
-        transcript.turns.extend(said)
-        action = said[-1].action
+        *aside, said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=turn == limit)
+        transcript.turns += [*aside, said]
+        action = said.action
         assert action is not None, "a doctor's utterance carries its action"
         if action.kind == "diagnosis":
             transcript.status, transcript.diagnosis = Status.DIAGNOSED, action.content
             return
         if turn < limit:
             transcript.speaker = _ADDRESSEE[action.kind]
-            incoming, reply = await respond(clinic, action, said[-1].text, transcript, turn)
+            incoming, reply = await _respond(clinic, action, said, tuple(transcript.exchanges))
             transcript.turns.append(reply)
             transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
 
 
-async def respond(
-    clinic: Clinic, action: Action, words: str, transcript: Transcript, turn: int
+async def _respond(
+    clinic: Clinic, action: Action, said: Turn, exchanges: tuple[Exchange, ...]
 ) -> tuple[Incoming, Turn]:
-    """Answer one action of the doctor; patient and laboratory overhear what the other was told."""
+    """Answer the doctor; patient and laboratory overhear what the other was told."""
     if action.kind == "question":
-        reply = await clinic.patient.answer(words, tuple(transcript.exchanges))
-        clinic.laboratory.overhear(f"Doctor: {words}")
-        clinic.laboratory.overhear(f"Patient: {reply.text}")
-        return Incoming("Patient", reply.text), turn_of(reply, turn=turn, role="patient")
+        reply = await clinic.patient.answer(said.text, exchanges)
+        clinic.laboratory.overhear(f"Doctor: {said.text}", f"Patient: {reply.text}")
+        return Incoming("Patient", reply.text), turn_of(reply, turn=said.turn, role="patient")
     if action.kind == "test":
-        reply = await clinic.laboratory.report(action.content, words)
-        clinic.patient.overhear(f"Doctor: {words}")
-        clinic.patient.overhear(f"Measurement: {reply.text}")
-        return Incoming("Measurement", reply.text), turn_of(reply, turn=turn, role="measurement")
+        reply = await clinic.laboratory.report(action.content, said.text)
+        clinic.patient.overhear(f"Doctor: {said.text}", f"Measurement: {reply.text}")
+        return Incoming("Measurement", reply.text), turn_of(reply, turn=said.turn, role="measurement")
     shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
     text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
-    return Incoming("Clinic", text, shown), Turn(turn=turn, role="clinic", text=text)
+    return Incoming("Clinic", text, shown), Turn(turn=said.turn, role="clinic", text=text)

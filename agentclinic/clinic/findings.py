@@ -1,4 +1,4 @@
-"""Reading findings out of a dialogue: what is present, what is absent, what nobody has said."""
+"""Read findings from a dialogue: present, absent, or not mentioned."""
 
 from __future__ import annotations
 
@@ -10,24 +10,19 @@ from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import Finding, Measure, Rule, knowledge
+from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing
 from agentclinic.vocabulary.text import fold
 
 Evidence = dict[str, bool]
-"""Finding id to present (True) or absent (False); what is not in it is unknown."""
+"""Maps a finding id to present (True) or absent (False); other findings are unknown."""
 
 _DEFAULTS = frozenset({Provenance.DEFAULT_NEGATIVE, Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE})
-_BARE_NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
-# "I have a cough" is no yes to another question; "I have." is.
-_BARE_YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
-_NOTHING_FOUND = re.compile(
-    r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
-)
 _DEFAULT_WORDS = re.compile(r"\bnormal readings\b", re.IGNORECASE)
 _SAID_UNAVAILABLE = re.compile(r"not available|normal readings|not in (?:the|my) chart|not done", re.IGNORECASE)
 
 
 def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
-    """What is known so far. Presence, once stated, outweighs a later denial in other words."""
+    """What is known so far. A finding once stated as present stays present."""
     evidence: Evidence = {}
     _merge(evidence, _stated(door.objective))
     age = age_in_years(door.demographics)
@@ -37,7 +32,7 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
 
 
 def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
-    """What facts say that somebody wrote down: findings by name, separated by semicolons, or in any other words."""
+    """What written facts say: findings by name, separated by semicolons, or in other words."""
     evidence: Evidence = {}
     for fact in facts:
         for part in fact.split(";"):
@@ -51,9 +46,9 @@ def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
     return evidence
 
 
-@lru_cache(maxsize=4096)  # every turn reads the whole dialogue anew
+@lru_cache(maxsize=4096)  # every turn reads the whole dialogue again
 def told_by(exchange: Exchange, age: float | None) -> Evidence:
-    """What one exchange tells."""
+    """What one exchange says."""
     if exchange.kind == "question":
         return _from_patient(exchange)
     return _from_result(exchange, age) if exchange.kind == "test" else {}
@@ -65,7 +60,7 @@ def _merge(evidence: Evidence, new: Evidence) -> None:
 
 
 def _stated(text: str) -> Evidence:
-    """Findings that a text mentions, by term and by number."""
+    """Findings that a text mentions by their terms."""
     known = knowledge()
     found: Evidence = {}
     for mention in known.finding_terms.find(text):
@@ -76,12 +71,12 @@ def _stated(text: str) -> Evidence:
 
 
 def asked_findings(text: str) -> set[str]:
-    """Findings that a question or order names."""
+    """The findings named in a question or an order."""
     return {mention.key for mention in knowledge().finding_terms.find(text)}
 
 
 def _defaulted(exchange: Exchange) -> set[str]:
-    """Findings the reply only speaks of by default: they are no evidence at all (likelihood ratio 1)."""
+    """Findings that the reply covers only by default: they are not evidence (likelihood ratio 1)."""
     names = {fold(d.topic) for d in exchange.disclosures if d.provenance in _DEFAULTS}
     named = {_by_name()[name] for name in names if name in _by_name()}
     return named | {finding for name in names for finding in asked_findings(name)}
@@ -97,11 +92,11 @@ def _from_patient(exchange: Exchange) -> Evidence:
     asked = {f for f in asked_findings(exchange.content) if knowledge().findings[f].ask}
     charted = not exchange.disclosures or any(d.provenance not in _DEFAULTS for d in exchange.disclosures)
     if charted and len(asked) == 1:
-        # "Yes." and "No." say something only about the one thing that was asked.
+        # "Yes." and "No." count only if a single finding was asked about.
         (finding,) = asked
-        if finding not in found and _BARE_NO.match(exchange.reply):
+        if finding not in found and answers_no(exchange.reply):
             found[finding] = False
-        elif finding not in found and _BARE_YES.match(exchange.reply):
+        elif finding not in found and answers_yes(exchange.reply):
             found[finding] = True
     for finding in _defaulted(exchange):
         if not found.get(finding, False):
@@ -118,9 +113,9 @@ def _from_result(exchange: Exchange, age: float | None) -> Evidence:
     reply = _DEFAULT_WORDS.sub("", exchange.reply)
     found = _stated(reply)
     found.update(_measured(exchange.content, reply, age))
-    # A report that finds nothing says so of all it could have shown. One that finds something may word the
-    # rest in ways we do not read: what it does not mention stays unknown.
-    if _NOTHING_FOUND.search(reply) and not any(found.values()):
+    # A report that finds nothing makes everything it could have shown absent. One that finds something may mention
+    # the rest in words we do not know, so the rest stays unknown.
+    if finds_nothing(reply) and not any(found.values()):
         shown = _reported(exchange)
         for finding in knowledge().findings.values():
             if finding.order in shown and finding.measure is None:
@@ -129,7 +124,7 @@ def _from_result(exchange: Exchange, age: float | None) -> Evidence:
 
 
 def _reported(exchange: Exchange) -> set[str]:
-    """The tests an order names, but for those whose answer is only a default."""
+    """The tests named in an order, except those answered only by default."""
     known = knowledge()
     ordered = {mention.key for mention in known.test_names.find(exchange.content)}
     defaulted = {d.topic for d in exchange.disclosures if d.provenance in _DEFAULTS}
@@ -137,17 +132,17 @@ def _reported(exchange: Exchange) -> set[str]:
 
 
 def _measured(order: str, reply: str, age: float | None) -> Evidence:
-    """Findings read off the numbers of a result."""
+    """Findings from the numbers of a result."""
     found: Evidence = {}
     for finding in knowledge().findings.values():
         if finding.measure:
-            state = _read_number(finding, finding.measure, order, reply, age)
-            if state is not None:
-                found[finding.id] = state
+            present = _read_number(finding, finding.measure, order, reply, age)
+            if present is not None:
+                found[finding.id] = present
     return found
 
 
-# The specimen a value was taken from: the one named last before it, in the report or else in the order.
+# The specimen of a value is the last one named before it in the report, or else in the order.
 _SPECIMEN = re.compile(
     r"(?P<fluid>\bcsf\b|cerebrospinal|lumbar puncture|spinal tap|synovial|\bjoint|arthrocentesis|pleural|thoracentesis"
     r"|ascit|peritoneal|paracentesis|\burin|\bstool)"
@@ -193,16 +188,16 @@ def _read_number(finding: Finding, measure: Measure, order: str, reply: str, age
     return None
 
 
-# Of a patient whose age nobody said, most are adults.
+# Assumed if the age is unknown: most patients are adults.
 _ADULT = 40.0
 
 
 def _applies(rule: Rule, value: float, after: str, age: float | None) -> bool:
     years = _ADULT if age is None else age
-    if (rule.age_min is not None and years < rule.age_min) or (rule.age_max is not None and years >= rule.age_max):
-        return False
-    if rule.min is not None and value < rule.min:
-        return False
-    if rule.max is not None and value > rule.max:
-        return False
-    return rule.unit.lower() in after.lower()
+    return (
+        (rule.age_min is None or years >= rule.age_min)
+        and (rule.age_max is None or years < rule.age_max)
+        and (rule.min is None or value >= rule.min)
+        and (rule.max is None or value <= rule.max)
+        and rule.unit.lower() in after.lower()
+    )

@@ -1,4 +1,4 @@
-"""A person at the terminal in the place of a model."""
+"""A person at the terminal in place of a model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ You are the patient. Answer the doctor from your script, or:
   :quit            stop; this scenario is not recorded"""
 
 
-class Rewind(Exception):  # noqa: N818 - not an error: a person takes the last step back
-    """Raised by a person: go back to before that role last spoke."""
+class Rewind(Exception):  # noqa: N818 - not an error: the person's choice
+    """The person takes back their last words."""
 
 
-class Leave(Exception):  # noqa: N818 - not an error: a person has had enough
-    """Raised by a person: end the run here; the encounter in progress is not recorded."""
+class Leave(Exception):  # noqa: N818 - not an error: the person's choice
+    """The person ends the run here; the encounter in progress is not recorded."""
 
 
 class Human:
@@ -53,7 +53,7 @@ class Human:
         """Ask the person for the next words of doctor or patient."""
         match request.payload:
             case DoctorPayload() as payload:
-                if len(request.messages) > 2:  # what was entered is sent back: say why before asking again
+                if len(request.messages) > 2:  # the entry was sent back: say why before asking again
                     self._show("", next(m.content for m in reversed(request.messages) if m.role in ("tool", "user")))
                 text = await self._doctor(payload, request.messages[-1].images if request.messages else ())
                 if payload.offered:
@@ -66,11 +66,11 @@ class Human:
             case PatientPayload() as payload:
                 text = await self._patient(payload)
             case _:
-                raise BadRequestError(f"a person can play doctor or patient, not {request.purpose}")
+                raise BadRequestError(f"a person can play the doctor or the patient, not the {request.purpose}")
         return Reply(text, usage=NO_TOKENS)
 
     async def _step(self, payload: DoctorPayload, said: str) -> Reply:
-        """The person's words as a tool call: what was learned and what is still possible are asked for after them."""
+        """The person's words as a tool call, after asking what was learned and what is still possible."""
         action = said if said.startswith(("REQUEST", "DIAGNOSIS READY")) else f"ASK PATIENT: {said}"
         arguments = {
             "new_information": await self._noted(payload, "what you learned> "),
@@ -130,7 +130,7 @@ class Human:
         self._show("Your script:", *(f"  {' / '.join(fact.heads)}: {fact.text}" for fact in payload.facts))
 
     def _command(self, command: str, exchanges: tuple[Exchange, ...], help_text: str, *, spoken: bool) -> bool:
-        """Carry out a command; False when the line is not one."""
+        """Carry out a command; False if the line is not one."""
         match command:
             case ":help":
                 self._show(help_text)
@@ -156,7 +156,7 @@ class Human:
         self._out.flush()
 
     async def _line(self, prompt: str) -> str:
-        """One non-empty line; the end of the input is leaving."""
+        """One non-empty line; the end of the input means leaving."""
         while True:
             try:
                 line = (await sync_bridge.in_thread(partial(self._read, prompt))).strip()

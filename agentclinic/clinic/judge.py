@@ -26,13 +26,13 @@ class RelationVerdict(BaseModel):
 
 
 class Judge:
-    """Judges a diagnosis; with `relation` a language model is asked for the relation instead of Yes or No."""
+    """Judges a diagnosis; with `relation`, a language model is asked for the relation instead of Yes or No."""
 
     def __init__(self, model: Model, prompt: Prompt, *, relation: bool = False) -> None:
         self.model = model
         self._relation = relation
         if relation and not prompt.text("relation_user_template"):
-            prompt = load_prompt("moderator")  # a user's file that has no text for relations
+            prompt = load_prompt("moderator")  # the user's file has no text for relations
         self.system_prompt = fill(prompt.text("relation_system" if relation else "system_base"))
         self._template = prompt.text("relation_user_template" if relation else "user_prompt_template")
 
@@ -56,7 +56,7 @@ class Judge:
             return Verdict(right, correct_lenient=True if right else None)
         given = reply.parsed
         right = given.relation in STRICT
-        # Whether the answer key allows a broader name is for its text to say, not for the model.
+        # The answer key decides whether a broader name is allowed, not the model.
         allowed = given.relation is Relation.BROADER and compare(diagnosis, truth, partial=key.partial).allowed
         return Verdict(right, given.relation.value, given.reason, right or allowed)
 
@@ -81,4 +81,4 @@ def read_verdict(text: str) -> Literal["Yes", "No"]:
     if len(words) == 1 and last:
         return "Yes" if words == {"yes"} else "No"
     said = privacy.quotation(repr(text.strip()[:80]))
-    raise MalformedError(f"the moderator answered neither Yes nor No: {said}")
+    raise MalformedError(f"the judge answered neither Yes nor No: {said}")

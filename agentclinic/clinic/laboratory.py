@@ -32,10 +32,9 @@ class Laboratory:
         payload = LaboratoryPayload(self._case.exam_facts, request, self._missing)
         reply = await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
         reply = replace(reply, text=as_results(reply.text))
-        self.history.add(f"Doctor: {words}")
-        self.history.add(f"Measurement: {reply.text}")
+        self.history.add(f"Doctor: {words}", f"Measurement: {reply.text}")
         return reply
 
-    def overhear(self, entry: str) -> None:
-        """Add what was said to someone else."""
-        self.history.add(entry)
+    def overhear(self, *entries: str) -> None:
+        """Add what was said to and by someone else."""
+        self.history.add(*entries)

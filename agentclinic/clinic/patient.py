@@ -42,10 +42,9 @@ class Patient:
         payload = PatientPayload(self._case.door, self._case.patient_facts, words, asked, self._silent, self._caregiver)
         messages = (Message("system", self.system_prompt), Message("user", user))
         reply = await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
-        self.history.add(f"Doctor: {words}")
-        self.history.add(f"Patient: {reply.text}")
+        self.history.add(f"Doctor: {words}", f"Patient: {reply.text}")
         return reply
 
-    def overhear(self, entry: str) -> None:
-        """Add what was said to someone else."""
-        self.history.add(entry)
+    def overhear(self, *entries: str) -> None:
+        """Add what was said to and by someone else."""
+        self.history.add(*entries)

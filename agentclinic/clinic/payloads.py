@@ -59,7 +59,7 @@ class JudgePayload:
     truth: str
     answer_key: AnswerKey
     chart: str = ""
-    """Where given, details of a diagnosis that it does not bear out are unsupported."""
+    """If given, details of a diagnosis that it does not support are unsupported."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,20 @@ class ConfidencePayload:
 
 @dataclass(frozen=True)
 class PlannerPayload:
-    """What the planner knows, and how much it is asked for."""
+    """What the planner knows, and how much it should return."""
 
     door: Door
     exchanges: tuple[Exchange, ...]
     min_findings: int
-    """Findings each hypothesis has to list."""
+    """Findings each hypothesis must list."""
     max_hypotheses: int
     baseline: tuple[Exchange, ...] = ()
-    """What it knows of the patient beyond the door, as if it had been asked."""
+    """What it knows about the patient beyond the door, as if it had been asked."""
 
 
 @dataclass(frozen=True)
 class DiscriminatorPayload:
-    """What the planner knows when asked how to tell close hypotheses apart."""
+    """What the planner knows when asked how to distinguish close hypotheses."""
 
     door: Door
     exchanges: tuple[Exchange, ...]
@@ -102,7 +102,7 @@ class SynthesisPayload:
 
 @dataclass(frozen=True)
 class WriterPayload:
-    """What the writer of a patient's story knows: what is on record before the diagnosis, and never the diagnosis."""
+    """What the writer of a patient's story knows: the record before the diagnosis, never the diagnosis itself."""
 
     history_source: Literal["note", "triage", "codes", "none"]
     age: int | None
@@ -117,7 +117,7 @@ class WrittenStory(BaseModel):
     """A patient's story as a writer gives it; a part of which the record says nothing is empty."""
 
     objective: str
-    """One sentence that asks the doctor to assess the patient, with the complaint and nothing else."""
+    """One sentence that asks the doctor to assess the patient, naming the complaint and nothing else."""
     history: str
     """What the patient noticed, when and how, in the third person."""
     primary_symptom: str

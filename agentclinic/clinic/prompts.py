@@ -1,15 +1,14 @@
-"""Prompt files: the shipped ones, and a user's own that win file by file."""
+"""Prompt files: the shipped ones, and a user's own, which win file by file."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentclinic.config import ROLES, suggestion
+from agentclinic.config import ROLES, read_json, suggestion
 from agentclinic.errors import ConfigError
 
 SHIPPED = Path(__file__).parent.parent / "prompts"
@@ -26,11 +25,11 @@ class Prompt:
     digest: str
 
     def text(self, key: str, default: str = "") -> str:
-        """A text by key; a user's file may leave optional ones out."""
+        """A text by key; a user's file may leave out optional texts."""
         return self.texts.get(key, default)
 
     def bias(self, name: str | None) -> str:
-        """The text of a bias; unknown ones are refused with the known ones."""
+        """The text of a bias; for an unknown bias, an error that lists the known ones."""
         if name is None:
             return ""
         if name not in self.biases:
@@ -49,12 +48,12 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, str]:
-        """A hash by file name, for the record."""
+        """A hash of each file, for the record."""
         return {name: prompt.digest for name, prompt in self.files.items()}
 
 
 def user_prompts(named: str | None = None) -> Path | None:
-    """The folder with the user's own prompts: the one that is named, else `prompts` if there is one here."""
+    """The folder with the user's own prompts: the one given, else `prompts` in the working folder, if it exists."""
     folder = Path(named).expanduser() if named else Path("prompts")
     if named and not folder.is_dir():
         raise ConfigError(f"prompts_dir: {folder} is not a folder")
@@ -62,7 +61,7 @@ def user_prompts(named: str | None = None) -> Path | None:
 
 
 def load_prompts(folder: Path | None = None, *further: str) -> Prompts:
-    """Read the four roles' prompts and `further` ones; a file in `folder` wins over the shipped one of that name."""
+    """Read the prompts of the four roles and `further` ones; a file in `folder` replaces the shipped one."""
     return Prompts({name: load_prompt(name, folder) for name in (*ROLES, *further)})
 
 
@@ -73,14 +72,14 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     if own is None or not own.exists():
         return shipped
     prompt = _read(name, own)
-    # The seed's four files may be older than ours and leave out what they do not want said; ours are our own format.
+    # A file of the original's four roles may leave out texts on purpose; the other files are ours and need all texts.
     kept = _CLINIC if name in ROLES else tuple(shipped.texts)
     defaults = {key: shipped.texts[key] for key in kept if key in shipped.texts}
     return replace(prompt, texts={**defaults, **prompt.texts})
 
 
 _CLINIC = ("opening", "last_turn", "images_off", "images_shown")
-"""What the clinic itself says: it does so also where a user's file is silent on it."""
+"""What the clinic itself says, with the shipped text if a user's file has none."""
 _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "doctor": {"user_prompt_template": ("history", "reply")},
     "patient": {"system_base": ("patient",), "user_prompt_template": ("reply",)},
@@ -90,19 +89,11 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "synthesis": {"user_prompt_template": ("facts",)},
     "writer": {"user_prompt_template": ("context",)},
 }
-"""Places without which a role could not know what it speaks about."""
+"""Placeholders without which a role would not know what it speaks about."""
 
 
 def _read(name: str, path: Path) -> Prompt:
-    try:
-        raw = path.read_bytes()
-        data = json.loads(raw)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    data = read_json(path)
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a JSON object with system_base and user_prompt_template")
     biases = data.get("biases", {})
@@ -112,18 +103,18 @@ def _read(name: str, path: Path) -> Prompt:
     for key in ("system_base", "user_prompt_template", *_CLINIC):
         if key not in texts and (key in data or key not in _CLINIC):
             raise ConfigError(f"{path}: {key!r} is missing or not text{suggestion(key, texts)}")
-    for key, places in _NEEDED.get(name, {}).items():
-        for place in places:
-            if f"{{{place}}}" not in texts[key]:
-                raise ConfigError(f"{path}: {key} has no place {{{place}}}, without which the {name} would be blind")
-    return Prompt(path, texts, biases, hashlib.sha256(raw).hexdigest()[:16])
+    for key, placeholders in _NEEDED.get(name, {}).items():
+        for needed in placeholders:
+            if f"{{{needed}}}" not in texts[key]:
+                raise ConfigError(f"{path}: {key} lacks {{{needed}}}, which the {name} cannot do without; add it")
+    return Prompt(path, texts, biases, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
 
 def fill(template: str, **values: object) -> str:
-    """Put values into `{name}` places in one pass: braces in a value, or unknown names, stay as they are."""
+    """Replace `{name}` placeholders in one pass; braces in a value, and unknown names, stay as they are."""
     return _PLACEHOLDER.sub(lambda m: str(values[m[1]]) if m[1] in values else m[0], template).rstrip()
 
 
 def joined(*parts: str) -> str:
-    """Non-empty parts with a blank line between."""
+    """Non-empty parts, separated by blank lines."""
     return "\n\n".join(part for part in parts if part)

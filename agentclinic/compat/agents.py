@@ -1,7 +1,7 @@
-"""The seed's synchronous interface: thin doors onto the async core.
+"""The original's synchronous interface, a thin layer over the async core.
 
-`DoctorAgent`, `PatientAgent` and `MeasurementAgent` keep `agent_hist` and answer through
-`inference_<role>`; `query_model`, `compare_results`, `set_llm_config` and `load_llm_config` are functions.
+The agents keep `agent_hist` and answer through `inference_<role>`; `query_model`, `compare_results`, `set_llm_config`
+and `load_llm_config` are functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case, Door
-from agentclinic.clinic.doctor import Doctor, Incoming
+from agentclinic.clinic.doctor import Incoming
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
@@ -44,18 +44,18 @@ class ForeignScenario(Protocol):
 
 
 AnyScenario = Scenario | DoctorView | ForeignScenario
-"""A scenario as a loader gives it, the view of it that a user's doctor gets, or somebody else's."""
+"""A scenario of ours, the view of it that a custom doctor gets, or a foreign one."""
 
 
 def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
-    """Read `llm.config.json`; hand the result to `set_llm_config`."""
+    """Read `llm.config.json`; pass the result to `set_llm_config`."""
     data = read_json(Path(path))
     parse_settings(LLMFile, data, str(path))
     return dict(data)
 
 
 def set_llm_config(config: Mapping[str, Any]) -> None:
-    """Use these endpoint and request settings from now on; reserved keys among them reach no request."""
+    """Use these endpoint and request settings from now on; reserved keys are never sent."""
     parsed = parse_settings(LLMFile, dict(config), "set_llm_config")
     set_ambient_settings(Settings(openai=parsed.openai, llm=parsed.llm))
 
@@ -71,7 +71,7 @@ def query_model(
     max_prompt_len: int | None = None,
     clip_prompt: bool | None = None,
 ) -> str:
-    """Ask a model once and return its text. Inside a run it goes through that run's models."""
+    """Ask a model once and return its text. Inside a run, the request goes through the run's models."""
     given = {"tries": tries, "timeout": timeout, "max_prompt_len": max_prompt_len, "clip_prompt": clip_prompt}
     known = ambient_settings()
     runtime = known.llm.runtime.model_copy(update={k: v for k, v in given.items() if v is not None})
@@ -83,16 +83,36 @@ def query_model(
 
 
 def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
-    """Have a moderator compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
+    """Have a judge compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
     del mod_pipe
-
-    moderator = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
-    verdict = sync_bridge.call(moderator.judge, parse_action(diagnosis).content, correct_diagnosis)
+    judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
+    verdict = sync_bridge.call(judge.judge, parse_action(diagnosis).content, correct_diagnosis)
     return "Yes" if verdict.correct else "No"
 
 
-class PatientAgent:
+class _Agent:
+    """What the patient and the measurement agent share."""
+
+    _core: Patient | Laboratory
+
+    @property
+    def agent_hist(self) -> str:
+        """The dialogue so far; each entry is followed by a blank line."""
+        return self._core.history.text
+
+    def system_prompt(self) -> str:
+        """The agent's instructions."""
+        return self._core.system_prompt
+
+    def add_hist(self, hist_str: str) -> None:
+        """Add something said to someone else to the history."""
+        self._core.overhear(hist_str)
+
+
+class PatientAgent(_Agent):
     """The patient, one answer per call."""
+
+    _core: Patient
 
     def __init__(self, scenario: Scenario, backend_str: str = "builtin", bias_present: str | None = None) -> None:
         self._arguments = (scenario, backend_str, bias_present)
@@ -104,26 +124,15 @@ class PatientAgent:
         prompt = load_prompt("patient", user_prompts())
         self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias))
 
-    @property
-    def agent_hist(self) -> str:
-        """The dialogue so far; each entry is followed by a blank line."""
-        return self._core.history.text
-
-    def system_prompt(self) -> str:
-        """The patient's instructions."""
-        return self._core.system_prompt
-
     def inference_patient(self, question: str) -> str:
         """Answer the doctor's words."""
         return sync_bridge.call(self._core.answer, question).text
 
-    def add_hist(self, hist_str: str) -> None:
-        """Hear something said to somebody else."""
-        self._core.overhear(hist_str)
 
+class MeasurementAgent(_Agent):
+    """The laboratory, one report per call."""
 
-class MeasurementAgent:
-    """The measurement desk, one report per call."""
+    _core: Laboratory
 
     def __init__(self, scenario: Scenario, backend_str: str = "builtin") -> None:
         self._arguments = (scenario, backend_str)
@@ -134,60 +143,15 @@ class MeasurementAgent:
         scenario, backend = self._arguments
         self._core = Laboratory(scenario.case, LazyModel(backend), load_prompt("measurement", user_prompts()))
 
-    @property
-    def agent_hist(self) -> str:
-        """The dialogue so far; each entry is followed by a blank line."""
-        return self._core.history.text
-
-    def system_prompt(self) -> str:
-        """The desk's instructions."""
-        return self._core.system_prompt
-
     def inference_measurement(self, question: str) -> str:
         """Report what the doctor's words request; the reply starts with `RESULTS:`."""
-        request = parse_action(question).content
-        return sync_bridge.call(self._core.report, request, question).text
-
-    def add_hist(self, hist_str: str) -> None:
-        """Hear something said to somebody else."""
-        self._core.overhear(hist_str)
-
-
-class _Consultation:
-    """A doctor led by synchronous calls: counts its turns and remembers what it asked."""
-
-    def __init__(self, core: Doctor, scenario: AnyScenario, limit: int, opening: str) -> None:
-        self.turn = 0
-        self.usage: Usage | None = None
-        self._core = core
-        self._scenario = scenario
-        self._limit = limit
-        self._opening = opening
-        self._exchanges: tuple[Exchange, ...] = ()
-        self._said: Action | None = None
-
-    def say(self, question: str, image_requested: bool) -> str:
-        """The doctor's next words; when the turns are used up, that."""
-        if self.turn >= self._limit:
-            return "Maximum inferences reached"
-        image = getattr(self._scenario, "image_url", None) if image_requested else None
-        images = (Image(image),) if image else ()
-        exchanges = self._exchanges
-        if self._said is None:
-            incoming = Incoming("", question or self._opening, images)
-        else:
-            incoming = Incoming(_SPEAKERS[self._said.kind], question, images)
-            exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
-        turn = self.turn + 1
-        *_, said = sync_bridge.call(partial(self._core.act, turn=turn, last=turn == self._limit), incoming, exchanges)
-        # Only now: a call that failed can be made again.
-        self.turn, self._exchanges, self._said = turn, exchanges, said.action
-        self.usage = self.usage + said.usage if self.usage and said.usage else said.usage
-        return said.text
+        return sync_bridge.call(self._core.report, parse_action(question).content, question).text
 
 
 class DoctorAgent:
-    """The plain doctor, one utterance per call; also a base for doctors of one's own."""
+    """The plain doctor, one utterance per call; also a base class for custom doctors."""
+
+    _core: PlainDoctor | UncertaintyDoctor
 
     def __init__(
         self,
@@ -198,22 +162,34 @@ class DoctorAgent:
         img_request: bool = False,
     ) -> None:
         self.MAX_INFS = max_infs
-        self._arguments = (scenario, backend_str, bias_present, img_request)
+        self._scenario = scenario
+        self._backend = backend_str
+        self._bias = _bias(bias_present)
+        self._images = img_request
         self.reset()
 
     def reset(self) -> None:
         """Forget the dialogue and start at the first turn."""
-        scenario, backend, bias, images = self._arguments
-        prompt = load_prompt("doctor", user_prompts())
-        self._core = PlainDoctor(
-            _door_of(scenario), LazyModel(backend), prompt, limit=self.MAX_INFS, bias=_bias(bias), images=images
+        self._core = self._new_core()
+        self._turn = 0
+        self._usage: Usage | None = None
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._said: Action | None = None
+
+    def _new_core(self) -> PlainDoctor | UncertaintyDoctor:
+        return PlainDoctor(
+            _door_of(self._scenario),
+            LazyModel(self._backend),
+            load_prompt("doctor", user_prompts()),
+            limit=self.MAX_INFS,
+            bias=self._bias,
+            images=self._images,
         )
-        self._consultation = _Consultation(self._core, scenario, self.MAX_INFS, prompt.text("opening"))
 
     @property
     def infs(self) -> int:
         """Turns taken so far."""
-        return self._consultation.turn
+        return self._turn
 
     @property
     def agent_hist(self) -> str:
@@ -224,17 +200,34 @@ class DoctorAgent:
         """The doctor's instructions."""
         return self._core.system_prompt
 
-    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
-        """Say the next thing after hearing `question`; when the turns are used up, say that."""
-        return self._consultation.say(question, image_requested)
-
     def add_hist(self, hist_str: str) -> None:
-        """Take something into the history."""
+        """Add something to the history."""
         self._core.hear(hist_str)
 
+    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
+        """Say the next thing in reply to `question`; once the turns are used up, say so."""
+        if self._turn >= self.MAX_INFS:
+            return "Maximum inferences reached"
+        image = getattr(self._scenario, "image_url", None) if image_requested else None
+        images = (Image(image),) if image else ()
+        exchanges = self._exchanges
+        if self._said is None:
+            opening = load_prompt("doctor", user_prompts()).text("opening")
+            incoming = Incoming("", question or opening, images)
+        else:
+            incoming = Incoming(_SPEAKERS[self._said.kind], question, images)
+            exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
+        turn = self._turn + 1
+        act = partial(self._core.act, turn=turn, last=turn == self.MAX_INFS)
+        (said,) = sync_bridge.call(act, incoming, exchanges)
+        # Only now: a call that failed can be made again.
+        self._turn, self._exchanges, self._said = turn, exchanges, said.action
+        self._usage = self._usage + said.usage if self._usage and said.usage else said.usage
+        return said.text
 
-class UncertaintyAwareDoctorAgent:
-    """The uncertainty-aware doctor in `DoctorAgent`'s place: a session of its own, one tool call per utterance."""
+
+class UncertaintyAwareDoctorAgent(DoctorAgent):
+    """The uncertainty-aware doctor in place of `DoctorAgent`: a session of its own, one tool call per utterance."""
 
     def __init__(
         self,
@@ -244,73 +237,46 @@ class UncertaintyAwareDoctorAgent:
         bias_present: str | None = None,
         img_request: bool = False,
     ) -> None:
-        self.MAX_INFS = max_infs
-        self._arguments = (scenario, backend_str, bias_present, img_request)
-        self.reset()
+        backend = backend_str or load_agent().settings.model
+        super().__init__(scenario, backend, max_infs, bias_present, img_request)
 
-    def reset(self) -> None:
-        """Start anew, with a new session; the old one stays on disk."""
-        scenario, backend, bias, images = self._arguments
+    def _new_core(self) -> UncertaintyDoctor:
+        """A new doctor with a new session; the files of old sessions stay."""
         own = user_prompts()
-        agent = load_agent().settings
-        model = LazyModel(backend or agent.model)
-        prompts = Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")})
-        self.session_id = f"scenario_{_number_of(scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
-        self._core = UncertaintyDoctor(
-            _door_of(scenario),
+        model = LazyModel(self._backend)
+        self.session_id = f"scenario_{_number_of(self._scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
+        return UncertaintyDoctor(
+            _door_of(self._scenario),
             model,
             model,
-            agent,
-            prompts,
+            load_agent().settings,
+            Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")}),
             limit=self.MAX_INFS,
             store=current_store(),
             session_id=self.session_id,
-            bias=_bias(bias),
-            images=images,
+            bias=self._bias,
+            images=self._images,
         )
-        self._consultation = _Consultation(self._core, scenario, self.MAX_INFS, prompts["doctor"].text("opening"))
-
-    @property
-    def infs(self) -> int:
-        """Turns taken so far."""
-        return self._consultation.turn
-
-    @property
-    def agent_hist(self) -> str:
-        """The dialogue so far; each entry is followed by a blank line."""
-        return self._core.history
 
     @property
     def input_tokens(self) -> int | None:
-        """Tokens sent so far, synthesis included; None where the endpoint does not tell."""
-        return self._consultation.usage.input_tokens if self._consultation.usage else 0
+        """Tokens sent so far, synthesis included; None if the endpoint does not report them."""
+        return self._usage.input_tokens if self._usage else 0
 
     @property
     def output_tokens(self) -> int | None:
-        """Tokens received so far; None where the endpoint does not tell."""
-        return self._consultation.usage.output_tokens if self._consultation.usage else 0
+        """Tokens received so far; None if the endpoint does not report them."""
+        return self._usage.output_tokens if self._usage else 0
 
     @property
     def total_tokens(self) -> int | None:
-        """Both together."""
+        """Tokens sent and received."""
         sent, received = self.input_tokens, self.output_tokens
         return None if sent is None or received is None else sent + received
 
-    def system_prompt(self) -> str:
-        """The doctor's instructions."""
-        return self._core.system_prompt
-
-    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
-        """Say the next thing after hearing `question`; on the last turn that is a diagnosis."""
-        return self._consultation.say(question, image_requested)
-
-    def add_hist(self, hist_str: str) -> None:
-        """Take something into the history."""
-        self._core.hear(hist_str)
-
 
 def _door_of(scenario: AnyScenario) -> Door:
-    """What a doctor may know at the door; of a scenario class that is not ours, its objective."""
+    """What a doctor may know at the door; for a foreign scenario, its objective."""
     if isinstance(scenario, DoctorView):
         return scenario.door
     case = getattr(scenario, "case", None)
@@ -332,15 +298,3 @@ _SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "
 
 def _bias(name: str | None) -> str | None:
     return RunSettings(doctor_bias=name).doctor_bias
-
-
-__all__ = [
-    "DoctorAgent",
-    "MeasurementAgent",
-    "PatientAgent",
-    "UncertaintyAwareDoctorAgent",
-    "compare_results",
-    "load_llm_config",
-    "query_model",
-    "set_llm_config",
-]

@@ -1,4 +1,4 @@
-"""`agentclinic init DIR`: a folder to work in, with everything editable and the seed's entry points."""
+"""`agentclinic init DIR`: a working folder with editable settings and prompts, and the original's entry points."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ _KEYS = (
     "doctor_test_policy",
     "output_dir",
 )
-"""The settings a newcomer sees first; all others have defaults and are in the reference."""
+"""The settings a newcomer sees first; docs/settings.md has all of them."""
 
 
 def write_folder(folder: Path) -> None:
-    """Write what is missing; a file that is already there is the user's and stays."""
+    """Write what is missing; existing files are the user's and are kept."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder")
     written, kept = [], []
     for name, text in _contents().items():
         path = folder / name
         if path.exists():
-            kept.append(name)
+            kept.append(path)
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror})") from None
-        written.append(name)
-    for name in written:
-        print(f"wrote {folder / name}")
-    for name in kept:
-        print(f"kept  {folder / name}")
+        written.append(path)
+    for path in written:
+        print(f"wrote {path}")
+    for path in kept:
+        print(f"kept  {path}")
     print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
 
 
@@ -80,7 +80,7 @@ def _contents() -> dict[str, str]:
 
 
 def clinic_config() -> dict[str, object]:
-    """The `agentclinic.config.json` of a new folder, which is also the one at the repository's root."""
+    """The `agentclinic.config.json` of a new folder; the repository's root has the same."""
     defaults = RunSettings().model_dump(mode="json")
     return {
         "run": {key: defaults[key] for key in _KEYS} | {"dataset": "OpenOSCE"},
@@ -89,7 +89,7 @@ def clinic_config() -> dict[str, object]:
 
 
 def llm_config() -> dict[str, object]:
-    """The `llm.config.json` of a new folder. It holds no key on purpose."""
+    """The `llm.config.json` of a new folder; without an API key, on purpose."""
     data: dict[str, object] = LLMFile().model_dump(mode="json")
     return data
 
@@ -98,7 +98,7 @@ _GEN_SCRIPTS = {"gen_mimic_tutorial.py": "mimic", "gen_medqa_tutorial.py": "medq
 
 
 def gen_config() -> dict[str, object]:
-    """The `gen.config.json` of a new folder: the seed's keys; paths are relative to the folder above it."""
+    """The `gen.config.json` of a new folder: the original's keys, with paths relative to its parent folder."""
     defaults = GenFile()
     return {
         "common": {"model": defaults.common.model, "llm_config": "llm.config.json", "sleep_seconds": 0.0},
@@ -118,10 +118,10 @@ def _json(data: object) -> str:
 
 _NOT_KEPT = "runs/\n.env\nprocessed_data/*\n!processed_data/README.md\nagent/diagnosis_sessions/*.json\n"
 _SESSIONS_NOTE = """\
-One file for each consultation of an uncertainty-aware doctor that is not part of a run; those of a run are in
-the run's own folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
+One file for each consultation of an uncertainty-aware doctor outside a run. A run keeps its sessions in its own
+folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
 """
 _DATA_NOTE = """\
 Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
-(or change the paths there). `agentclinic data check FILE` says what is wrong with a file.
+(or change the paths there). `agentclinic data check FILE` checks a file.
 """

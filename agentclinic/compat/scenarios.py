@@ -1,4 +1,4 @@
-"""The seed's scenario classes and loaders: thin views of `Case`, one pair per data set."""
+"""The original's scenario classes and loaders: thin views of `Case`, one pair per data set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentclinic.errors import CaseError
 
 
 class Scenario:
-    """A case behind the seed's four methods."""
+    """A case behind the original's four methods."""
 
     dataset: ClassVar[str] = "OpenOSCE_Demo"
 
@@ -44,42 +44,12 @@ class Scenario:
 
     @property
     def image_url(self) -> str | None:
-        """Address of the case's image, where it has one."""
+        """Address of the case's image, if it has one."""
         return self.case.image
 
 
-class ScenarioMedQA(Scenario):
-    """A case of MedQA."""
-
-    dataset = "MedQA"
-
-
-class ScenarioMedQAExtended(Scenario):
-    """A case of MedQA_Ext."""
-
-    dataset = "MedQA_Ext"
-
-
-class ScenarioNEJM(Scenario):
-    """A case of NEJM."""
-
-    dataset = "NEJM"
-
-
-class ScenarioNEJMExtended(Scenario):
-    """A case of NEJM_Ext."""
-
-    dataset = "NEJM_Ext"
-
-
-class ScenarioMIMICIV(Scenario):
-    """A case made from MIMIC-IV."""
-
-    dataset = "MIMICIV"
-
-
 class ScenarioLoader:
-    """Loads a data set's scenarios from its usual file or the one given."""
+    """Loads a data set's scenarios from its usual file or from the given one."""
 
     scenario: ClassVar[type[Scenario]] = Scenario
 
@@ -90,11 +60,11 @@ class ScenarioLoader:
         self.num_scenarios = len(self.scenarios)
 
     def sample_scenario(self) -> Scenario:
-        """Any scenario."""
+        """A random scenario."""
         return random.choice(self.scenarios)
 
-    def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the seed's name
-        """The scenario of that 0-based row; any when none is given."""
+    def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the original's name
+        """The scenario of that 0-based row; a random one if no row is given."""
         if id is None:
             return self.sample_scenario()
         if not 0 <= id < self.num_scenarios:
@@ -104,31 +74,15 @@ class ScenarioLoader:
         return self.scenarios[id]
 
 
-class ScenarioLoaderMedQA(ScenarioLoader):
-    """Loads MedQA."""
-
-    scenario = ScenarioMedQA
-
-
-class ScenarioLoaderMedQAExtended(ScenarioLoader):
-    """Loads MedQA_Ext."""
-
-    scenario = ScenarioMedQAExtended
+def _pair(name: str, dataset: str) -> tuple[type[Scenario], type[ScenarioLoader]]:
+    """The original's two classes for a data set."""
+    scenario = type(f"Scenario{name}", (Scenario,), {"__doc__": f"A case of {dataset}.", "dataset": dataset})
+    loader = type(f"ScenarioLoader{name}", (ScenarioLoader,), {"__doc__": f"Loads {dataset}.", "scenario": scenario})
+    return scenario, loader
 
 
-class ScenarioLoaderNEJM(ScenarioLoader):
-    """Loads NEJM."""
-
-    scenario = ScenarioNEJM
-
-
-class ScenarioLoaderNEJMExtended(ScenarioLoader):
-    """Loads NEJM_Ext."""
-
-    scenario = ScenarioNEJMExtended
-
-
-class ScenarioLoaderMIMICIV(ScenarioLoader):
-    """Loads cases made from MIMIC-IV."""
-
-    scenario = ScenarioMIMICIV
+ScenarioMedQA, ScenarioLoaderMedQA = _pair("MedQA", "MedQA")
+ScenarioMedQAExtended, ScenarioLoaderMedQAExtended = _pair("MedQAExtended", "MedQA_Ext")
+ScenarioNEJM, ScenarioLoaderNEJM = _pair("NEJM", "NEJM")
+ScenarioNEJMExtended, ScenarioLoaderNEJMExtended = _pair("NEJMExtended", "NEJM_Ext")
+ScenarioMIMICIV, ScenarioLoaderMIMICIV = _pair("MIMICIV", "MIMICIV")

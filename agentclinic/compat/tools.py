@@ -1,7 +1,7 @@
 """The doctor's two tools and its sessions as plain functions, under the original's names.
 
-Each tool writes to the current session (`set_current_session`) and returns what is said next. The diagnosis is
-synthesised by the model that `agent_config.yaml` names.
+Each tool writes to the current session (`set_current_session`) and returns what to say next. The model in
+`agent_config.yaml` synthesizes the diagnosis.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import (
     check_step,
     conclude,
-    known_arguments,
     read_arguments,
     take_step,
-    tools,
     top_of,
 )
 from agentclinic.runs.lazy_model import LazyModel
@@ -33,7 +31,7 @@ NOT_YET = (
 
 
 def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[Any], next_step_action: str) -> str:
-    """Record a step and return what is said next; a step that cannot be used is sent back once."""
+    """Record a step and return what to say next; a step that cannot be used is sent back once."""
     store, session_id = current_store(), get_current_session()
     doubts = read_uncertainties(current_uncertainties)
     problem = check_step(doubts, next_step_action)
@@ -43,11 +41,12 @@ def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[A
             session.refused_after = len(session.steps)  # type: ignore[attr-defined]
         if not told:
             return problem
-    return take_step(store, session_id, new_information, doubts, next_step_action).next.utterance
+    following, _ = take_step(store, session_id, new_information, doubts, next_step_action)
+    return following.utterance
 
 
 def final_diagnosis(reason_ready: str) -> str:
-    """Turn the recorded facts into the diagnosis; not before there are any."""
+    """Turn the recorded facts into a diagnosis, once there are any."""
     store, session_id = current_store(), get_current_session()
     session = store.load(session_id)
     if not session.facts:
@@ -61,15 +60,7 @@ def final_diagnosis(reason_ready: str) -> str:
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step, "final_diagnosis": final_diagnosis}
 
 
-def registry() -> Mapping[str, Callable[..., str]]:
-    """Every tool by name."""
-    return _FUNCTIONS
-
-
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
     """Call a tool by name with its arguments, in the current session."""
-    known_arguments(name)
-    return _FUNCTIONS[name](**read_arguments(name, args))
-
-
-__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]
+    arguments = read_arguments(name, args)
+    return _FUNCTIONS[name](**arguments)

@@ -1,4 +1,4 @@
-"""Asking a doctor, after its diagnosis and outside the dialogue, how sure it is."""
+"""Asking a doctor how sure it is, after its diagnosis and outside the dialogue."""
 
 from __future__ import annotations
 

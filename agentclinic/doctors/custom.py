@@ -1,4 +1,4 @@
-"""A custom doctor: a class in a Python file, or a class or an instance given in Python."""
+"""Custom doctors: a class in a Python file, or a class or an instance passed to `evaluate`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,27 @@ from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn, Usage
 
+_DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
+"""Roles that a doctor's side work may not have: it must not speak for others, nor twice."""
 
-class DoctorFileError(ModelError):
-    """A user's doctor raised an exception or returned something that is not text."""
+
+class CustomDoctorError(ModelError):
+    """A custom doctor raised an exception or returned something that cannot be used."""
 
     kind = "doctor_program"
 
 
 class DoctorView:
-    """What a doctor may know of its scenario; the methods that would give it away raise."""
+    """The scenario as a custom doctor sees it: what is known at the door.
+
+    The original's methods that would give the answer away raise `PermissionError`.
+    """
 
     def __init__(self, case: Case) -> None:
         self.door = case.door
         self.has_images = case.image is not None
         self.image_url: str | None = None
-        """Address of the case's image, once it was shown."""
+        """Address of the case's image, once it has been shown."""
 
     @property
     def demographics(self) -> str:
@@ -63,8 +69,8 @@ class DoctorView:
 class CustomDoctor:
     """Lets a user's doctor lead an encounter.
 
-    A doctor has either the original's `inference_doctor(question)`, synchronous or async, or our own
-    `act` (`agentclinic.Doctor`), which may also state a differential.
+    The doctor has either the original's `inference_doctor(question)` or our own `act` (`agentclinic.Doctor`), which may
+    also state a differential. Both may be synchronous or async.
     """
 
     def __init__(self, make: Callable[[DoctorView], Any], view: DoctorView, name: str) -> None:
@@ -76,65 +82,77 @@ class CustomDoctor:
 
     @property
     def history(self) -> str:
-        """The doctor's own `agent_hist` if it keeps one, else the dialogue as it was passed on."""
+        """The doctor's own `agent_hist` if it keeps one, else the dialogue."""
         own = getattr(self._doctor, "agent_hist", None)
         return own if isinstance(own, str) and own else self._history.text
 
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn, ...]:
-        """Pass on what was heard, with the notes after it, and return what the doctor says."""
+        """Pass on what reached the doctor, followed by the notes, and return what the doctor says."""
         if incoming.images:
             self._view.image_url = incoming.images[-1].url
         try:
             with sync_bridge.home():
-                if self._doctor is None:  # built where it may block and may ask a model
+                if self._doctor is None:  # built in a thread, where it may block and may ask a model
                     self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
                 if hasattr(self._doctor, "act"):
-                    said = await self._doctor.act(incoming, exchanges, turn=turn, last=last, notes=notes)
+                    act: Callable[[], Any] = partial(
+                        self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=notes
+                    )
                 else:
-                    said = await self._infer(joined(incoming.text if incoming.speaker else "", notes))
+                    act = self._inference(joined(incoming.text if incoming.speaker else "", notes))
+                said = await _called(act)
         except (ModelError, GateClosedError):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - what a user's program does wrong is data, not a crash
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug in a user's program is data, not a crash
             told = privacy.quotation(str(error))
-            raise DoctorFileError(f"{self._name}: {type(error).__name__}: {told}") from None
-        turns = said if isinstance(said, tuple) and said else (self._spoken(said, turn),)
-        if not all(isinstance(each, Turn) for each in turns) or turns[-1].action is None:
-            raise DoctorFileError(f"{self._name}: act must return turns, the doctor's own utterance last")
+            raise CustomDoctorError(f"{self._name}: {type(error).__name__}: {told}") from None
+        turns = self._turns(said, turn)
         self.say(incoming, turns[-1].text)
         return turns
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Keep the dialogue as it was passed on."""
+        """Add words said in the doctor's name to the dialogue."""
         self._history.add_turn(incoming, text)
 
-    def _spoken(self, said: object, turn: int) -> Turn:
-        if not isinstance(said, str) or not said.strip():
-            what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
-            raise DoctorFileError(f"{self._name}: inference_doctor returned {what}")
-        # What it asked of models through us is counted there; what it did on its own is not known.
-        return utterance(Reply(said, usage=Usage(requests=0)), turn=turn)
-
-    async def _infer(self, question: str) -> Any:
+    def _inference(self, question: str) -> Callable[[], Any]:
         infer = self._doctor.inference_doctor
-        if _accepts(infer, "image_requested"):
-            infer = partial(infer, image_requested=self._view.image_url is not None)
-        if inspect.iscoroutinefunction(infer):
-            return await infer(question)
-        said = await sync_bridge.in_thread(partial(infer, question))
-        return await said if inspect.isawaitable(said) else said
+        images = {"image_requested": self._view.image_url is not None} if _accepts(infer, "image_requested") else {}
+        return partial(infer, question, **images)
+
+    def _turns(self, said: object, turn: int) -> tuple[Turn, ...]:
+        """What the doctor returned, as turns: text is its utterance."""
+        if isinstance(said, str) and said.strip():
+            # Requests made through us are counted when they are made; others are unknown.
+            return (utterance(Reply(said, usage=Usage(requests=0)), turn=turn),)
+        turns = said if isinstance(said, tuple) else (said,)
+        roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
+        if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
+            return turns
+        if hasattr(self._doctor, "act"):
+            raise CustomDoctorError(
+                f"{self._name}: act must return text, or turns numbered {turn}: side work, then the doctor's own"
+            )
+        what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
+        raise CustomDoctorError(f"{self._name}: inference_doctor returned {what}")
+
+
+async def _called(function: Callable[[], Any]) -> Any:
+    """Call a user's function, in a thread unless it is async."""
+    said = function() if inspect.iscoroutinefunction(function) else await sync_bridge.in_thread(function)
+    return await said if inspect.isawaitable(said) else said
 
 
 def is_custom(name: str) -> bool:
-    """Whether a doctor's name stands for a user's class rather than for one of our doctors."""
+    """Whether a doctor's name refers to a user's class rather than to one of our doctors."""
     return ".py:" in name or name.startswith(_PYTHON)
 
 
 class DoctorFactory:
-    """Makes a user's doctor for each encounter: from `FILE.py:Class`, or from a class or an instance.
+    """Makes a custom doctor for each encounter from `FILE.py:Class`, a class, or an instance.
 
-    An instance is copied for each encounter; if it has a method `start(scenario)`, that is called first.
+    An instance is copied for each encounter, and its `start(scenario)` is called first if it has one.
     """
 
     def __init__(self, source: str | object) -> None:
@@ -145,7 +163,7 @@ class DoctorFactory:
         self.digest = hashlib.sha256(code).hexdigest()[:16]
 
     def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> CustomDoctor:
-        """A fresh doctor for one encounter, given those of the original's arguments that it accepts."""
+        """A new doctor for one encounter, given those of the original's arguments that it accepts."""
         if not inspect.isclass(self._source):
             return CustomDoctor(self._copied, DoctorView(case), self.name)
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
@@ -165,7 +183,7 @@ _PYTHON = "python:"
 def _from_file(spec: str) -> tuple[Any, bytes]:
     file, colon, name = spec.rpartition(":")
     if spec.startswith(_PYTHON):
-        raise ConfigError(f"doctor: {spec} was given in Python and is in no file; run it again with evaluate()")
+        raise ConfigError(f"doctor: {spec} was passed to evaluate(), not read from a file; call evaluate() again")
     if not colon or not file.endswith(".py"):
         raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
     path = Path(file).expanduser()
@@ -177,13 +195,13 @@ def _from_file(spec: str) -> tuple[Any, bytes]:
 
 
 def _from_object(doctor: object) -> tuple[str, Any, bytes]:
-    """A class or an instance; a class at the top level of a file is named so that the run can be resumed."""
+    """Name, source and code of a class or an instance. A top-level class of a file gets a name that can be resumed."""
     kind = doctor if inspect.isclass(doctor) else type(doctor)
     _check_interface(kind, f"doctor: {kind.__name__}")
     try:
         file = inspect.getsourcefile(kind)
         code = Path(file).read_bytes() if file else b""
-    except (OSError, TypeError):  # written at a prompt or in a notebook
+    except (OSError, TypeError):  # typed at a prompt or in a notebook
         file, code = None, kind.__qualname__.encode()
     resumable = inspect.isclass(doctor) and file and kind.__qualname__ == kind.__name__
     name = f"{Path(file).absolute()}:{kind.__name__}" if resumable and file else f"{_PYTHON}{kind.__qualname__}"
@@ -205,7 +223,7 @@ def _load(path: Path, name: str) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may fail in any way when imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
         raise ConfigError(f"doctor: {path} cannot be imported ({type(error).__name__}: {error})") from None
     finally:
@@ -219,4 +237,4 @@ def _load(path: Path, name: str) -> Any:
 
 def _check_interface(kind: Any, where: str) -> None:
     if not any(callable(getattr(kind, method, None)) for method in ("inference_doctor", "act")):
-        raise ConfigError(f"{where} has no method inference_doctor(question)")
+        raise ConfigError(f"{where} has no method inference_doctor(question) or act")

@@ -41,7 +41,7 @@ class PlainDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor knows it."""
         return self._history.text
 
     async def act(
@@ -67,7 +67,7 @@ class PlainDoctor:
         return (utterance(reply, turn=turn),)
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Add what was heard, and words said in the doctor's name, to the history."""
+        """Add what reached the doctor, and words said in its name, to the history."""
         self._history.add_turn(incoming, text)
 
     def hear(self, entry: str) -> None:

@@ -1,17 +1,18 @@
-"""Reference doctors: what any model scores with less, or with more, than a consultation gives it.
+"""Reference doctors: what a model scores with less, or more, information than a consultation gives.
 
-| name | what the model has |
+| name | what the model knows |
 |---|---|
-| `prior_only` | nothing at all: it commits to what it takes for most common |
-| `door_only` | what stands on the door: it commits at once |
-| `random_questions` | answers to questions and tests drawn at random |
-| `history_only` | the patient, but no tests and no examination |
+| `prior_only` | nothing: it commits to what it considers most common |
+| `door_only` | what is known at the door: it commits at once |
+| `random_questions` | the answers to questions and tests drawn at random |
+| `history_only` | what the patient says, but no tests and no examination |
 | `full_information` | the whole chart (never the truth): it commits at once |
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
@@ -23,90 +24,69 @@ from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 from agentclinic.vocabulary.base import knowledge
 
 NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_information")
-_NOBODY = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
+_UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
 
 
 def reference_doctor(
     name: str, case: Case, model: Model, prompt: Prompt, *, limit: int, bias: str | None, images: bool, seed: int
 ) -> Doctor:
     """The reference doctor of that name for one encounter."""
+    dialogue = name in ("history_only", "random_questions")
+    doctor = PlainDoctor(
+        _UNKNOWN_PATIENT if name == "prior_only" else case.door,
+        model,
+        prompt,
+        limit=limit if dialogue else 1,
+        bias=bias,
+        images=images,
+        tests=name != "history_only",
+    )
     if name == "history_only":
-        return PlainDoctor(case.door, model, prompt, limit=limit, bias=bias, images=images, tests=False)
+        return doctor
     if name == "random_questions":
-        return RandomDoctor(
-            PlainDoctor(case.door, model, prompt, limit=limit, bias=bias, images=images), limit, random.Random(seed)
-        )
-    door = _NOBODY if name == "prior_only" else case.door
-    committed = PlainDoctor(door, model, prompt, limit=1, bias=bias, images=images)
-    return AtOnce(committed, case if name == "full_information" else None)
+        steps = every_step()
+        return CommittingDoctor(doctor, random.Random(seed).sample(steps, min(limit, len(steps))))
+    return CommittingDoctor(doctor, chart=case if name == "full_information" else None)
 
 
 def without_tests(case: Case) -> Case:
-    """The case as a laboratory sees it that has nothing to report."""
+    """The case as seen by a laboratory that has nothing to report."""
     return replace(case, exam={}, facts=case.patient_facts)
 
 
-class AtOnce:
-    """Commits on its first turn, on the door or on the whole chart."""
+class CommittingDoctor:
+    """Says the given steps, if any, then has the model commit to a diagnosis, on the whole chart if given one."""
 
-    def __init__(self, doctor: PlainDoctor, chart: Case | None) -> None:
+    def __init__(self, doctor: PlainDoctor, steps: Sequence[str] = (), chart: Case | None = None) -> None:
         self._doctor = doctor
-        self._exchanges = chart_exchanges(chart) if chart else ()
-        self._told = (
-            "The whole chart is open to you.\n\n"
-            f"What the patient tells:\n{as_text(chart.patient)}\n\nExamination and tests:\n{as_text(chart.exam)}"
-            if chart
-            else ""
-        )
+        self._steps = steps
+        self._chart = chart
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor incoming it."""
+        """The dialogue as the doctor knows it."""
         return self._doctor.history
 
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn, ...]:
-        """Commit, whatever turn it is."""
-        del exchanges, last, notes
-        shown = Incoming("Clinic", self._told) if self._told else incoming
-        return await self._doctor.act(shown, self._exchanges, turn=turn, last=True)
-
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Take words said in the doctor's name into its memory."""
-        self._doctor.say(incoming, text)
-
-
-class RandomDoctor:
-    """Asks what chance says, then has the model commit on the last turn."""
-
-    def __init__(self, doctor: PlainDoctor, limit: int, chance: random.Random) -> None:
-        self._doctor = doctor
-        self._steps = chance.sample(every_step(), min(limit, len(every_step())))
-
-    @property
-    def history(self) -> str:
-        """The dialogue as the doctor incoming it."""
-        return self._doctor.history
-
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
-        """Say the next thing drawn; the model only speaks at the end."""
+        """Say the next step; after the steps, and on the last turn, commit."""
         del notes
-        if last or turn > len(self._steps):
-            return await self._doctor.act(incoming, exchanges, turn=turn, last=True)
-        step = self._steps[turn - 1]
-        self.say(incoming, step)
-        return (utterance(Reply(step, usage=NOTHING_ASKED), turn=turn),)
+        if turn <= len(self._steps) and not last:
+            step = self._steps[turn - 1]
+            self.say(incoming, step)
+            return (utterance(Reply(step, usage=NOTHING_ASKED), turn=turn),)
+        if self._chart:
+            incoming, exchanges = Incoming("Clinic", _chart_text(self._chart)), chart_exchanges(self._chart)
+        return await self._doctor.act(incoming, exchanges, turn=turn, last=True)
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Take words said in the doctor's name into its memory."""
+        """Add words said in the doctor's name to its memory."""
         self._doctor.say(incoming, text)
 
 
 def every_step() -> list[str]:
-    """Every question and every order the knowledge base knows."""
+    """Every question and every order in the knowledge base."""
     known = knowledge()
     asked = [finding.ask for finding in known.findings.values() if finding.ask]
     ordered = {f"REQUEST TEST: {known.tests[f.order].name}": None for f in known.findings.values() if f.order}
@@ -116,10 +96,17 @@ def every_step() -> list[str]:
 def chart_exchanges(case: Case) -> tuple[Exchange, ...]:
     """The chart as if everything had been asked and ordered, statement by statement."""
     return tuple(
-        Exchange("question" if fact.section in PATIENT_SECTIONS else "test", " ".join(fact.heads), _said(fact))
+        Exchange("question" if fact.section in PATIENT_SECTIONS else "test", " ".join(fact.heads), _reply(fact))
         for fact in case.facts
     )
 
 
-def _said(fact: Fact) -> str:
+def _reply(fact: Fact) -> str:
     return fact.text if fact.section in PATIENT_SECTIONS else f"{': '.join(fact.heads)}: {fact.text}"
+
+
+def _chart_text(case: Case) -> str:
+    return (
+        "The whole chart is open to you.\n\n"
+        f"What the patient tells:\n{as_text(case.patient)}\n\nExamination and tests:\n{as_text(case.exam)}"
+    )

@@ -1,4 +1,4 @@
-"""One case as it is written into the file: chart, script, label, and what it was made of."""
+"""One case as it is written to the file: chart, script, label, and what it was made from."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from agentclinic.cases.model import Case
 from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.generate.chart import EXAMINATION, TESTS, Chart, build_chart
 from agentclinic.generate.source import SourceCase
-from agentclinic.generate.story import Told, objective, script, told
+from agentclinic.generate.story import Brief, brief, objective, script
 from agentclinic.vocabulary.disease_names import Names
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A source that is ready to be written: chart built, diagnosis withheld."""
+    """A source that is ready for a writer: chart built, diagnosis withheld."""
 
     source: SourceCase
     names: Names
     chart: Chart
-    told: Told
+    brief: Brief
 
     @property
     def labs_only(self) -> bool:
-        """Whether nothing at all is known of the patient's story."""
-        return self.told.payload.history_source == "none"
+        """Whether nothing is known of the patient's story."""
+        return self.brief.payload.history_source == "none"
 
 
 def prepare(source: SourceCase) -> Prepared:
-    """Do everything that needs no writer."""
+    """Everything that needs no writer."""
     truth = source.truth
     names = Names(truth.title, truth.synonyms, [truth.code] if truth.code else [])
-    return Prepared(source, names, build_chart(source, names), told(source, names))
+    return Prepared(source, names, build_chart(source, names), brief(source, names))
 
 
 def case_row(prepared: Prepared, story: WrittenStory | None, generation: dict[str, Any]) -> dict[str, Any]:
-    """The case in the layout of the public OSCE cases; label and results are set here, by code."""
-    source, payload = prepared.source, prepared.told.payload
+    """The case in the layout of the public OSCE cases; label and results are set here, not by the writer."""
+    source, payload = prepared.source, prepared.brief.payload
     return {
         "OSCE_Examination": {
             "Objective_for_Doctor": objective(payload, story),
@@ -58,11 +58,11 @@ def case_row(prepared: Prepared, story: WrittenStory | None, generation: dict[st
             "chapter": source.truth.chapter,
             "synonyms": list(source.truth.synonyms),
         },
-        "withheld": {"story": prepared.told.withheld, "results": prepared.chart.withheld},
+        "withheld": {"story": prepared.brief.withheld, "results": prepared.chart.withheld},
         "generation": {"key": source.key, **generation},
     }
 
 
-def read_back(row: dict[str, Any], where: Path = Path("case")) -> Case:
-    """The case as the clinic will read it; raises `CaseError` where it cannot."""
-    return OSCE.read(Row(where, 1, 0, row), "generated")
+def read_back(row: dict[str, Any]) -> Case:
+    """The case as the clinic will read it; a `CaseError` if it cannot."""
+    return OSCE.read(Row(Path("case"), 1, 0, row), "generated")

@@ -1,4 +1,4 @@
-"""Results and vital signs of a case, built from the source's rows by code: no model writes a number."""
+"""Results and vital signs of a case, built by code from the source's rows: no model writes a number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VITALS = "Vital_Signs"
 _EXAMINED = frozenset({VITALS, "Physical_Examination"})
 """Sections of results given as text that belong to the examination; all others are tests."""
 _DAYS_FROM = 72
-"""Hours from which a time is told in days: an outpatient's weight of last month."""
+"""From this many hours on, a time is given in days: an outpatient weight from last month."""
 _SENSITIVITY = {"S": "sensitive to", "I": "intermediate to", "R": "resistant to"}
 
 
@@ -27,25 +27,25 @@ class Entry:
     """One line of the chart and the rows it comes from."""
 
     place: tuple[str, ...]
-    """Keys from the chart's root."""
+    """Keys, from the root of the chart."""
     text: str
     rows: tuple[str, ...]
 
 
 @dataclass
 class Chart:
-    """Examination and tests as they stand in the case, and where each line comes from."""
+    """Examination and tests as they are in the case, and where each line comes from."""
 
     examination: dict[str, Any] = field(default_factory=dict)
     tests: dict[str, Any] = field(default_factory=dict)
     trace: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By path of the fact (as `cases` gives it): the source's rows."""
+    """By path of the fact in the case: the source's rows."""
     withheld: int = 0
-    """Lines left out because they name the diagnosis, or hold an identifier, a date or removed text."""
+    """Lines left out because they name the diagnosis or contain an identifier, a date or removed text."""
 
 
 def build_chart(source: SourceCase, names: Names) -> Chart:
-    """The chart of a source's results, without the lines that would give the diagnosis or the person away."""
+    """The chart of a source's results, without lines that would reveal the diagnosis or the person."""
     chart = Chart()
     placed: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries(source):
@@ -61,7 +61,7 @@ def build_chart(source: SourceCase, names: Names) -> Chart:
 
 
 def entries(source: SourceCase) -> Iterator[Entry]:
-    """Every line the source's results give, in the order of the source."""
+    """Every line of the source's results, in the order of the source."""
     for vital in source.vitals:
         yield Entry((EXAMINATION, key(vital.group or VITALS), key(vital.name)), measured_text(vital), vital.rows)
     for lab in source.labs:
@@ -93,7 +93,7 @@ def measured_text(measured: Measured) -> str:
 
 
 def culture_text(culture: Culture) -> str:
-    """One specimen's finding: organism and sensitivities, or what was said instead."""
+    """The finding of one specimen: organism and sensitivities, or the comment."""
     parts = [culture.organism] if culture.organism else [culture.comment or "no organism reported"]
     if culture.organism and culture.comment:
         parts.append(culture.comment)

@@ -1,13 +1,13 @@
-"""What a made case must stand: it can be read, gives nothing away, and says nothing that its source does not say.
+"""The checks of a new case: it can be read, gives nothing away, and says nothing that its source does not say.
 
-Every problem has a reason. What the writer is told of a reason names the section and the rule, never the diagnosis:
-a model that is told "do not say pulmonary embolism" has been shown the truth.
+The writer is told the section and the rule, never the diagnosis: a model that is told "do not say pulmonary embolism"
+has been told the truth.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -31,9 +31,9 @@ _NUMBER_WORDS = {
         start=2,
     )
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
-"""Not "one": no one counts with it."""
+"""Without "one", which is rarely a number."""
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
-# Shorthand of triage nurses, written out so that a story in plain words is seen to say the same.
+# Triage shorthand, written out so that a story in plain words is recognized as saying the same.
 _SHORTHAND = {
     "sob": "shortness of breath", "doe": "dyspnea on exertion", "cp": "chest pain", "abd": "abdominal",
     "ha": "headache", "n/v": "nausea and vomiting", "n/v/d": "nausea and vomiting and diarrhea", "ams": "confusion",
@@ -41,7 +41,7 @@ _SHORTHAND = {
     "fx": "fracture", "si": "suicidal thoughts", "uri": "cough and runny nose", "f/c": "fever and chills",
     "le": "leg", "lle": "leg", "rle": "leg", "ble": "leg",
 }  # fmt: skip
-_TOLD = {
+_RULES = {
     Leak.DOOR: "it names a disease; the objective may name the complaint only",
     Leak.PATIENT: "it names a disease; say what the patient notices instead, and name no present disease at all",
     Leak.RESULT: "it names a disease",
@@ -59,22 +59,22 @@ class Problem:
     kind: str
     path: str
     detail: str
-    """For people: it may name the diagnosis."""
+    """For people; may name the diagnosis."""
     rule: str = ""
-    """For the writer: what to do otherwise, without the diagnosis."""
+    """For the writer: what to do differently, without the diagnosis."""
 
     @property
-    def told(self) -> str:
-        """The reason as the writer hears it."""
+    def for_writer(self) -> str:
+        """The reason as the writer is told it."""
         return f"{self.path.removeprefix('Patient_Actor/')}: {self.rule or self.detail}"
 
     @property
-    def mendable(self) -> bool:
-        """Whether it is in what the writer wrote."""
+    def fixable(self) -> bool:
+        """Whether it is in the writer's part of the case."""
         return self.kind == "schema" or self.path.startswith(("Patient_Actor", "Objective_for_Doctor"))
 
     def as_dict(self) -> dict[str, str]:
-        """The reason as it stands in a quarantine file."""
+        """The reason as it is written to the quarantine file."""
         return {"kind": self.kind, "path": self.path, "detail": self.detail}
 
 
@@ -88,8 +88,8 @@ def check(row: dict[str, Any], prepared: Prepared) -> list[Problem]:
         *_label(case, row, prepared),
         *_leaks(case),
         *_result_numbers(case, prepared),
-        *_story_numbers(case, prepared.told.payload),
-        *_story_findings(case, prepared.told.payload),
+        *_story_numbers(case, prepared.brief.payload),
+        *_story_findings(case, prepared.brief.payload),
         *_private(case, row, prepared),
     ]
 
@@ -100,24 +100,20 @@ def _label(case: Case, row: dict[str, Any], prepared: Prepared) -> Iterator[Prob
         yield Problem("label", "Correct_Diagnosis", "is not the source's diagnosis")
     if row.get("data_class") != str(source.data_class):
         yield Problem("data_class", "data_class", "is not the source's class")
-    if prepared.labs_only != row.get("labs_only") or row.get("history_source") != prepared.told.payload.history_source:
+    if prepared.labs_only != row.get("labs_only") or row.get("history_source") != prepared.brief.payload.history_source:
         yield Problem("history_source", "history_source", "does not say where the story comes from")
     if not case.exam_facts and prepared.labs_only:
-        yield Problem("empty", "Test_Results", "neither a history nor a single result is on record")
+        yield Problem("empty", "Test_Results", "neither a history nor any result is on record")
 
 
 def _leaks(case: Case) -> Iterator[Problem]:
     for leak in leaks(case):
-        yield Problem(leak.kind.value, leak.path, f"names the diagnosis: {leak.phrase!r}", _TOLD[leak.kind])
+        yield Problem(leak.kind.value, leak.path, f"names the diagnosis: {leak.phrase!r}", _RULES[leak.kind])
 
 
 def numbers(text: str) -> set[str]:
-    """The numbers of a text, each in one form: 1,200 is 1200 and 38.0 is 38."""
-    return {_plain(found) for found in _NUMBER.findall(text)}
-
-
-def _plain(number: str) -> str:
-    return format(Decimal(number.replace(",", "")).normalize(), "f")
+    """The numbers in a text, in one form: 1,200 is 1200 and 38.0 is 38."""
+    return {format(Decimal(found.replace(",", "")).normalize(), "f") for found in _NUMBER.findall(text)}
 
 
 def _counted(text: str) -> set[str]:
@@ -127,7 +123,7 @@ def _counted(text: str) -> set[str]:
 
 
 def _result_numbers(case: Case, prepared: Prepared) -> Iterator[Problem]:
-    """Every line of the results comes from rows of the source, and every number in it from just those rows."""
+    """Every line of the results comes from rows of the source, and every number in it from those rows."""
     by_row: dict[str, list[Entry]] = {}
     for entry in entries(prepared.source):
         for row in entry.rows:
@@ -142,7 +138,7 @@ def _result_numbers(case: Case, prepared: Prepared) -> Iterator[Problem]:
         allowed = {number for entry in lines for number in numbers(" ".join((*entry.place, entry.text)))}
         extra = numbers(" ".join((*fact.heads, fact.text))) - allowed
         if extra:
-            yield Problem("invented_number", fact.path, f"{', '.join(sorted(extra))} stands in no row of the source")
+            yield Problem("invented_number", fact.path, f"{', '.join(sorted(extra))} is in no row of the source")
 
 
 def _story_numbers(case: Case, payload: WriterPayload) -> Iterator[Problem]:
@@ -163,27 +159,27 @@ def _story_texts(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _story_findings(case: Case, payload: WriterPayload) -> Iterator[Problem]:
-    """A story tells no symptom its source does not tell, and none at all where the source has no story."""
+    """A story has no symptom that its source does not have, and none at all if the source has no story."""
     if payload.history_source in ("codes", "none"):
         for fact in case.patient_facts:
             if fact.section in _PRESENT - {Section.HISTORY}:
-                yield Problem("invented_story", fact.path, "tells symptoms where none are on record", _NONE_ON_RECORD)
+                yield Problem("invented_story", fact.path, "has symptoms although none are on record", _NONE_ON_RECORD)
     source = _written_out(" . ".join((*payload.story, *payload.past, *payload.drugs, payload.arrival)))
-    present, mentioned = _findings([source])
+    present, mentioned = _findings(source)
     texts = [("Objective_for_Doctor", case.door.objective)]
     texts += [(fact.path, fact.text) for fact in case.patient_facts if fact.section in _STORY_SECTIONS]
     for path, text in texts:
-        told, named = _findings([text])
+        told, named = _findings(text)
         extra = (told - present) | (named - mentioned)
         if extra:
             listed = ", ".join(sorted(knowledge().findings[finding].name for finding in extra))
             rule = f"it tells or denies {listed}, of which the record says nothing; leave it out"
-            yield Problem("invented_finding", path, f"{listed}: not told in the story's source", rule)
+            yield Problem("invented_finding", path, f"{listed}: not in the story's source", rule)
 
 
-def _findings(texts: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Findings a text tells, and findings it speaks of at all."""
-    mentions = [mention for text in texts for mention in knowledge().finding_terms.find(text)]
+def _findings(text: str) -> tuple[set[str], set[str]]:
+    """The findings a text says are present, and all that it mentions."""
+    mentions = list(knowledge().finding_terms.find(text))
     return {m.key for m in mentions if not m.negated}, {m.key for m in mentions}
 
 
@@ -201,9 +197,9 @@ def _private(case: Case, row: Mapping[str, Any], prepared: Prepared) -> Iterator
     yield from _found("Demographics", case.door.demographics, identifiers, prose=False)
     for name, value in row.items():
         if name != "OSCE_Examination":
-            # Our own notes hold digests and codes that look like dates; only the source's identifiers are looked for.
+            # Our own annotations have digests and codes that look like dates: only the source's identifiers count.
             for kind, what in privacy.problems(str(value), identifiers, prose=False):
-                if what.endswith("of the source"):
+                if what == privacy.SOURCE_IDENTIFIER:
                     yield Problem(kind, name, what)
 
 

@@ -1,6 +1,6 @@
-"""Making cases: write, check, retry with the reasons, append; many at once, each written down before the next.
+"""Make cases: write, check, retry with the reasons, save; many at once, each on the disk before the next.
 
-What is done is known from the files alone, so that a call that was stopped in any way goes on where it was.
+The files alone say what is done, so a call that was stopped in any way can be resumed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,12 @@ from agentclinic.clinic.prompts import Prompt
 from agentclinic.files import Lock
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.checks import Problem, check
-from agentclinic.generate.files import Files, counted, drop_lines
-from agentclinic.generate.source import SourceCase
+from agentclinic.generate.files import Files
+from agentclinic.generate.source import Selection, SourceCase
 from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
 from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError
 from agentclinic.models.retry import Clock
-from agentclinic.privacy import DataClass
 from agentclinic.results.run_folder import write_json
 from agentclinic.results.turn import Usage
 from agentclinic.runs.pool import Pool
@@ -36,54 +36,49 @@ from agentclinic.runs.progress import Progress
 from agentclinic.version import __version__
 
 RETRIES = 2
-"""A writer hears twice what was wrong; what it cannot mend then, a person has to look at."""
+"""A writer is told twice what was wrong; what it cannot fix then needs a person."""
 LAYOUT = 1
-"""Version of how a case is put together: another one makes other cases of the same source."""
+"""Version of how a case is assembled: another version makes other cases from the same source."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be made, and how."""
+    """What to make, and how."""
 
     source: str
     """mimic or medqa."""
-    data_class: DataClass
     output: Path
-    keys: tuple[str, ...]
-    """Every case that was chosen, in order."""
-    open_source: Callable[[Collection[str]], Iterator[SourceCase]]
-    """Reads the chosen cases except those whose keys are given."""
+    selection: Selection
     model: str
     prompt: Prompt
-    settings: Mapping[str, Any]
-    """What else decides how a case comes out (hours of results, the model's parameters)."""
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    """What decides the model's answers besides its name."""
     workers: int = 1
     sleep_seconds: float = 0.0
-    chosen: Mapping[str, Any] = field(default_factory=dict)
-    """The report of the choice, for the manifest."""
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """Everything that decides how a case of a given source comes out."""
+        """Everything that decides what a case made from a given source is like."""
         return {
             "source": self.source,
             "model": self.model,
             "prompt": self.prompt.digest,
             "version": __version__,
             "layout": LAYOUT,
-            **self.settings,
+            **self.selection.settings,
+            **self.model_settings,
         }
 
     @property
     def digest(self) -> str:
-        """Of what decides a case; beside its key it says whether a case is done."""
+        """Hash of `made_with`; together with a case's key it says whether the case is done."""
         text = json.dumps(self.made_with, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Made:
-    """What came of the work."""
+    """The result of a call."""
 
     manifest: dict[str, Any]
     reason: str | None = None
@@ -108,218 +103,232 @@ async def make(
         for path in (files.output, files.quarantine, files.trace):
             if repair(path):
                 progress.say(f"{path}: removed an incomplete last line; its case is made again")
-        made = files.made(work.digest, work.made_with)
+        state = _State(work, files.made(work.digest, work.made_with), files.quarantined(work.digest))
         if retry_quarantined:
-            drop_lines(files.quarantine, lambda row: row.get("digest") == work.digest)
-        book = _Book(work, made, files.quarantined(work.digest))
-        write_json(files.manifest, book.manifest(None), private=True)
+            files.empty_quarantine(work.digest)
+            state = _State(work, [*state.others, *state.made], [])
+        write_json(files.manifest, state.manifest(None), private=True)
         with (
             JsonLines(files.output, private=True) as output,
             JsonLines(files.quarantine, private=True) as quarantine,
             JsonLines(files.trace, private=True) as trace,
         ):
-            workshop = _Workshop(work, model, book, _Papers(output, quarantine, trace), progress, clock or Clock())
-            progress.start(len(work.keys), book.finished, "cases to make")
+            maker = _Maker(work, model, clock or Clock(), state, progress, output, quarantine, trace)
+            progress.start(len(work.selection.keys), state.finished, "cases to make")
             try:
-                await workshop.work_off()
+                await maker.work_off()
             finally:
                 progress.stop()
-                seconds = round(time.perf_counter() - began, 3)
-                write_json(files.manifest, book.manifest(seconds), private=True)
+                manifest = state.manifest(round(time.perf_counter() - began, 3))
+                write_json(files.manifest, manifest, private=True)
         if not files.quarantine.stat().st_size:
             files.quarantine.unlink()
-    return Made(book.manifest(seconds), workshop.pool.reason, workshop.pool.interrupted)
+    return Made(manifest, maker.pool.reason, maker.pool.interrupted)
 
 
-@dataclass(frozen=True)
-class _Papers:
-    output: JsonLines
-    quarantine: JsonLines
-    trace: JsonLines
-
-
-class _Book:
+class _State:
     """What is done, in this call and before."""
 
     def __init__(self, work: Work, made: list[dict[str, Any]], quarantined: list[dict[str, Any]]) -> None:
         self._work = work
-        chosen = set(work.keys)
-        self._others = [row for row in made if row["generation"]["key"] not in chosen]
+        chosen = set(work.selection.keys)
+        self.others = [row for row in made if row["generation"]["key"] not in chosen]
         """Made by an earlier call with another choice; they stay."""
         self.made = [row for row in made if row["generation"]["key"] in chosen]
         self.quarantined = [row for row in quarantined if row["key"] in chosen]
         self.failed: Counter[str] = Counter()
         self.keys = {row["generation"]["key"] for row in made} | {row["key"] for row in quarantined}
+        """Cases that are done or in progress."""
 
     @property
     def finished(self) -> int:
-        """Cases of this choice that need no further work."""
+        """Chosen cases that need no more work."""
         return len(self.made) + len(self.quarantined)
 
     def line(self) -> str:
-        """How it goes, in a few words."""
-        parts = [f"{len(self.made)} made", f"{len(self.quarantined)} in quarantine"]
-        return ", ".join([*parts, *([f"{self.failed.total()} failed"] if self.failed else [])])
+        """How it is going, in a few words."""
+        failed = f", {self.failed.total()} failed" if self.failed else ""
+        return f"{len(self.made)} made, {len(self.quarantined)} in quarantine{failed}"
 
     def manifest(self, seconds: float | None) -> dict[str, Any]:
-        """The account of the whole data set, recomputed from its files."""
-        rows = [*self._others, *self.made]
-        rejected = Counter(kind for row in rows for kind in row["generation"].get("rejected", ()))
-        rejected += Counter(kind for row in self.quarantined for kind in row.get("rejected", ()))
-        reasons = Counter(kind for row in self.quarantined for kind in {reason["kind"] for reason in row["reasons"]})
+        """The account of the whole data set."""
+        rows = [*self.others, *self.made]
+        notes = [*(row["generation"] for row in rows), *self.quarantined]
         return {
             "source": self._work.source,
-            "data_class": str(self._work.data_class),
+            "data_class": str(self._work.selection.data_class),
             "counts": {
-                "chosen": len(self._work.keys),
+                "chosen": len(self._work.selection.keys),
                 "made": len(self.made),
                 "quarantined": len(self.quarantined),
                 "failed": self.failed.total(),
-                "made_before_by_another_choice": len(self._others),
+                "made_before_by_another_choice": len(self.others),
                 "labs_only": sum(bool(row["labs_only"]) for row in rows),
             },
-            "by_history_source": counted(rows, lambda row: str(row["history_source"])),
-            "by_chapter": counted(rows, lambda row: str(row["truth"]["chapter"] or "unknown")),
-            "quarantine_reasons": dict(reasons.most_common()),
-            "rejected_drafts": dict(rejected.most_common()),
-            "failures": dict(self.failed.most_common()),
+            "by_history_source": _counted(str(row["history_source"]) for row in rows),
+            "by_chapter": _counted(str(row["truth"]["chapter"] or "unknown") for row in rows),
+            "quarantine_reasons": _counted(
+                kind for row in self.quarantined for kind in {reason["kind"] for reason in row["reasons"]}
+            ),
+            "rejected_drafts": _counted(kind for note in notes for kind in note.get("rejected", ())),
+            "failures": _counted(self.failed.elements()),
             "withheld": {part: sum(int(row["withheld"][part]) for row in rows) for part in ("story", "results")},
-            "tokens": _tokens(rows + self.quarantined),
-            "chosen": dict(self._work.chosen),
+            "tokens": {kind: _total([(note.get("tokens") or {}).get(kind) for note in notes]) for kind in _TOKENS},
+            "chosen": dict(self._work.selection.report),
             "made_with": self._work.made_with,
             "digest": self._work.digest,
             "timing": {"seconds": seconds},
         }
 
 
-def _tokens(rows: list[dict[str, Any]]) -> dict[str, int | None]:
-    """Tokens used; unknown, not 0, where an endpoint did not say."""
-    used = [row.get("generation", row).get("tokens") or {} for row in rows]
-    return {
-        kind: None if any(one.get(kind) is None for one in used) else sum(one[kind] for one in used)
-        for kind in ("input", "output")
-    }
+_TOKENS = ("input", "output")
+
+
+def _total(numbers: list[int | None]) -> int | None:
+    """The sum; unknown, not 0, if an endpoint did not say."""
+    return None if None in numbers else sum(filter(None, numbers))
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """How often each name occurs, the most frequent first."""
+    return dict(Counter(names).most_common())
 
 
 @dataclass
 class _Attempts:
-    """What was tried on one case."""
+    """What was tried for one case."""
 
     rejected: list[tuple[str, list[Problem]]] = field(default_factory=list)
+    """Each rejected answer with its problems."""
     usage: Usage | None = None
 
     def add(self, usage: Usage | None) -> None:
-        """Count what a request cost."""
+        """Count what a request used."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
     @property
-    def kinds(self) -> list[str]:
-        """Why drafts were rejected, each kind once a draft."""
-        return [kind for _, problems in self.rejected for kind in dict.fromkeys(p.kind for p in problems)]
-
-    @property
-    def tokens(self) -> dict[str, int | None]:
-        """Tokens of all requests; nothing was asked of a model: none, not unknown."""
-        if self.usage is None:
-            return {"input": 0, "output": 0}
-        return {"input": self.usage.input_tokens, "output": self.usage.output_tokens}
+    def account(self) -> dict[str, Any]:
+        """Why drafts were rejected (each kind once per draft), and the tokens of all requests."""
+        used = self.usage or Usage(0, 0)  # no request was made: none, not unknown
+        return {
+            "rejected": [kind for _, problems in self.rejected for kind in dict.fromkeys(p.kind for p in problems)],
+            "tokens": {"input": used.input_tokens, "output": used.output_tokens},
+        }
 
 
-class _Workshop:
-    """Makes cases from one source until it is empty or the pool is stopped."""
+_has_asked: ContextVar[bool] = ContextVar("has_asked", default=False)
+"""Whether this worker has sent a request: each worker is a task with its own context."""
 
-    def __init__(
-        self, work: Work, model: Model, book: _Book, papers: _Papers, progress: Progress, clock: Clock
-    ) -> None:
-        self.pool = Pool(work.workers, progress.say, what="cases")
-        self._work = work
-        self._book = book
-        self._papers = papers
-        self._progress = progress
-        self._writer = _Writer(model, work, clock)
+
+@dataclass
+class _Maker:
+    """Makes cases from one source until there are no more or the pool is stopped."""
+
+    work: Work
+    model: Model
+    clock: Clock
+    state: _State
+    progress: Progress
+    output: JsonLines
+    quarantine: JsonLines
+    trace: JsonLines
+
+    def __post_init__(self) -> None:
+        self.pool = Pool(self.work.workers, self.progress.say, what="cases")
         self._reading = anyio.Lock()
 
     async def work_off(self) -> None:
         """Make what is missing, `workers` at a time."""
-        if all(key in self._book.keys for key in self._work.keys):
-            return
-        self._source = iter(self._work.open_source(frozenset(self._book.keys)))
-        await self.pool.work_off(self._take, self._make)
+        if not set(self.work.selection.keys) <= self.state.keys:
+            self._source = iter(self.work.selection.read(frozenset(self.state.keys)))
+            await self.pool.work_off(self._take, self._make)
 
     async def _take(self) -> SourceCase | None:
-        # In a thread: a first pass over large tables takes minutes, and Ctrl-C has to be heard meanwhile.
+        # In a thread: a first pass over large tables takes minutes, and Ctrl-C must work meanwhile.
         async with self._reading:
             return await anyio.to_thread.run_sync(next, self._source, None, abandon_on_cancel=True)
 
     async def _make(self, source: SourceCase) -> None:
-        if source.key in self._book.keys:
-            return  # a source that gives a case twice gets it once
-        self._book.keys.add(source.key)
+        if source.key in self.state.keys:
+            return  # the source gave this case twice
+        self.state.keys.add(source.key)
         prepared = prepare(source)
         tried = _Attempts()
         row: dict[str, Any] | None = None
         problems: list[Problem] = []
         for _ in range(1 + RETRIES):
             try:
-                story, answer = await self._writer.write(prepared, tried)
+                story, answer = await self._write(prepared, tried)
             except ModelError as error:
                 if error.kind not in OWN_FAULTS:
-                    self._failed(error)
+                    self.state.failed[error.kind] += 1
+                    if error.kind in FATAL:
+                        self.pool.stop(f"the writer's endpoint: {_PLAIN[error.kind]}")
                     return
-                # Its text may quote the prompt: the kind says enough.
+                # Only the kind: the error's text may quote the prompt.
                 problems = [Problem(f"writer_{error.kind}", "", f"the writer's answer was {error.kind}")]
                 tried.rejected.append(("", problems))
                 continue
             row = case_row(prepared, story, self._generation(tried))
             problems = check(row, prepared)
             if not problems:
-                self._append(row, prepared)
+                self._save(row, prepared)
                 return
             tried.rejected.append((answer, problems))
-            if story is None or not any(problem.mendable for problem in problems):
-                break  # nothing that a writer could mend
+            if story is None or not any(problem.fixable for problem in problems):
+                break  # nothing that a writer could fix
         self._set_aside(prepared, row, problems, tried)
+
+    async def _write(self, prepared: Prepared, tried: _Attempts) -> tuple[WrittenStory | None, str]:
+        """The story and the answer it is from; None if there is nothing to tell a story from."""
+        if prepared.labs_only:
+            return None, ""
+        if _has_asked.get() and self.work.sleep_seconds:
+            await self.clock.sleep(self.work.sleep_seconds)
+        _has_asked.set(True)
+        reasons = [(answer, [p.for_writer for p in found if p.fixable]) for answer, found in tried.rejected if answer]
+        try:
+            reply = await self.model.reply(request(prepared.brief.payload, self.work.prompt, reasons))
+        except ModelError as error:
+            tried.add(error.usage)
+            raise
+        tried.add(reply.usage)
+        assert isinstance(reply.parsed, WrittenStory)
+        return reply.parsed, reply.text
 
     def _generation(self, tried: _Attempts) -> dict[str, Any]:
         return {
-            "digest": self._work.digest,
-            "model": self._work.model,
-            "prompt": self._work.prompt.digest,
+            "digest": self.work.digest,
+            "model": self.work.model,
+            "prompt": self.work.prompt.digest,
             "attempts": len(tried.rejected) + 1,
-            "rejected": tried.kinds,
-            "tokens": tried.tokens,
+            **tried.account,
             "version": __version__,
         }
 
-    def _append(self, row: dict[str, Any], prepared: Prepared) -> None:
-        """The trace goes first: a case without one would be a case nobody can check."""
-        self._papers.trace.append({"key": prepared.source.key, "rows": prepared.chart.trace})
-        self._papers.output.append(row)
-        self._book.made.append({name: value for name, value in row.items() if name != "OSCE_Examination"})
-        self._progress.advance(self._book.line())
+    def _save(self, row: dict[str, Any], prepared: Prepared) -> None:
+        # The trace first: a case without one could not be checked.
+        self.trace.append({"key": prepared.source.key, "rows": prepared.chart.trace})
+        self.output.append(row)
+        self.state.made.append({name: value for name, value in row.items() if name != "OSCE_Examination"})
+        self.progress.advance(self.state.line())
 
     def _set_aside(
         self, prepared: Prepared, row: dict[str, Any] | None, problems: list[Problem], tried: _Attempts
     ) -> None:
         entry = {
             "key": prepared.source.key,
-            "digest": self._work.digest,
+            "digest": self.work.digest,
             "data_class": str(prepared.source.data_class),
-            "history_source": prepared.told.payload.history_source,
+            "history_source": prepared.brief.payload.history_source,
             "attempts": len(tried.rejected),
-            "rejected": tried.kinds,
-            "tokens": tried.tokens,
+            **tried.account,
             "reasons": [problem.as_dict() for problem in problems],
         }
-        self._papers.quarantine.append({**entry, "draft": row})
-        self._book.quarantined.append(entry)
-        self._progress.advance(self._book.line())
-
-    def _failed(self, error: ModelError) -> None:
-        self._book.failed[error.kind] += 1
-        if error.kind in FATAL:
-            self.pool.stop(f"the writer's endpoint: {_PLAIN[error.kind]}")
+        self.quarantine.append({**entry, "draft": row})
+        self.state.quarantined.append(entry)
+        self.progress.advance(self.state.line())
 
 
 _PLAIN = {
@@ -328,30 +337,3 @@ _PLAIN = {
     "unknown_model": "it has no model of that name",
     "privacy": "the source's data may not go there",
 }
-
-
-class _Writer:
-    """One worker's way to the model: it waits between its requests as long as it was told to."""
-
-    def __init__(self, model: Model, work: Work, clock: Clock) -> None:
-        self._model = model
-        self._work = work
-        self._clock = clock
-        self._asked = False
-
-    async def write(self, prepared: Prepared, tried: _Attempts) -> tuple[WrittenStory | None, str]:
-        """The story and the answer it stands in; None where there is nothing to tell a story from."""
-        if prepared.labs_only:
-            return None, ""
-        if self._asked and self._work.sleep_seconds:
-            await self._clock.sleep(self._work.sleep_seconds)
-        self._asked = True
-        heard = [(answer, [p.told for p in problems if p.mendable]) for answer, problems in tried.rejected if answer]
-        try:
-            reply = await self._model.reply(request(prepared.told.payload, self._work.prompt, heard))
-        except ModelError as error:
-            tried.add(error.usage)
-            raise
-        tried.add(reply.usage)
-        assert isinstance(reply.parsed, WrittenStory)
-        return reply.parsed, reply.text

@@ -1,21 +1,19 @@
-"""MedQA questions as a source of cases: those that ask for a diagnosis; the label is the marked answer."""
+"""MedQA questions as a source of cases: those that ask for a diagnosis, labeled with the marked answer."""
 
 from __future__ import annotations
 
-import codecs
 import hashlib
-import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.formats import demographics_in
 from agentclinic.errors import InputError
-from agentclinic.generate.source import SourceCase, Truth
+from agentclinic.generate.source import Selection, SourceCase, Truth
+from agentclinic.jsonl import read_json_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import sentences
 
@@ -27,7 +25,7 @@ _ASKS = re.compile(
     r"|\bmost likely (?:has|suffers from|suffering from|have)\b|\bwhat (?:condition|disease|disorder) does\b",
     re.IGNORECASE,
 )
-# These speak of a diagnosis and ask for something else.
+# These mention a diagnosis but ask for something else.
 _ASKS_OTHERWISE = re.compile(
     r"\b(?:confirm|establish|make|made|making|support|supports|supporting|consistent with|in favor of|rule out|exclude)"
     r"\b[^?]*\bdiagnosis\b|\bdiagnosis\b[^?]*\b(?:treat|treatment|therapy|management|mechanism|test|confirmed by|step"
@@ -75,31 +73,8 @@ _HISTORY = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The questions that can become cases, and why the others cannot."""
-
-    cases: tuple[SourceCase, ...]
-    skipped: tuple[tuple[str, int], ...]
-
-    def without(self, keys: Collection[str]) -> Iterator[SourceCase]:
-        """The cases whose keys are not among these."""
-        return (case for case in self.cases if case.key not in keys)
-
-    def as_dict(self) -> dict[str, object]:
-        """The report as it is written into a manifest."""
-        return {"chosen": len(self.cases), "excluded": dict(self.skipped)}
-
-    def lines(self) -> list[str]:
-        """The report for people to read."""
-        return [f"{len(self.cases)} questions chosen. Not chosen:", *(f"{n:7}  {why}" for why, n in self.skipped)]
-
-
-BEYOND_LIMIT = "beyond the limit"
-
-
-def read_questions(path: Path, limit: int | None = None) -> Questions:
-    """Read MedQA's question files and choose what asks for a diagnosis, in the order of the files."""
+def select_questions(path: Path, limit: int | None = None) -> Selection:
+    """Read MedQA's question files and choose the questions that ask for a diagnosis, in the order of the files."""
     cases: dict[str, SourceCase] = {}
     skipped: Counter[str] = Counter()
     for where, row in _rows(path):
@@ -109,21 +84,26 @@ def read_questions(path: Path, limit: int | None = None) -> Questions:
         elif case.key in cases:
             skipped["the same question again"] += 1
         elif limit is not None and len(cases) >= limit:
-            skipped[BEYOND_LIMIT] += 1
+            skipped["beyond the limit"] += 1
         else:
             cases[case.key] = case
-    return Questions(tuple(cases.values()), tuple(skipped.most_common()))
+    reasons = dict(skipped.most_common())
+    return Selection(
+        data_class=DataClass.SYNTHETIC,
+        keys=tuple(cases),
+        read=lambda done: (case for key, case in cases.items() if key not in done),
+        report={"chosen": len(cases), "excluded": reasons},
+        lines=[f"{len(cases)} questions chosen. Not chosen:", *(f"{n:7}  {why}" for why, n in reasons.items())],
+    )
 
 
 def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
-    """One question as a source; or the reason why it is none."""
+    """One question as a source, or the reason why it cannot be one."""
     question, options, answer, letter = (row.get(name) for name in ("question", "options", "answer", "answer_idx"))
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"{where}: question is missing or not text; is this a file of MedQA questions?")
     if not isinstance(options, dict) or not isinstance(answer, str) or not answer.strip():
-        raise InputError(
-            f"{where}: options must be an object and answer a text; use the files with four or five options"
-        )
+        raise InputError(f"{where}: options must be an object and answer text; use the files with 4 or 5 options")
     if options.get(letter) != answer:
         return "the marked option is not the answer"
     *vignette, ask = sentences(" ".join(question.split())) or [""]
@@ -142,7 +122,7 @@ def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
         data_class=DataClass.SYNTHETIC,
         truth=Truth(answer.strip()),
         age=None if age is None else int(age),
-        # Of the patient's own words first: "a 70-year-old man is brought by his daughter".
+        # The words about the patient come first: "a 70-year-old man is brought by his daughter".
         sex=(sex(person) or sex(" ".join(vignette[:1])) or "").capitalize(),
         history_source="note",
         story=tuple(story),
@@ -151,7 +131,7 @@ def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
 
 
 def split(vignette: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """What a patient can tell, and by section what was found; every sentence goes to one place, word for word."""
+    """What a patient can tell, and the findings by section; every sentence goes to exactly one place, verbatim."""
     story: list[str] = []
     results: dict[str, list[str]] = {}
     section = ""
@@ -165,7 +145,7 @@ def split(vignette: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _section(sentence: str, before: str) -> str:
-    """Where a sentence belongs: by what it speaks of, else where the one before it went."""
+    """The section a sentence belongs to, by its subject; otherwise that of the sentence before."""
     if _HISTORY.search(sentence) and not re.search(r"\bexamination (?:shows|reveals)", sentence, re.IGNORECASE):
         numbers = _VITALS.search(sentence) and re.search(r"\d", sentence)
         return "Vital_Signs" if numbers and not before else ""
@@ -182,23 +162,8 @@ def _section(sentence: str, before: str) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{path}: holds no .jsonl file of questions; name the file or its folder with --base-dir")
+    if not files or not files[0].is_file():
+        raise InputError(f"{path}: not a .jsonl file of questions or a folder with such files; name it with --base-dir")
     for file in files:
-        try:
-            raw = file.read_bytes()
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read ({error.strerror}); name the questions with --base-dir") from None
-        for number, line in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-            if line.strip():
-                yield f"{file} line {number}", _object(line, f"{file} line {number}")
-
-
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        raise InputError(f"{where}: not valid JSON") from None
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: expected a JSON object, found {type(row).__name__}")
-    return row
+        for number, row in read_json_lines(file):
+            yield f"{file} line {number}", row

@@ -1,4 +1,4 @@
-"""What must stand in no case: identifiers, dates, text that was removed from the source."""
+"""What must not be in a case: identifiers, dates, and gaps where text was removed from the source."""
 
 from __future__ import annotations
 
@@ -18,42 +18,41 @@ _YEAR = re.compile(
     r"(?<![\d.,/-])(?:19|20|21)\d{2}(?![\d.,/-]\d|\d|\s*(?:m[lg]|cc|units?|mL|kcal|calories|steps|hours))"
 )
 _PERSONAL = (
-    ("e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
-    ("web address", re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)),
-    ("telephone number", re.compile(r"(?<!\d)(?:\(\d{3}\)\s?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)")),
-    ("social security number", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")),
+    ("an e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
+    ("a web address", re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)),
+    ("a telephone number", re.compile(r"(?<!\d)(?:\(\d{3}\)\s?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)")),
+    ("a social security number", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")),
     (
-        "record number",
+        "a record number",
         re.compile(r"\b(?:MRN|medical record (?:number|no)|subject[_ ]id|hadm[_ ]id|stay[_ ]id)\b", re.IGNORECASE),
     ),
-    ("person's name", re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof)\b\.?\s+[A-Z][a-z]+")),
+    ("a person's name", re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof)\b\.?\s+[A-Z][a-z]+")),
 )
 _LONG_NUMBER = re.compile(r"(?<![\d.])\d{7,}(?![\d.])")
+SOURCE_IDENTIFIER = "contains an identifier of the source"
 REMOVED = re.compile(r"_{3,}")
-"""What MIMIC puts in the place of text that was taken out."""
+"""What MIMIC puts in place of removed text."""
 
 
 def problems(text: str, identifiers: Sequence[str], *, prose: bool) -> Iterator[tuple[str, str]]:
     """Kind and description of everything in a text that must not be there.
 
-    Prose is held to more: a bare year or a number of seven digits is a count in a laboratory report and a date or
-    an identifier in a story.
+    Prose is checked more strictly: a bare year or a number of seven digits is a value in a laboratory report, but a
+    date or an identifier in a story.
     """
     if REMOVED.search(text):
-        yield "removed_text", "holds ___, the mark of removed text"
-    for identifier in identifiers:
-        if identifier and re.search(rf"(?<!\w){re.escape(identifier)}(?!\w)", text, re.IGNORECASE):
-            yield "identifier", "holds an identifier of the source"
-            break
+        yield "removed_text", "contains ___, the mark of removed text"
+    if any(one and re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text, re.IGNORECASE) for one in identifiers):
+        yield "identifier", SOURCE_IDENTIFIER
     for what, pattern in _PERSONAL:
         if pattern.search(text):
-            yield "identifier", f"holds a {what}"
+            yield "identifier", f"contains {what}"
     if prose and _LONG_NUMBER.search(text):
-        yield "identifier", "holds a number of seven digits or more"
+        yield "identifier", "contains a number of seven or more digits"
     if _DATES.search(text) or (prose and _YEAR.search(text)):
-        yield "date", "holds a calendar date or a year"
+        yield "date", "contains a date or a year"
 
 
 def unfit(text: str, identifiers: Sequence[str]) -> bool:
-    """Whether a result may not stand in a case."""
-    return any(True for _ in problems(text, identifiers, prose=False))
+    """Whether a result must be left out of a case."""
+    return any(problems(text, identifiers, prose=False))

@@ -1,20 +1,21 @@
-"""`generate_cases/gen.config.json`: what is made, from where, by which model; each key is also a flag.
+"""`generate_cases/gen.config.json`: what to make, from what, with which model. Every key is also a flag.
 
-Flags win over the file, the file over the defaults. A key nobody knows is refused, naming the nearest known one.
+Flags win over the file, and the file over the defaults. An unknown key is an error that names the nearest known one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.config import parse_settings, read_json
+from agentclinic.errors import ConfigError
 
-SEED_FOLDER = "generate_cases"
-"""Where the seed keeps its scripts; paths in a config there are relative to the folder above."""
+SCRIPTS_FOLDER = "generate_cases"
+"""Where the original keeps its scripts; paths in a config there are relative to the folder above."""
 
 
 class _Section(BaseModel):
@@ -22,54 +23,66 @@ class _Section(BaseModel):
 
 
 class CommonSettings(_Section):
-    """The `common` section: for every source."""
+    """The `common` section, for every source."""
 
     model: str = "builtin"
     """Model that writes the patient's story: builtin, replay:FILE, or a model name at the endpoint."""
     endpoint: str | None = None
-    """Name in `endpoints` of agentclinic.config.json; the default endpoint when not given."""
+    """Name in `endpoints` of agentclinic.config.json; the default endpoint if not given."""
     llm_config: str | None = None
-    """File with endpoint, key and request settings; llm.config.json when that is there."""
+    """File with endpoint, key and request settings; llm.config.json if that exists."""
     sleep_seconds: float = Field(default=0.0, ge=0)
-    """Pause between two requests of one worker, in seconds."""
+    """Seconds a worker waits between two requests."""
     workers: int = Field(default=1, ge=1)
     """Cases made at the same time."""
     prompts_dir: str | None = None
-    """Folder whose writer.json wins over the shipped one; `prompts` when that exists."""
+    """Folder whose writer.json replaces the shipped one; `prompts` if that exists."""
 
 
 class SourceSettings(_Section):
     """What every source has."""
 
-    limit: int | None = Field(default=None, ge=1)
-    """Make at most this many cases; all that can be made when not given."""
-    output: str = ""
-    """File to append the cases to; quarantine, trace and manifest are written beside it."""
+    source: ClassVar[str]
+    limit: int | None = Field(default=15, ge=1)
+    """Make at most this many cases; null makes all."""
+    output: str
+    """File to append the cases to; quarantine, trace and manifest are written next to it."""
     base_dataset_dir: str | None = None
     """Folder with the source's files. Also as --base-dir."""
+
+    @property
+    def base(self) -> Path:
+        """The source's folder or file; an error if it is not set."""
+        if not self.base_dataset_dir:
+            raise ConfigError(
+                f"{self.source}.base_dataset_dir is not set: name the source's folder with --base-dir, "
+                "or in gen.config.json"
+            )
+        return Path(self.base_dataset_dir).expanduser()
 
 
 class MimicSettings(SourceSettings):
     """The `mimic` section."""
 
+    source: ClassVar[str] = "mimic"
     limit: int | None = Field(default=15, ge=1)
-    """Make at most this many cases, spread over the chapters of disease."""
+    """Make at most this many cases, spread over the chapters of disease; null makes all."""
     output: str = "processed_data/agentclinic_mimiciv.jsonl"
-    """File to append the cases to; quarantine, trace and manifest are written beside it."""
+    """File to append the cases to; quarantine, trace and manifest are written next to it."""
     mode: Literal["principal", "single", "targets"] = "principal"
-    """Which admissions: any principal diagnosis, only those with a single diagnosis, or only `targets`."""
+    """Which admissions: with any principal diagnosis, with only one diagnosis, or with one of `targets`."""
     targets: str | None = None
-    """With mode targets: beginnings of codes or words of titles, separated by commas, e.g. I21,9:410,pneumonia."""
-    hours: float = Field(default=24.0, gt=0)
+    """With mode targets: beginnings of codes or words in titles, separated by commas, e.g. I21,9:410,pneumonia."""
+    hours: float = Field(default=24.0, gt=0, le=10_000)
     """Results up to this many hours after admission."""
-    hours_before: float = Field(default=24.0, ge=0)
+    hours_before: float = Field(default=24.0, ge=0, le=10_000)
     """Results from this many hours before admission, but not from an earlier stay."""
     seed: int = 0
-    """Another seed, another choice of admissions."""
+    """Decides which admissions are chosen."""
     cache_dir: str | None = None
-    """Keep Parquet copies of the large tables here: later calls read them many times faster."""
+    """Keep Parquet copies of the large tables here; later calls read them many times faster."""
     include_elective: bool = False
-    """Also take planned admissions."""
+    """Also take planned admissions, whose diagnosis was known before."""
     include_symptoms: bool = False
     """Also take symptoms, factors and external causes as diagnoses."""
     include_unspecified: bool = False
@@ -81,14 +94,25 @@ class MimicSettings(SourceSettings):
     threads: int = Field(default=2, ge=1)
     """Threads for reading the tables."""
 
+    @property
+    def cache(self) -> Path | None:
+        """The cache folder, if there is one."""
+        return Path(self.cache_dir).expanduser() if self.cache_dir else None
+
+    @property
+    def target_list(self) -> tuple[str, ...]:
+        """The targets one by one."""
+        return tuple(part.strip() for part in (self.targets or "").split(",") if part.strip())
+
 
 class MedqaSettings(SourceSettings):
     """The `medqa` section."""
 
+    source: ClassVar[str] = "medqa"
     limit: int | None = Field(default=15, ge=1)
-    """Make at most this many cases, in the order of the file."""
+    """Make at most this many cases, in the order of the file; null makes all."""
     output: str = "processed_data/agentclinic_medqa_generated.jsonl"
-    """File to append the cases to; quarantine, trace and manifest are written beside it."""
+    """File to append the cases to; quarantine, trace and manifest are written next to it."""
     base_dataset_dir: str | None = None
     """File of questions (JSON lines), or a folder with such files. Also as --base-dir."""
 
@@ -106,36 +130,25 @@ _PATHS = frozenset({"llm_config", "prompts_dir", "output", "base_dataset_dir", "
 
 
 def default_config() -> Path | None:
-    """The config file when none is named: the seed's place, or the working folder."""
-    places = (Path(SEED_FOLDER) / "gen.config.json", Path("gen.config.json"))
+    """The config file if none is named: in the original's place, or in the working folder."""
+    places = (Path(SCRIPTS_FOLDER) / "gen.config.json", Path("gen.config.json"))
     return next((path for path in places if path.is_file()), None)
 
 
 def load(config: Path | None, source: str, overrides: Mapping[str, Any]) -> tuple[CommonSettings, SourceSettings]:
-    """The settings for one source: flags over the file over the defaults; paths made absolute."""
+    """The settings for one source: flags win over the file, the file over the defaults; its paths become absolute."""
     file = parse_settings(GenFile, read_json(config) if config else {}, str(config))
-    root = _root(config)
-    common = _laid_over(CommonSettings, file.common, root, overrides)
-    section = _laid_over(SECTIONS[source], getattr(file, source), root, overrides)
-    return common, section
-
-
-def _root(config: Path | None) -> Path:
-    if config is None:
-        return Path.cwd()
-    folder = config.absolute().parent
-    return folder.parent if folder.name == SEED_FOLDER else folder
+    root = config.absolute().parent if config else Path.cwd()
+    root = root.parent if config and root.name == SCRIPTS_FOLDER else root
+    common = _merged(CommonSettings, file.common, root, overrides)
+    return common, _merged(SECTIONS[source], getattr(file, source), root, overrides)
 
 
 _Kind = TypeVar("_Kind", bound=_Section)
 
 
-def _laid_over(kind: type[_Kind], written: _Kind, root: Path, overrides: Mapping[str, Any]) -> _Kind:
+def _merged(kind: type[_Kind], written: _Kind, root: Path, overrides: Mapping[str, Any]) -> _Kind:
     values = written.model_dump(exclude_unset=True)
-    values = {name: _absolute(root, name, value) for name, value in values.items()}
+    values |= {name: str(root / Path(values[name]).expanduser()) for name in _PATHS & values.keys() if values[name]}
     given = {name: value for name, value in overrides.items() if name in kind.model_fields}
     return parse_settings(kind, values | given, "the flags")
-
-
-def _absolute(root: Path, name: str, value: Any) -> Any:
-    return str(root / Path(value).expanduser()) if name in _PATHS and isinstance(value, str) and value else value

@@ -1,42 +1,39 @@
-"""The patient's story: what a writer is told, how it is asked, and the script that comes of it."""
+"""The patient's story: what a writer is told, the request, and the script made from the answer."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.generate.privacy import REMOVED
-from agentclinic.generate.source import SourceCase
+from agentclinic.generate.source import HistorySource, SourceCase
 from agentclinic.models.base import Message, Purpose, Request
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.text import sentences
 
 NOT_ON_RECORD = "What the patient noticed before coming to hospital is not on record; symptoms are unknown."
-"""The history of a case whose source has none: unknown, neither there nor denied."""
+"""The history of a case whose source has none: unknown, neither present nor denied."""
 LABS_ONLY_OBJECTIVE = (
     "Assess the patient{arrival} and name the diagnosis. The history is not on record: rely on vital signs and tests."
 )
 _OLDEST = 89
-"""Ages above are not told apart in the source (MIMIC-IV gives 91 for all of them), nor in a case."""
-
-_ADULT = 18
+"""Older ages are not given: MIMIC-IV has 91 for all of them."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a writer may know of a source, and how much had to be kept from it."""
+class Brief:
+    """What a writer may know about a source."""
 
     payload: WriterPayload
     withheld: int
     """Sentences and entries left out because they name the diagnosis."""
 
 
-def told(source: SourceCase, names: Names) -> Told:
-    """The source without its diagnosis: what names it is left out, entry by entry, sentence by sentence."""
+def brief(source: SourceCase, names: Names) -> Brief:
+    """The source without its diagnosis: every sentence of the story, past title or drug that names it is left out."""
     kept: dict[str, tuple[str, ...]] = {}
     withheld = 0
     for part, past in (("story", False), ("past", True), ("drugs", True)):
@@ -50,14 +47,13 @@ def told(source: SourceCase, names: Names) -> Told:
                 lines.append(" ".join(safe))
         kept[part] = tuple(lines)
     arrival = source.arrival if not _names(source.arrival, names, past=False) else ""
-    history: Literal["note", "triage", "codes", "none"] = source.history_source
+    history: HistorySource = source.history_source
     if history in ("note", "triage") and not kept["story"]:
         history = "codes"
     if history == "codes" and not any(kept.values()):
         history = "none"
-    return Told(
-        WriterPayload(history, source.age, source.sex, arrival, kept["story"], kept["past"], kept["drugs"]), withheld
-    )
+    payload = WriterPayload(history, source.age, source.sex, arrival, kept["story"], kept["past"], kept["drugs"])
+    return Brief(payload, withheld)
 
 
 def _names(text: str, names: Names, *, past: bool) -> bool:
@@ -77,7 +73,7 @@ def as_record(payload: WriterPayload) -> str:
 
 
 def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str, Sequence[str]]]) -> Request:
-    """Ask for a story; `rejected` holds earlier answers with what was wrong with each."""
+    """The request for a story; `rejected` has earlier answers and what was wrong with each."""
     rule = prompt.text("codes_only") if payload.history_source == "codes" else ""
     messages = [
         Message("system", joined(prompt.text("system_base"), rule)),
@@ -86,11 +82,8 @@ def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str
     for answer, reasons in rejected:
         listed = "\n".join(f"- {reason}" for reason in reasons)
         messages.append(Message("assistant", answer))
-        messages.append(Message("user", fill(prompt.text("retry", _RETRY), reasons=listed)))
+        messages.append(Message("user", fill(prompt.text("retry"), reasons=listed)))
     return Request(Purpose.WRITER, tuple(messages), schema=WrittenStory, payload=payload)
-
-
-_RETRY = "Your last answer cannot be used:\n{reasons}\nWrite the whole object anew."
 
 
 def demographics(age: int | None, sex: str) -> str:
@@ -102,32 +95,36 @@ def demographics(age: int | None, sex: str) -> str:
         return f"{adult} older than {_OLDEST} years"
     if age == 0:
         return "infant" if child == "child" else f"infant {child}"
-    return f"{age}-year-old {child if age < _ADULT else adult}"
+    return f"{age}-year-old {child if age < 18 else adult}"
 
 
 def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]:
-    """The `Patient_Actor` part of a case; parts of which nothing is known are left out."""
+    """The `Patient_Actor` part of a case, without the parts that are unknown."""
     patient: dict[str, Any] = {"Demographics": demographics(payload.age, payload.sex)}
+    written = {name: _stripped(text) for name, text in story.model_dump().items()} if story else {}
+    history = written.get("history", "")
     if payload.history_source in ("codes", "none"):
-        patient["History"] = joined_sentences(NOT_ON_RECORD, story.history if story else "")
-    elif story and story.history.strip():
-        patient["History"] = story.history.strip()
-    if story is None:
-        return patient
-    symptoms: dict[str, Any] = {}
-    if story.primary_symptom.strip():
-        symptoms["Primary_Symptom"] = story.primary_symptom.strip()
-    if any(symptom.strip() for symptom in story.secondary_symptoms):
-        symptoms["Secondary_Symptoms"] = [s.strip() for s in story.secondary_symptoms if s.strip()]
+        history = " ".join(f"{NOT_ON_RECORD} {history}".split())
+    symptoms = {
+        "Primary_Symptom": written.get("primary_symptom"),
+        "Secondary_Symptoms": written.get("secondary_symptoms"),
+    }
     sections = {
-        "Symptoms": symptoms,
-        "Past_Medical_History": story.past_medical_history.strip(),
-        "Medications": story.medications.strip(),
-        "Social_History": story.social_history.strip(),
-        "Family_History": story.family_history.strip(),
-        "Review_of_Systems": story.review_of_systems.strip(),
+        "History": history,
+        "Symptoms": {name: text for name, text in symptoms.items() if text},
+        "Past_Medical_History": written.get("past_medical_history"),
+        "Medications": written.get("medications"),
+        "Social_History": written.get("social_history"),
+        "Family_History": written.get("family_history"),
+        "Review_of_Systems": written.get("review_of_systems"),
     }
     return patient | {name: text for name, text in sections.items() if text}
+
+
+def _stripped(value: str | list[str]) -> str | list[str]:
+    if isinstance(value, str):
+        return value.strip()
+    return [text.strip() for text in value if text.strip()]
 
 
 def objective(payload: WriterPayload, story: WrittenStory | None) -> str:
@@ -136,8 +133,3 @@ def objective(payload: WriterPayload, story: WrittenStory | None) -> str:
         return story.objective.strip()
     came = f", who {payload.arrival}," if payload.arrival else ""
     return LABS_ONLY_OBJECTIVE.format(arrival=came)
-
-
-def joined_sentences(*parts: str) -> str:
-    """Non-empty parts as running text."""
-    return re.sub(r"\s+", " ", " ".join(part.strip() for part in parts if part.strip()))

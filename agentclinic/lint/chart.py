@@ -1,4 +1,4 @@
-"""The chart as the checks read it."""
+"""A case as the checks see it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ _ABOUT_OTHERS = re.compile(
     r"|grandmother|grandfather|cousin|colleagues?|friends?|neighbou?rs?|household|roommates?|flatmates?|family)\b",
     re.IGNORECASE,
 )
-
-
 _IN_BRACKETS = re.compile(r"\([^)]*\)")
 
 
 class Chart:
-    """A case with what several checks need, worked out once."""
+    """A case with what several checks need, computed once."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
 
     @cached_property
     def age(self) -> float | None:
-        """In years, as the demographics (or else the objective) state it."""
+        """In years, from the demographics or else the objective."""
         age = age_in_years(self.case.door.demographics)
         return age if age is not None else age_in_years(self.case.door.objective)
 
@@ -39,9 +37,14 @@ class Chart:
         stated = _IN_BRACKETS.sub("", self.case.door.demographics)  # "6-year-old boy (his mother gives the history)"
         return sex(stated) or sex(_IN_BRACKETS.sub("", self.case.door.objective))
 
+    @property
+    def adult(self) -> bool:
+        """Whether the patient is known to be an adult."""
+        return self.age is not None and self.age >= 18
+
     @cached_property
     def annotated(self) -> bool:
-        """Whether the case promises OpenOSCE's annotations; the demonstration and public data sets do not."""
+        """Whether the case has OpenOSCE's annotations; the demonstration and public data sets do not."""
         return bool({"canary", "acuity"} & set(self.case.annotations))
 
     @cached_property
@@ -59,7 +62,7 @@ class Chart:
         return tuple(m for m in self.measured if m.analyte.name == analyte and m.number is not None)
 
     def panels(self, *analytes: str) -> Iterator[tuple[Measured, ...]]:
-        """Exact values that stand side by side in one panel, in the order asked for."""
+        """Exact values of the same panel, in the order asked for."""
         by_panel: dict[str, dict[str, Measured]] = {}
         for value in self.measured:
             if value.exact:
@@ -75,12 +78,9 @@ class Chart:
 
     @cached_property
     def own_facts(self) -> tuple[Fact, ...]:
-        """Statements about the patient rather than about relatives and others."""
-        return tuple(
-            fact
-            for fact in self.case.facts
-            if fact.section is not Section.FAMILY and not _ABOUT_OTHERS.search(fact.text)
-        )
+        """Facts about the patient rather than about relatives and others."""
+        facts = (fact for fact in self.case.facts if fact.section is not Section.FAMILY)
+        return tuple(fact for fact in facts if not _ABOUT_OTHERS.search(fact.text))
 
     @cached_property
     def text(self) -> str:
@@ -92,9 +92,9 @@ class Chart:
 
     @cached_property
     def about(self) -> str:
-        """Door, chart and truth: what the case is about."""
+        """Door, chart and true diagnosis in one lower-case text."""
         return f"{self.text}\n{self.case.diagnosis.lower()}"
 
     def facts_of(self, *sections: Section) -> tuple[Fact, ...]:
-        """The statements of some sections."""
+        """The facts of some sections."""
         return tuple(fact for fact in self.case.facts if fact.section in sections)

@@ -1,9 +1,10 @@
-"""What is wrong with a case file: unreadable rows, copies, and cases that give their diagnosis away."""
+"""Check a case file: unreadable rows, copies, and cases that give their diagnosis away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
 from agentclinic.cases.formats import Format, read_case, read_rows
@@ -27,7 +28,7 @@ class FileReport:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Rows of one file whose clinical content also stands in another."""
+    """Rows of one file whose clinical content is also in another."""
 
     first: Path
     second: Path
@@ -35,7 +36,7 @@ class Overlap:
 
 
 def check_file(path: Path, dataset: str, expected: Format | None = None) -> FileReport:
-    """Read a whole file, collecting every problem instead of stopping at the first."""
+    """Read a whole file, collecting all problems instead of stopping at the first."""
     report = FileReport(path)
     seen: dict[str, int] = {}
     for row in read_rows(path, on_error=report.errors.append):
@@ -54,10 +55,9 @@ def check_file(path: Path, dataset: str, expected: Format | None = None) -> File
 
 
 def overlaps(reports: list[FileReport]) -> Iterator[Overlap]:
-    """Which files share cases, pair by pair."""
-    places: list[Mapping[str, int]] = [{case.id: case.scenario_id for case in report.cases} for report in reports]
-    for i, left in enumerate(places):
-        for j in range(i + 1, len(places)):
-            pairs = tuple((row, places[j][id_]) for id_, row in left.items() if id_ in places[j])
-            if pairs:
-                yield Overlap(reports[i].path, reports[j].path, pairs)
+    """Which files share cases, by pair of files."""
+    for left, right in combinations(reports, 2):
+        rows = {case.id: case.scenario_id for case in right.cases}
+        pairs = {case.id: (case.scenario_id, rows[case.id]) for case in left.cases if case.id in rows}
+        if pairs:
+            yield Overlap(left.path, right.path, tuple(pairs.values()))

@@ -1,4 +1,4 @@
-"""What can only be seen with a whole file at hand: twins, and identities given twice."""
+"""Checks that need a whole file: twins, and identities used twice."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Located:
 
     scenario_id: int
     case_id: str
-    """As annotated; empty where the case has none."""
+    """As annotated; empty if the case has none."""
     problem: Problem
 
 
 def check_identities(cases: Sequence[Case]) -> Iterator[Located]:
-    """No case_id and no canary is given twice."""
+    """No case_id and no canary is used twice."""
     for key in ("case_id", "canary"):
         seen: dict[str, int] = {}
         for case in cases:
@@ -30,11 +30,11 @@ def check_identities(cases: Sequence[Case]) -> Iterator[Located]:
                 continue
             first = seen.setdefault(str(value), case.scenario_id)
             if first != case.scenario_id:
-                yield _at(case, error(f"duplicate_{key}", key, f"{value} is also row {first}'s"))
+                yield located(case, error(f"duplicate_{key}", key, f"{value} is also row {first}'s"))
 
 
 def check_specialties(cases: Sequence[Case]) -> Iterator[Located]:
-    """A specialty is spelled in one way, or reports would count it as two."""
+    """A specialty is always spelled the same, or reports would count it as two."""
     seen: dict[tuple[str, ...], str] = {}
     for case in cases:
         name = case.annotations.get("Specialty")
@@ -42,11 +42,11 @@ def check_specialties(cases: Sequence[Case]) -> Iterator[Located]:
             continue
         first = seen.setdefault(words(name), name)
         if first != name:
-            yield _at(case, warning("specialty_spelling", "Specialty", f"{name!r}, elsewhere {first!r}"))
+            yield located(case, warning("specialty_spelling", "Specialty", f"{name!r}, elsewhere {first!r}"))
 
 
 MOST_CHANGED = 2
-"""Findings in which twins may differ: with more, nobody could say which one a doctor missed."""
+"""How many findings twins may differ in: with more, one could not say which of them a doctor missed."""
 
 
 def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
@@ -58,49 +58,47 @@ def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
             continue
         twin = by_id.get(str(name))
         if twin is None or twin is case:
-            yield _at(case, error("twin_missing", "twin_of", f"{name} is not another case of this file"))
+            yield located(case, error("twin_missing", "twin_of", f"{name} is not another case of this file"))
             continue
         if twin.annotations.get("twin_of") != id_:
-            yield _at(case, error("twin_not_mutual", "twin_of", f"{name} names {twin.annotations.get('twin_of')!r}"))
-        if id_ > str(name):
-            continue  # what follows is about the pair: said once
-        if fold(case.door.objective) != fold(twin.door.objective):
-            yield _at(case, error("twin_doors_differ", "Objective_for_Doctor", f"not the objective of {name}"))
-        if fold(case.door.demographics) != fold(twin.door.demographics):
-            yield _at(case, error("twin_doors_differ", "Demographics", f"not the demographics of {name}"))
-        if fold(case.diagnosis) == fold(twin.diagnosis):
-            yield _at(case, error("twin_same_truth", "Correct_Diagnosis", f"the diagnosis of {name} as well"))
-        if case.annotations.get("lockbox") != twin.annotations.get("lockbox"):
-            yield _at(case, error("twin_split", "lockbox", f"{name} is on the other side of the lockbox"))
-        if _complaint(case) != _complaint(twin):
-            yield _at(case, warning("twin_complaints_differ", "Primary_Symptom", f"not the main symptom of {name}"))
-        differing = differences(case, twin)
-        if not differing:
-            yield _at(case, error("twin_identical_chart", "twin_of", f"no fact differs from {name}"))
-        elif len(differing) > MOST_CHANGED:
-            yield _at(
-                case,
-                error(
-                    "twin_charts_differ",
-                    "twin_of",
-                    f"{len(differing)} findings differ from {name}, {MOST_CHANGED} may: {', '.join(differing[:4])}",
-                ),
-            )
+            message = f"{name} names {twin.annotations.get('twin_of')!r}"
+            yield located(case, error("twin_not_mutual", "twin_of", message))
+        if id_ < str(name):  # what follows is about the pair: said once
+            yield from (located(case, problem) for problem in _compare_twins(case, twin, str(name)))
+
+
+def _compare_twins(case: Case, twin: Case, name: str) -> Iterator[Problem]:
+    if fold(case.door.objective) != fold(twin.door.objective):
+        yield error("twin_doors_differ", "Objective_for_Doctor", f"not the objective of {name}")
+    if fold(case.door.demographics) != fold(twin.door.demographics):
+        yield error("twin_doors_differ", "Demographics", f"not the demographics of {name}")
+    if fold(case.diagnosis) == fold(twin.diagnosis):
+        yield error("twin_same_truth", "Correct_Diagnosis", f"also the diagnosis of {name}")
+    if case.annotations.get("lockbox") != twin.annotations.get("lockbox"):
+        yield error("twin_split", "lockbox", f"{name} is on the other side of the lockbox")
+    if _complaint(case) != _complaint(twin):
+        yield warning("twin_complaints_differ", "Primary_Symptom", f"not the main symptom of {name}")
+    differing = differences(case, twin)
+    if not differing:
+        yield error("twin_identical_chart", "twin_of", f"no fact differs from {name}")
+    elif len(differing) > MOST_CHANGED:
+        message = f"{len(differing)} findings differ from {name}, {MOST_CHANGED} may: {', '.join(differing[:4])}"
+        yield error("twin_charts_differ", "twin_of", message)
 
 
 def differences(case: Case, twin: Case) -> list[str]:
-    """The chart paths at which two cases do not say the same."""
-    # By what is said, not where: one denial more moves the places of all that follow it.
-    left = {(fact.section, fact.heads, fold(fact.text)): fact.path for fact in case.facts}
-    right = {(fact.section, fact.heads, fold(fact.text)): fact.path for fact in twin.facts}
-    only_left = {left[key] for key in left.keys() - right.keys()}
-    only_right = {right[key] for key in right.keys() - left.keys()}
-    return sorted(only_left | only_right)
+    """The chart paths at which two cases differ."""
+    # By content, not place: one more denial shifts the places of all that follow it.
+    left, right = (
+        {(fact.section, fact.heads, fold(fact.text)): fact.path for fact in one.facts} for one in (case, twin)
+    )
+    return sorted({(left | right)[key] for key in left.keys() ^ right.keys()})
 
 
 def _complaint(case: Case) -> list[str]:
     return [fold(f.text) for f in case.facts if f.section is Section.SYMPTOMS and "primary" in f.path.lower()]
 
 
-def _at(case: Case, problem: Problem) -> Located:
+def located(case: Case, problem: Problem) -> Located:
+    """A problem with the row and case_id of its case."""
     return Located(case.scenario_id, str(case.annotations.get("case_id", "")), problem)

@@ -1,4 +1,4 @@
-"""Whether the chart is about one person: sex, pregnancy, age, drugs and allergies."""
+"""Whether the chart describes one person: sex, pregnancy, age, drugs and allergies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GERM_CELL = re.compile(r"germ cell|testicular (?:mass|tumou?r|cancer)|seminoma|
 
 
 def check_sex(chart: Chart) -> Iterator[Problem]:
-    """Nobody has the organs of the other sex."""
+    """The patient does not have organs of the other sex."""
     if chart.sex is None:
         return
     wrong = _FEMALE_ONLY if chart.sex == "male" else _MALE_ONLY
@@ -33,12 +33,9 @@ def check_sex(chart: Chart) -> Iterator[Problem]:
         if not found:
             continue
         if _HCG.search(found[0]) and _GERM_CELL.search(chart.about):
-            continue  # a tumour marker
-        if (
-            chart.age is not None
-            and chart.age < 16
-            and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower())
-        ):
+            continue  # a tumor marker
+        child = chart.age is not None and chart.age < 16
+        if child and re.search(r"pregnan|birth|born|deliver|gestation", fact.text.lower()):
             continue  # the mother's
         yield error("wrong_sex", fact.path, f"{found[0]!r} in a {chart.sex} patient")
 
@@ -48,14 +45,14 @@ _SHE = re.compile(r"\b(?:she|her|herself)\b", re.IGNORECASE)
 
 
 def check_pronouns(chart: Chart) -> Iterator[Problem]:
-    """The chart says he of a man and she of a woman."""
+    """The chart calls a man he and a woman she."""
     if chart.sex is None:
         return
     right, wrong = (_HE, _SHE) if chart.sex == "male" else (_SHE, _HE)
     told = [f for f in chart.own_facts if f.section in (Section.HISTORY, Section.SOCIAL)]
     spoken_of = any(right.search(fact.text) for fact in told)
     for fact in (*told, *chart.facts_of(Section.EXAMINATION)):
-        # In a history a later "she" may still be the mother named before; where no "he" is found, it is not.
+        # In a history, "she" may be the mother mentioned before, unless the history never says "he".
         doubtful = fact.section is not Section.EXAMINATION and (spoken_of or (chart.age or 0) < 18)
         if wrong.search(fact.text) and not right.search(fact.text) and not doubtful:
             yield warning("pronoun", fact.path, f"{fact.text[:70]!r} about a {chart.sex} patient")
@@ -73,7 +70,7 @@ _PERIOD = re.compile(
 
 
 def check_pregnancy(chart: Chart) -> Iterator[Problem]:
-    """A pregnant patient has a positive hCG, and a positive hCG is accounted for."""
+    """A pregnant patient has a positive hCG, and a positive hCG is explained."""
     if chart.sex != "female":
         return
     door = fold(f"{chart.case.door.objective} {chart.case.door.demographics}")
@@ -90,9 +87,10 @@ def check_pregnancy(chart: Chart) -> Iterator[Problem]:
         said = fold(fact.text)
         negative = "negative" in said or said.startswith("<")
         if pregnant and negative and (chart.age or 0) >= 12:
-            yield error("pregnant_hcg_negative", fact.path, f"pregnant, yet {fact.text!r}")
+            yield error("pregnant_hcg_negative", fact.path, f"pregnant, but {fact.text!r}")
         elif not negative and not pregnant and not _PERIOD.search(chart.about.replace("pregnancy test", "")):
-            yield warning("hcg_unexplained", fact.path, f"{fact.text!r}, but nothing is said of periods or pregnancy")
+            message = f"{fact.text!r}, but periods and pregnancy are not mentioned"
+            yield warning("hcg_unexplained", fact.path, message)
     if pregnant:
         for fact in chart.facts_of(Section.DRUGS):
             for drug in table("drug_classes")["not_in_pregnancy"]:
@@ -109,26 +107,27 @@ _AT_AGE = re.compile(
 
 
 def check_age(chart: Chart) -> Iterator[Problem]:
-    """Objective, demographics and history tell of one age, and the past lies before it."""
+    """Objective, demographics and history give one age, and past events come before it."""
     if chart.age is None:
         return
+    slack = 0.02 * max(1, chart.age)
     found = _STATED_AGE.search(chart.case.door.objective)
     stated = age_in_years(found[0]) if found else None
-    if stated is not None and abs(stated - chart.age) > 0.02 * max(1, chart.age):
+    if stated is not None and abs(stated - chart.age) > slack:
         yield error("age_disagrees", "Objective_for_Doctor", f"{stated:g} years, demographics say {chart.age:g}")
     for fact in chart.own_facts:
         if fact.section not in (Section.HISTORY, Section.PAST, Section.DRUGS, Section.SOCIAL):
             continue
         found = re.match(rf"(?:the patient|he|she|this) is an? ({_STATED_AGE.pattern})", fact.text, re.IGNORECASE)
-        if found and abs((age_in_years(found[1]) or 0) - chart.age) > 0.02 * max(1, chart.age):
+        if found and abs((age_in_years(found[1]) or 0) - chart.age) > slack:
             yield error("age_disagrees", fact.path, f"{found[1]!r}, demographics say {chart.age:g} years")
         for match in _AT_AGE.finditer(fact.text):
             if float(match[1] or match[2]) > chart.age:
-                yield error("age_disagrees", fact.path, f"{match[0]!r} lies in the future of {chart.age:g} years")
+                yield error("age_disagrees", fact.path, f"{match[0]!r}, but the patient is {chart.age:g} years old")
 
 
 def check_drugs(chart: Chart) -> Iterator[Problem]:
-    """Nobody takes what they are allergic to, men no contraceptives, and warfarin shows in the INR."""
+    """The patient takes nothing they are allergic to, a man no contraceptives, and warfarin shows in the INR."""
     drugs = table("drug_classes")
     taken = [f for f in chart.facts_of(Section.DRUGS) if not f.denied]
     allergies = " ".join(fold(f.text) for f in chart.facts_of(Section.ALLERGIES) if not f.denied)

@@ -7,12 +7,12 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How sure a check is that something must be mended."""
+    """How sure a check is that something must be fixed."""
 
     ERROR = "error"
     """Wrong whatever the author meant."""
     WARNING = "warning"
-    """Unusual: a reader should look and may keep it."""
+    """Unusual: a person should look at it and may keep it."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Problem:
     code: str
     severity: Severity
     path: str
-    """The place in the chart or the annotation's key."""
+    """Path in the chart, or key of the annotation."""
     message: str
 
 
 def error(code: str, path: str, message: str) -> Problem:
-    """A defect that must be mended."""
+    """A defect that must be fixed."""
     return Problem(code, Severity.ERROR, path, message)
 
 
 def warning(code: str, path: str, message: str) -> Problem:
-    """Something a reader should look at."""
+    """Something a person should look at."""
     return Problem(code, Severity.WARNING, path, message)

@@ -1,4 +1,4 @@
-"""Whether objective, complaint and history tell of one course of time."""
+"""Whether objective, complaint and history agree on durations."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SINCE = {
     "the day before yesterday": 2.0, "yesterday": 1.0, "last night": 0.6, "this morning": 0.3, "last week": 7.0,
     "this afternoon": 0.2, "this evening": 0.1, "last month": 30.0, "today": 0.3, "overnight": 0.6,
 }  # fmt: skip
-# What two people would call the same length: "two days" and 36 hours, "a week" and ten days.
+# Durations within this factor count as the same: "two days" and 36 hours, "a week" and ten days.
 _SAME = 1.8
-# A length that is not how long ago something began: "an hour after supper", "34 weeks pregnant", "within a minute".
+# A duration that is not how long ago something began: "an hour after supper", "34 weeks pregnant", "within a minute".
 _NOT_AGO = re.compile(
     r"\s*(?:after|before|later|earlier|apart|at a time|pregnant|into|of pregnancy|of gestation|early)\b"
 )
@@ -38,7 +38,7 @@ _BEGAN = re.compile(r"\b(?:for|over|since|past|last|about|of|within|nearly|almos
 
 
 def spans(text: str) -> list[float]:
-    """How long things have lasted or are ago, in days, as far as a text says it in plain words."""
+    """How long ago things began, in days, as far as a text says so in plain words."""
     text = text.lower()
     found = []
     for match in _SPAN.finditer(text):
@@ -57,25 +57,16 @@ def spans(text: str) -> list[float]:
 
 
 def check_timeline(chart: Chart) -> Iterator[Problem]:
-    """What the objective and the main symptom say of duration is found in the history."""
-    history = [d for fact in chart.facts_of(Section.HISTORY) for d in spans(fact.text)]
-    symptoms = chart.facts_of(Section.SYMPTOMS)
-    main = [d for f in symptoms if "primary" in f.path.lower() for d in spans(f.text)]
-    objective = spans(chart.case.door.objective)
-    primary_path = next((f.path for f in symptoms if "primary" in f.path.lower()), "Patient_Actor/Symptoms")
-    pairs = (
-        ("Objective_for_Doctor", objective, main or history, "the main symptom" if main else "the history"),
-        (primary_path, main, history, "the history"),
-    )
-    for path, told, other, where in pairs:
-        if told and other and not any(_alike(a, b) for a in told for b in other):
-            yield warning(
-                "durations_differ", path, f"{_days(told)} here, {_days(other)} in {where}; one course of time?"
-            )
-
-
-def _alike(one: float, other: float) -> bool:
-    return max(one, other) <= _SAME * min(one, other)
+    """The durations in the objective and the main symptom are also in the history."""
+    history = [days for fact in chart.facts_of(Section.HISTORY) for days in spans(fact.text)]
+    primary = [fact for fact in chart.facts_of(Section.SYMPTOMS) if "primary" in fact.path.lower()]
+    main = [days for fact in primary for days in spans(fact.text)]
+    pairs = [("Objective_for_Doctor", spans(chart.case.door.objective), main or history)]
+    pairs += [(primary[0].path, main, history)] if primary else []
+    for path, told, other in pairs:
+        if told and other and not any(max(a, b) <= _SAME * min(a, b) for a in told for b in other):
+            where = "the main symptom" if other is main else "the history"
+            yield warning("durations_differ", path, f"{_days(told)} here, {_days(other)} in {where}")
 
 
 def _days(spans: list[float]) -> str:

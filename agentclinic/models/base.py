@@ -1,4 +1,4 @@
-"""What a role asks of a model and what comes back, whatever kind of model it is.
+"""What every kind of model is asked and answers.
 
 Every role sends a `Request` and gets a `Reply`. Endpoints use `messages`, `tools` and `schema`;
 builtin models use `purpose` and `payload` and never read the prompts.
@@ -20,7 +20,7 @@ from agentclinic.results.turn import Disclosure, Usage
 
 
 class Purpose(StrEnum):
-    """What a request is for; sent to endpoints as the header `X-AgentClinic-Purpose`."""
+    """What a request is for; endpoints get it as the header `X-AgentClinic-Purpose`."""
 
     DOCTOR = "doctor"
     PATIENT = "patient"
@@ -32,21 +32,21 @@ class Purpose(StrEnum):
     CONFIDENCE = "confidence"
     WRITER = "writer"
     QUERY = "query"
-    """A plain `query_model` call that belongs to no role."""
+    """A `query_model` call, which belongs to no role."""
     PROBE = "probe"
-    """`agentclinic probe` trying out an endpoint."""
+    """A test request of `agentclinic probe`."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image shown to a model, by address: http(s) URL, data URL, or path of a local file."""
+    """An image shown to a model: an http(s) URL, a data URL or the path of a local file."""
 
     url: str
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is its JSON text, not yet validated."""
+    """A tool call by a model; `arguments` is JSON text, not yet validated."""
 
     id: str
     name: str
@@ -71,7 +71,7 @@ class Message:
     content: str
     images: tuple[Image, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
-    """Calls an assistant message made."""
+    """On an assistant message: the tool calls it made."""
     tool_call_id: str | None = None
     """On a tool message: the call it answers."""
 
@@ -90,7 +90,7 @@ class Request:
     """Structured context, only what the role may see (`clinic.payloads`). Never sent to an endpoint."""
     temperature: float | None = None
     repair: bool = True
-    """Whether a reply that does not fit `schema` is sent back once; False where whoever asks decides about that."""
+    """Whether the model gets one chance to repair a reply that does not fit `schema`."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class Reply:
     parsed: BaseModel | None = None
     usage: Usage = field(default_factory=Usage)
     disclosures: tuple[Disclosure, ...] = ()
-    """Known for builtin patients and laboratories only."""
+    """From builtin patients and laboratories only."""
     differential: Differential | None = None
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
-    """What the reader of a record should know: a clipped prompt, a repair turn, a fallback API."""
+    """What a reader of the record should know, e.g. that the prompt was clipped or the reply repaired."""
 
 
 @runtime_checkable
@@ -115,7 +115,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it was selected by."""
+        """The name that selects it."""
         ...
 
     async def reply(self, request: Request) -> Reply:
@@ -128,14 +128,14 @@ class ModelError(AgentClinicError):
 
     kind = "model"
 
-    def __init__(self, message: str, *, retries: int = 0) -> None:
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retries = retries
-        """Tries that failed before this one."""
-        self.retry_after: float | None = None
-        """Seconds the endpoint asks to wait before the next try, where it says so."""
+        self.retries = 0
+        """Failed tries before this one."""
+        self.retry_after = retry_after
+        """Seconds the endpoint asked to wait before the next try, if it did."""
         self.usage: Usage | None = None
-        """What the failed tries cost, where the endpoint says so: bad answers are paid for like good ones."""
+        """What the failed tries cost, if known: bad answers are paid for like good ones."""
 
 
 class AuthError(ModelError):
@@ -151,16 +151,12 @@ class QuotaError(ModelError):
 
 
 class RateLimitError(ModelError):
-    """Too many requests for now."""
+    """Too many requests at the moment."""
 
     kind = "rate_limit"
 
-    def __init__(self, message: str, *, retry_after: float | None = None, retries: int = 0) -> None:
-        super().__init__(message, retries=retries)
-        self.retry_after = retry_after
 
-
-class RequestTimeout(ModelError):  # noqa: N818 - the name the field uses
+class RequestTimeout(ModelError):  # noqa: N818 - the usual name
     """No answer within the time limit."""
 
     kind = "timeout"
@@ -179,14 +175,14 @@ class RefusedError(ModelError):
 
 
 class MalformedError(ModelError):
-    """The answer is empty, truncated or not of the demanded form, also after one repair."""
+    """The answer is empty, truncated or does not have the required form, even after one repair."""
 
     kind = "malformed"
 
-    def __init__(self, message: str, *, text: str = "", retries: int = 0) -> None:
-        super().__init__(message, retries=retries)
+    def __init__(self, message: str, *, text: str = "") -> None:
+        super().__init__(message)
         self.text = text
-        """What was answered instead, where there is a text: somebody may still make something of it."""
+        """The answer itself, if there is any: the caller may still be able to use it."""
 
 
 class ServerError(ModelError):
@@ -196,36 +192,36 @@ class ServerError(ModelError):
 
 
 class ConnectError(ModelError):
-    """The endpoint could not be reached or broke off."""
+    """The endpoint could not be reached, or the connection broke."""
 
     kind = "connection"
 
 
 class NotRecordedError(ModelError):
-    """A replay was asked something its recording does not hold."""
+    """The recording does not contain this request."""
 
     kind = "not_recorded"
 
 
 class BadRequestError(ModelError):
-    """The endpoint rejects the request itself (unknown model, unsupported parameter)."""
+    """The endpoint rejects the request itself, e.g. because of an unsupported parameter."""
 
     kind = "bad_request"
 
 
 class UnknownModelError(BadRequestError):
-    """The endpoint does not have a model of that name."""
+    """The endpoint has no model with this name."""
 
     kind = "unknown_model"
 
 
 class NotAllowedHereError(ModelError):
-    """The request was not sent: its data may not go to that address."""
+    """The request was not sent, because its data may not go to that address."""
 
     kind = "privacy"
 
 
 FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
-"""Errors that every further request would meet, too: whoever sends many stops, and nobody goes on with second best."""
+"""Errors that every further request would meet as well: the run stops, and no fallback hides them."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
-"""Failures that are the speaker's own doing rather than the endpoint's (DESIGN, "Whose fault")."""
+"""Failures of the model or the doctor itself rather than of the endpoint: in the doctor's role they count as wrong."""

@@ -1,4 +1,4 @@
-"""Shortening a prompt that is too long, from its oldest end."""
+"""Shortening a prompt that is too long, oldest part first."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ MARKER = "[earlier dialogue left out]\n"
 
 
 class Clipped(NamedTuple):
-    """Messages that fit, and how many characters were left out to make them."""
+    """Messages that fit, and the number of characters left out."""
 
     messages: tuple[Message, ...]
     left_out: int
 
 
 def clip(messages: Sequence[Message], longest: int) -> Clipped:
-    """Cut messages down to `longest` characters in all.
+    """Cut messages down to `longest` characters in total.
 
-    What is oldest goes first: message by message, each from its beginning, except the system's instructions.
-    Only where those alone are too long are they cut too, at their end. No message disappears, so that every
-    tool result keeps its call.
+    The oldest text goes first, message by message, each from its beginning. System messages are cut only if they are
+    too long on their own, and then at the end. No message is dropped, so every tool result keeps its call.
     """
     excess = sum(len(message.content) for message in messages) - longest
     if excess <= 0:
@@ -34,7 +33,7 @@ def clip(messages: Sequence[Message], longest: int) -> Clipped:
         if message.role == "system" or len(message.content) <= len(MARKER):
             continue
         cut = min(len(message.content), excess + len(MARKER))
-        # A whole line less reads better than half a line, where lines are short.
+        # Where lines are short, cut at the end of one.
         line_end = message.content.find("\n", cut - 1, cut + 200) + 1
         cut = line_end if 0 < line_end < len(message.content) else cut
         kept[index] = replace(message, content=MARKER + message.content[cut:])

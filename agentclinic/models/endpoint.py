@@ -1,7 +1,7 @@
-"""Models behind OpenAI-compatible endpoints, by the Responses API or chat completions.
+"""Models at OpenAI-compatible endpoints, through the Responses API or chat completions.
 
-`Clients` holds one connection pool, one limiter and one memory of what the server can do for each address and
-key; an `Endpoint` is one model there. The SDK is imported with the first request, as that takes a second.
+For each address and key, `Clients` has one `Client`: a connection pool, a limiter, and what is known about the server.
+An `Endpoint` is one model there. The SDK is imported with the first request, because that takes a second.
 """
 
 from __future__ import annotations
@@ -40,20 +40,19 @@ OPENAI_URL = "https://api.openai.com/v1"
 PURPOSE_HEADER = "X-AgentClinic-Purpose"
 
 MOST_CONNECTIONS = 4096
-"""Far above any sensible `workers`: the limiter, not the pool, decides how much is under way."""
+"""Far above any sensible `workers`: the limiter, not the pool, decides how many requests are in flight."""
 
 KEEP_ALIVE = 60.0
-"""Seconds an idle connection is kept; the 5 s of the SDK is less than many a turn takes."""
+"""Seconds an idle connection is kept; many turns take longer than the SDK's 5 s."""
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds; when 1,000 connections open at once, the last of them waits longer than the 5 s of the SDK."""
+"""Seconds; when 1,000 connections open at once, the last one waits longer than the SDK's 5 s."""
 
 MANY_WORKERS = 32
-"""From here on garbage collection is tuned to a run; smaller uses, such as a notebook, keep their own settings."""
+"""From this many on, garbage collection is tuned for the run; smaller uses, such as a notebook, keep their settings."""
 
-_NOBODYS_BUSINESS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
-"""What the SDK tells every server about this machine, as X-Stainless-...: no server needs it, and the
-headers of a request are built six times on their way."""
+_SDK_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
+"""X-Stainless-... headers in which the SDK describes this machine: no server needs them, and they cost time."""
 
 
 class HttpAnswer(NamedTuple):
@@ -65,7 +64,7 @@ class HttpAnswer(NamedTuple):
 
 
 class Client:
-    """The connection to one address with one key: shared by all models there, closed by `aclose`."""
+    """The connection to one address with one key, shared by all models there; close it with `aclose`."""
 
     def __init__(
         self,
@@ -89,11 +88,13 @@ class Client:
         parts = urlsplit(f"http://localhost{unix.path}" if unix else address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             shown = without_credentials(address)
-            raise ConfigError(f"base_url {shown!r} is no http(s) address; e.g. http://127.0.0.1:8000/v1")
+            raise ConfigError(f"base_url {shown!r} is not an http(s) address, e.g. http://127.0.0.1:8000/v1")
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not (self._key.isascii() and self._key.isprintable()):
-            raise ConfigError(f"the key for {parts.hostname} has characters no key has; was it pasted whole?")
-        # Credentials within the address are for servers behind a password; a key goes before them.
+            raise ConfigError(
+                f"the key for {parts.hostname} has characters that do not occur in keys; was it pasted correctly?"
+            )
+        # Credentials in the address are for servers behind a password; a key takes precedence.
         self._base_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         if self._key:
             self._authorization = f"Bearer {self._key}"
@@ -105,29 +106,20 @@ class Client:
             self._authorization = ""
         self.host = faults.Host(address, self._key)
         self.is_openai = parts.hostname.endswith((".openai.com", ".openai.azure.com"))
-        # Loopback never goes through a proxy: the server is this machine's, and so is what is sent to it. Nor does
-        # anything that has to pass the gate: a proxy is another host.
+        # Never a proxy for loopback, nor for what has to pass the gate: a proxy is another host.
         self._trust_env = proxies and not is_loopback(parts.hostname) and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self.limiter = Limiter(min(workers, self._connections), self.clock)
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
-        """The API known to be there; None while `auto` has not found out."""
+        """The API the server has; None while `auto` has not found out."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
-        """Models for which the server refuses a structured output format, so that the prompt must do."""
+        """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
         self._sdk: AsyncOpenAI | None = None
 
     def __repr__(self) -> str:
         return f"Client({self.host.name!r})"
-
-    async def __aenter__(self) -> Client:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -136,7 +128,7 @@ class Client:
             self._sdk = None
 
     async def post(self, path: str, content: bytes, purpose: Purpose) -> HttpAnswer:
-        """Send one body; whatever HTTP status comes back is an answer, anything else raises."""
+        """Send one body; an HTTP answer of any status is returned, anything else raises."""
         import aiohttp
         import httpx2
         import openai
@@ -145,14 +137,14 @@ class Client:
             sdk = self._sdk or self._open()
         except httpx2.InvalidURL:
             raise ConfigError(
-                f"base_url: {self.host.name} is no host or address; e.g. http://127.0.0.1:8000/v1"
+                f"base_url: {self.host.name} is not a host; write e.g. http://127.0.0.1:8000/v1"
             ) from None
-        # Explicit, so that no key, organisation or header of the environment can take its place.
+        # Explicit, so that no key, organization or header from the environment can replace it.
         authorization = self._authorization or openai.Omit()
         limit = self.runtime.request_timeout
         failure: ModelError | None = None
         try:
-            # The socket's timeout knows only silence: a server that drips would keep us for ever.
+            # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
                 response = await sdk.post(
                     path,
@@ -193,7 +185,7 @@ class Client:
             api_key="sent with each request",
             max_retries=0,
             timeout=timeout,
-            default_headers={f"X-Stainless-{name}": Omit() for name in _NOBODYS_BUSINESS},  # type: ignore[misc]
+            default_headers={f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS},  # type: ignore[misc]
             http_client=_lean_http()(
                 limits=httpx2.Limits(
                     max_connections=self._connections,
@@ -207,7 +199,7 @@ class Client:
             ),
         )
         if not self.is_openai:
-            # Read from the environment by the SDK; they concern nobody but OpenAI.
+            # The SDK reads these from the environment; they are only for OpenAI.
             self._sdk.organization = None
             self._sdk.project = None
         return self._sdk
@@ -242,7 +234,7 @@ class Clients:
             await client.aclose()
 
     def endpoint(self, name: str, *, base_url: str | None = None, api_key: SecretStr | None = None) -> Endpoint:
-        """Return the model `name` at an address (OpenAI's when not given); models there share one client."""
+        """The model `name` at an address (default: OpenAI's); all models there share one client."""
         where = ((base_url or OPENAI_URL).rstrip("/"), api_key.get_secret_value() if api_key else "")
         if where not in self._clients:
             self._clients[where] = Client(
@@ -275,7 +267,7 @@ class Endpoint:
 
     @property
     def client(self) -> Client:
-        """The connection this model is reached by."""
+        """The connection to its server."""
         return self._client
 
     async def reply(self, request: Request) -> Reply:
@@ -318,7 +310,7 @@ class Endpoint:
         return MalformedError(f"{self._name} gave no usable {shape.__name__} in {tried}: {said}", text=answer.text)
 
     async def _ask(self, request: Request, messages: tuple[Message, ...], tally: _Tally) -> wire.Answer:
-        """One turn: the API the server has, in the form the server takes, tried as often as need be."""
+        """One turn, with retries, through the API and in the form that the server supports."""
         client, runtime = self._client, self._client.runtime
         if client.gate.closed:
             _refuse_remote_images(messages)
@@ -344,7 +336,7 @@ class Endpoint:
                 if not client.auto or client.api == "responses":
                     raise
                 if api == "chat":
-                    # Neither API is there, which is a wrong address and nothing to remember.
+                    # Neither API exists: the address is wrong, so there is nothing to remember.
                     client.api = None
                     raise
                 client.api = "chat"
@@ -366,9 +358,9 @@ class Endpoint:
             tally.note("structured output asked for in the prompt only")
         if answer.truncated:
             if not answer.text.strip() and not answer.tool_calls:
-                # Not tried again: it would cost as many tokens and end the same way.
+                # Not retried: it would cost as many tokens and end the same way.
                 raise MalformedError(
-                    f"{self._name} used up its output tokens before any text; raise llm.responses.max_output_tokens"
+                    f"{self._name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
                 )
             tally.note("truncated: out of output tokens")
         return answer
@@ -394,7 +386,7 @@ class Endpoint:
 
 
 class _Tally:
-    """What one `reply` cost over all its tries and turns, and what the reader of a record should know."""
+    """What one `reply` cost over all its tries and turns, and the notes for its record."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -406,7 +398,7 @@ class _Tally:
         self._notes[text] = None
 
     def usage(self, retries: int) -> Usage:
-        """Tokens of all answers read; tries that brought none are counted, but cost no known tokens."""
+        """Tokens of all answers; tries without an answer are counted, but their tokens are not known."""
         tokens = reduce(add, self.spent) if self.spent else Usage()
         return replace(tokens, requests=self.requests, retries=retries)
 
@@ -415,14 +407,14 @@ class _Tally:
 
 
 def _refuse_remote_images(messages: tuple[Message, ...]) -> None:
-    """An address sent as an image would be fetched by the server, from elsewhere: credentialed images are files."""
+    """The server would fetch a web address from elsewhere, so images of credentialed cases must be local files."""
     for image in (image for message in messages for image in message.images):
         if not image_url(image.url).lower().startswith("data:"):
-            raise InputError("an image of a credentialed case is a web address; put the image into a local file")
+            raise InputError("an image of a credentialed case is a web address; save it as a local file")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine by its name alone."""
+    """Whether a host is this machine, judging by its name alone."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -433,9 +425,9 @@ def is_loopback(host: str) -> bool:
 
 @cache
 def _lean_http() -> type[httpx2.AsyncClient]:
-    """The SDK's HTTP client on aiohttp, without merging anew for each request what is the same for all.
+    """The SDK's HTTP client on aiohttp, without repeating for each request what is the same for all.
 
-    Merging headers and parsing the address again took 0.2 of 1.4 ms of CPU a call (benchmarks/harness.py).
+    Merging headers and parsing the address took 0.2 of 1.4 ms of CPU per call (benchmarks/harness.py).
     """
     import httpx2
     from openai import DefaultAioHttpClient
@@ -444,7 +436,7 @@ def _lean_http() -> type[httpx2.AsyncClient]:
 
     class LeanHttp(DefaultAioHttpClient):
         def build_request(self, method: str, url: httpx2.URL | str, **given: Any) -> httpx2.Request:
-            # All we ever send is the bytes of a body; the SDK brings every header but these.
+            # We only send bytes; the SDK provides all headers except these.
             own = [(name, self.headers[name]) for name in ("Accept-Encoding", "Connection")]
             return httpx2.Request(
                 method,
@@ -460,19 +452,19 @@ def _lean_http() -> type[httpx2.AsyncClient]:
 
 @cache
 def _spare_the_collector() -> None:
-    """Once in a process that asks much: keep garbage collection from walking all modules again and again.
+    """Keep garbage collection from scanning all modules again and again; done once in a process with many requests.
 
-    It took a fifth of all CPU with 500 encounters at once (benchmarks/README.md), in pauses for everybody.
+    With 500 encounters at once it took a fifth of all CPU time (benchmarks/README.md), and everything paused meanwhile.
     """
     gc.collect()
     gc.freeze()
-    # What belongs to a request under way lives for seconds: at the default of 700 new objects it is walked
-    # many times before any of it can be let go.
+    # The objects of a request live for seconds: at the default threshold of 700 they are scanned many times before they
+    # can be freed.
     gc.set_threshold(max(gc.get_threshold()[0], 10_000), 20, 50)
 
 
 def _loads(data: bytes) -> Any:
-    """Read the JSON in a body; the text itself where it is none."""
+    """The JSON in a body, or the text itself if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -480,12 +472,12 @@ def _loads(data: bytes) -> Any:
 
 
 def _connections() -> int:
-    """Count the connections one client may open: many, but no more than the system gives us files."""
+    """How many connections one client may open, within the system's limit on open files."""
     try:
         import resource
     except ImportError:
         # Windows has no such limit.
         return MOST_CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # A hundred or so files are the process's own; the rest may be sockets.
+    # The process needs about a hundred files itself; the rest may be sockets.
     return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, files - 128))

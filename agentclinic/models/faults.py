@@ -1,4 +1,4 @@
-"""What went wrong at an endpoint, as one of our typed errors, in our words and without secrets."""
+"""Turning failures at an endpoint into typed errors, without secrets in their messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentclinic.models.gate import NotAllowedError
 from agentclinic.models.retry import retry_after
 
 LONGEST_QUOTE = 200
-"""Characters of the server's own words: enough for its point, too few for a page of HTML."""
+"""Most characters quoted from a server: enough for its message, too few for a web page."""
 
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
 _CONTEXT = re.compile(
@@ -46,7 +46,7 @@ _STATUS_BY_CODE = {
     "server_error": 500,
     "timeout": 504,
 }
-"""Codes of errors that come inside an HTTP 200, where the status says nothing."""
+"""The status that an error inside an HTTP 200 stands for."""
 
 
 class NoRouteError(BadRequestError):
@@ -58,30 +58,30 @@ class FormatRejectedError(BadRequestError):
 
 
 class Host:
-    """The name of an endpoint in messages, and the secrets that must not appear in any."""
+    """An endpoint's name in messages, and the secrets that must not appear in them."""
 
     def __init__(self, base_url: str, key: str | None) -> None:
         parts = urlsplit(base_url)
         self.name = parts.hostname or base_url
         if parts.port:
             self.name += f":{parts.port}"
-        # A key such as "x" or "none" for a local server is no secret, and removing it would garble messages.
+        # A key such as "x" or "none" for a local server is not a secret, and removing it would garble messages.
         self._secrets = [s for s in (key, parts.password) if s and len(s) >= 6]
 
     def __repr__(self) -> str:
         return f"Host({self.name!r})"
 
     def scrub(self, content: bytes) -> bytes:
-        """Take our own key out of a body: some servers quote it in what they answer."""
+        """Remove our own key from a body: some servers quote it in their answers."""
         for secret in self._secrets:
             if secret.encode() in content:
                 content = content.replace(secret.encode(), b"[key]")
         return content
 
     def quote(self, text: str) -> str:
-        """Cut the server's own words to a short line without anything that looks like a key.
+        """The server's words as one short line without anything that looks like a key.
 
-        They may repeat the prompt, so nothing of them is shown where credentialed data is concerned.
+        They may repeat the prompt, so they are not shown at all when the data is credentialed.
         """
         if privacy.silent():
             return privacy.LEFT_OUT
@@ -92,7 +92,7 @@ class Host:
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:
-    """Type an HTTP answer that is an error: by its status, or by its code inside an HTTP 200."""
+    """The error in an HTTP answer, by its status or, inside an HTTP 200, by its code."""
     error = _error_of(body)
     code = str(error.get("code") or error.get("type") or "")
     said = str(error.get("message") or "")
@@ -101,48 +101,45 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         given = int(code) if code.isdigit() else _STATUS_BY_CODE.get(code, 500)
     quoted = f": {host.quote(said)}" if said else ""
 
-    def told(what: str, mend: str = "") -> str:
-        return f"{host.name} answered {status} ({what}){quoted}{'; ' + mend if mend else ''}"
+    def told(what: str, advice: str = "") -> str:
+        return f"{host.name} answered {status} ({what}){quoted}{'; ' + advice if advice else ''}"
 
     if code in _QUOTA_CODES or error.get("type") in _QUOTA_CODES or given == 402:
-        return QuotaError(told("no credit left", "add credit there or use another endpoint"))
+        return QuotaError(told("no credit left", "add credit or use another endpoint"))
     if given in (401, 403):
-        return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or config"))
+        return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or the config"))
     if code in _REFUSAL_CODES:
         return RefusedError(told("refused"))
     if code == "context_length_exceeded" or (given in (400, 413, 422) and _CONTEXT.search(said)):
         return ContextTooLongError(told("prompt too long for the model"))
     if given == 429:
-        wait = retry_after(headers)
-        return RateLimitError(told("too many requests"), retry_after=wait)
+        return RateLimitError(told("too many requests"), retry_after=retry_after(headers))
     if given in (408, 504):
-        return RequestTimeout(told("timed out there"))
+        return RequestTimeout(told("the server timed out"))
     if given in (404, 405, 501) and not _names_model(code, said):
         return NoRouteError(told("no such address", "check base_url, which usually ends in /v1, and llm_api"))
     if given == 404:
-        return UnknownModelError(told(f"unknown model {model!r}", "`agentclinic probe` tries out a name"))
-    # Not only 400: llama.cpp's Python server answers 500 to a format it does not know.
+        return UnknownModelError(told(f"unknown model {model!r}", "`agentclinic probe` checks a name"))
+    # Not only 400: the Python server of llama.cpp answers 500 to a format it does not know.
     if given >= 400 and _FORMAT.search(f"{said} {error.get('param') or ''}"):
         return FormatRejectedError(told("structured output not accepted"))
     if 400 <= given < 500:
         if _NO_ROUTE.search(said):
             return NoRouteError(told("no such address"))
         return BadRequestError(told("request not accepted"))
-    failed = ServerError(told("server error"))
-    failed.retry_after = retry_after(headers)
-    return failed
+    return ServerError(told("server error"), retry_after=retry_after(headers))
 
 
 def from_redirect(status: int, host: Host) -> ModelError:
-    """Type a redirect: what is said to one endpoint must not go to another."""
+    """A redirect is an error: what was sent to one endpoint must not go to another."""
     return BadRequestError(f"{host.name} answered {status} (redirect, not followed); set base_url to the final address")
 
 
 def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
-    """Type the failure of a request that brought no answer.
+    """The error of a request that got no answer.
 
-    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the
-    chain of causes decides, not the exception on top.
+    The SDK's aiohttp transport reports a refused or reset connection as a connect timeout, so the chain of causes
+    decides, not the outermost exception.
     """
     bottom = error
     while not isinstance(bottom, TimeoutError) and bottom.__cause__ is not None:
@@ -151,15 +148,15 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
         return RequestTimeout(f"{host.name} did not answer within {limit:g} s")
     if isinstance(bottom, NotAllowedError):
         return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
-    if privacy.silent():  # the system's own words are harmless; any other exception may hold what the server said
+    if privacy.silent():  # the system's own words are harmless; any other exception may quote the server
         reason = (isinstance(bottom, OSError) and bottom.strerror) or type(bottom).__name__
     else:
         reason = host.quote(str(bottom)) or type(bottom).__name__
-    return ConnectError(f"{host.name} could not be reached or broke off ({reason})")
+    return ConnectError(f"{host.name} could not be reached, or the connection broke ({reason})")
 
 
 def _error_of(body: Any) -> dict[str, Any]:
-    """Find the error object, wherever this server puts it."""
+    """The error object, wherever this server puts it."""
     error = (body.get("error") or body.get("detail") or body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         return error

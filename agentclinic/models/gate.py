@@ -1,8 +1,8 @@
-"""Where requests may go: credentialed data to this machine only, unless somebody answers for a host.
+"""Where requests may go: credentialed data only to this machine and to attested hosts.
 
-`gate_for(settings, data_class)` makes the gate of a run, or of anything else that sends data of that class.
-`Gate.check` refuses an address before anything happens; `models.transport` asks `Gate.local_addresses` with each
-connection and connects to these and no others. Names are never trusted, only what they resolve to.
+`gate_for(settings, data_class)` makes the gate for data of that class. `Gate.check` refuses an address in advance;
+`models.transport` asks `Gate.local_addresses` again for each connection and connects only to those. Host names are
+never trusted, only the addresses they resolve to.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from agentclinic.errors import ConfigError
 from agentclinic.privacy import DataClass
 
 Resolve = Callable[[str], Sequence[str]]
-"""All addresses a name stands for; raises `OSError` where it stands for none."""
+"""All addresses of a host name; raises `OSError` if it has none."""
 
 
 class NotAllowedError(OSError):
-    """The gate is closed to this address; an `OSError`, so that aiohttp treats it as a failure to connect."""
+    """The gate refuses this address; an `OSError`, so that aiohttp treats it as a failure to connect."""
 
 
 class GateClosedError(ConfigError):
-    """Data of this class may not go to an address; ends a run also where a user's doctor asked for it."""
+    """Data of this class may not go to an address; ends the run, even if a user's doctor made the request."""
 
 
 def system_addresses(host: str) -> list[str]:
-    """Every address the system knows for a name, /etc/hosts included."""
-    # No AI_ADDRCONFIG: an address of a family this machine cannot reach today still tells where the name points.
+    """Every address the system finds for a host name, including those in /etc/hosts."""
+    # No AI_ADDRCONFIG: an address of a family this machine cannot reach now still shows where the name points.
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 def is_loopback_address(address: str) -> bool:
-    """Whether an IP address, in canonical writing, is this machine's loopback."""
+    """Whether this is a loopback address in canonical form."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -54,7 +54,7 @@ def is_loopback_address(address: str) -> bool:
     return parsed.is_loopback
 
 
-# A name whose last label is a number is no name: some programs read 0x7f.1 or 2130706433 as an address, others not.
+# Not a name if its last label is a number: some programs read 0x7f.1 or 2130706433 as an address.
 _NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0[xX][0-9a-fA-F]*)\.?")
 
 
@@ -64,22 +64,22 @@ class Gate:
 
     data_class: DataClass = DataClass.PUBLIC
     attested: Mapping[str, Attestation] = field(default_factory=dict)
-    """Hosts that the config names with everything it takes and to which the command line agrees."""
+    """Hosts with a complete attestation in the config and `--allow-host` on the command line."""
     named: Mapping[str, Attestation] = field(default_factory=dict)
-    """Hosts that the config names, whatever it says of them."""
+    """All hosts in the config, whether their attestation is complete or not."""
     resolve: Resolve = system_addresses
 
     @property
     def closed(self) -> bool:
-        """Whether requests may go to this machine and attested hosts only."""
+        """Whether requests may go only to this machine and to attested hosts."""
         return self.data_class is DataClass.CREDENTIALED
 
     def attests(self, base_url: str) -> bool:
-        """Whether somebody answers for the host of this address."""
+        """Whether the host of this address is attested."""
         return not is_unix(base_url) and any(name in self.attested for name in _names(base_url))
 
     def check(self, base_url: str, setting: str) -> None:
-        """Refuse an address that is neither this machine's nor attested; `setting` is where it comes from."""
+        """Refuse an address that is neither on this machine nor attested; `setting` is where it comes from."""
         if not self.closed or is_unix(base_url):
             return
         try:
@@ -95,16 +95,16 @@ class Gate:
             raise GateClosedError(
                 f"{setting}: credentialed data may not go to {names[0]} ({reason}). "
                 f"Use a server on this machine (127.0.0.1, ::1, localhost or unix:///SOCKET), "
-                f"or {self._mend(base_url)} (docs/privacy.md)"
+                f"or {self._advice(base_url)} (docs/privacy.md)"
             )
 
     def refusal(self, host: str) -> str | None:
-        """Why a host, given by name or address, is not this machine; None when it is, whatever it resolves to."""
+        """Why a host (a name or an address) is not this machine; None if it is."""
         found = self.local_addresses(host)
         return found if isinstance(found, str) else None
 
     def local_addresses(self, host: str) -> list[str] | str:
-        """The addresses of a host that is this machine by all of them; else the reason why it is not."""
+        """The addresses of a host if all of them are loopback; otherwise the reason why it is refused."""
         if not host:
             return "no host"
         if not host.isascii():
@@ -113,7 +113,7 @@ class Gate:
             try:
                 ipaddress.ip_address(host)
             except ValueError:
-                return "not an address in canonical writing; write e.g. 127.0.0.1"
+                return "not an address in canonical form; write e.g. 127.0.0.1"
             return [host] if is_loopback_address(host) else "not a loopback address"
         try:
             found = list(self.resolve(host))
@@ -126,16 +126,16 @@ class Gate:
             return f"the name resolves to {elsewhere[0]}, which is not loopback"
         return found
 
-    def _mend(self, base_url: str) -> str:
+    def _advice(self, base_url: str) -> str:
         names = _names(base_url)
         for name in names:
             if name in self.named:
                 lacks = lacking(self.named[name])
-                first = f"mend privacy.hosts.{name} ({'; '.join(lacks)}) and agree" if lacks else "agree"
+                first = f"complete privacy.hosts.{name} ({'; '.join(lacks)}) and allow it" if lacks else "allow it"
                 return f"{first} with --allow-host {name}"
         return (
-            f"name it under privacy.hosts in agentclinic.config.json with {', '.join(Attestation.model_fields)}, "
-            f"and agree with --allow-host {names[-1]}"
+            f"add it to privacy.hosts in agentclinic.config.json with {', '.join(Attestation.model_fields)}, "
+            f"and allow it with --allow-host {names[-1]}"
         )
 
 
@@ -143,12 +143,12 @@ OPEN = Gate()
 
 
 def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = system_addresses) -> Gate:
-    """The gate for data of a class; an `--allow-host` that the config does not fully back is refused."""
+    """The gate for data of a class; refuses an `--allow-host` without a complete attestation in the config."""
     privacy.meet(data_class)
     if data_class is not DataClass.CREDENTIALED:
         return Gate(data_class, resolve=resolve)
     if settings.llm.responses.get("store"):
-        raise ConfigError("llm.responses.store: credentialed data may not be stored at an endpoint; leave it out")
+        raise ConfigError("llm.responses.store: credentialed data may not be stored at an endpoint; remove this key")
     named = settings.privacy.hosts
     attested = {}
     for given in settings.allow_hosts:
@@ -158,8 +158,8 @@ def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = sy
             raise ConfigError(f"--allow-host {given!r}: {error}") from None
         if name not in named:
             raise ConfigError(
-                f"--allow-host {name}: privacy.hosts in agentclinic.config.json does not name it; a host needs "
-                f"{', '.join(Attestation.model_fields)} there (docs/privacy.md)"
+                f"--allow-host {name}: not in privacy.hosts of agentclinic.config.json; add it there with "
+                f"{', '.join(Attestation.model_fields)} (docs/privacy.md)"
             )
         lacks = lacking(named[name])
         if lacks:
@@ -169,25 +169,25 @@ def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = sy
 
 
 def lacking(attestation: Attestation, today: date | None = None) -> list[str]:
-    """What an attestation does not say, key by key."""
+    """What an attestation lacks, key by key."""
     wanted = ("zero_retention", "no_training", "no_human_review")
     lacks = [f"{key} must be true" for key in wanted if getattr(attestation, key) is not True]
     if not (attestation.attested_by or "").strip():
-        lacks.append("attested_by must name who answers for this")
+        lacks.append("attested_by must name the person responsible")
     if attestation.attested_on is None:
-        lacks.append("attested_on must be the day of it, as YYYY-MM-DD")
+        lacks.append("attested_on must be its date, as YYYY-MM-DD")
     elif attestation.attested_on > (today or date.today()):
-        lacks.append("attested_on lies in the future")
+        lacks.append("attested_on is in the future")
     return lacks
 
 
 def in_force(gate: Gate) -> list[dict[str, Any]]:
-    """The attestations that open this gate, as written into a run's folder."""
+    """The attestations that open this gate, as written to the run folder."""
     return [{"host": name, **attestation.model_dump(mode="json")} for name, attestation in gate.attested.items()]
 
 
 def _names(base_url: str) -> list[str]:
-    """How the host of an address may be named: with its port, and without where the port is the scheme's own."""
+    """How the host of an address may be named: with its port, and also without if that is the default port."""
     parts = urlsplit(base_url)
     host = (parts.hostname or "").rstrip(".")
     shown = f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Images as an endpoint wants them: an address it can fetch, or the file's content as a data URL."""
+"""Images in the form an endpoint accepts: an address it can fetch, or the file as a data URL."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from urllib.parse import unquote, urlsplit
 from agentclinic.errors import InputError
 
 LARGEST = 20 * 2**20
-"""Bytes; OpenAI's limit was 20 MB a request when this was chosen, and a clinical photograph has 0.1 to 5."""
+"""Bytes. OpenAI's limit was 20 MB per request when this was chosen; a clinical photograph has 0.1 to 5 MB."""
 
 
 def image_url(address: str) -> str:
-    """Return the address to send for an image: URLs as they are, a local file as a data URL."""
+    """The address to send for an image: URLs unchanged, a local file as a data URL."""
     if address.lower().startswith(("http://", "https://", "data:")):
         return address
     path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else Path(address).expanduser()
     try:
         stat = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: image cannot be read ({error.strerror}); check the case's image path") from None
+        raise InputError(f"{path}: image cannot be read ({error.strerror}); check the image path in the case") from None
     if not path.is_file():
-        raise InputError(f"{path}: not an image but a folder or device")
+        raise InputError(f"{path}: not an image file")
     if stat.st_size > LARGEST:
         size = stat.st_size / 2**20
-        raise InputError(f"{path}: image has {size:.0f} MB, at most {LARGEST // 2**20} are sent; make it smaller")
+        raise InputError(f"{path}: image has {size:.0f} MB, the limit is {LARGEST // 2**20} MB; make it smaller")
     return _data_url(path, stat.st_mtime_ns, stat.st_size)
 
 
-# An image once shown is sent again with every later turn; 32 holds the images of many encounters at once.
+# An image is sent again with every later turn; 32 is enough for many encounters at once.
 @lru_cache(maxsize=32)
 def _data_url(path: Path, changed: int, size: int) -> str:  # noqa: ARG001 - part of the cache's key
     try:
@@ -44,7 +44,7 @@ def _data_url(path: Path, changed: int, size: int) -> str:  # noqa: ARG001 - par
 
 
 def _kind(content: bytes) -> str | None:
-    """Tell the type by the first bytes: names of files lie."""
+    """The type by the first bytes: file names can be wrong."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "png"
     if content.startswith(b"\xff\xd8\xff"):

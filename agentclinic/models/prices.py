@@ -1,4 +1,4 @@
-"""What tokens cost, where a price is known. Unknown is None, never 0."""
+"""What tokens cost. An unknown price is None, never 0."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 
 def cost_usd(model: str, base_url: str, usage: Mapping[str, int | None]) -> float | None:
-    """The price of these tokens at that provider, from the `genai-prices` package; None when it has none.
+    """The price of these tokens at that provider, from the `genai-prices` package; None if it has no price.
 
-    A server of one's own has no list price even where its model is sold elsewhere.
+    A local server has no list price, even if the same model is sold elsewhere.
     """
     sent, received = usage.get("input_tokens"), usage.get("output_tokens")
     if sent is None or received is None:
         return None
-    # Imported here: 0.2 s, and only runs against a hosted model need it.
+    # Imported here: it takes 0.2 s, and only hosted models need it.
     from genai_prices import Usage, calc_price
 
     cached = usage.get("cached_tokens") or 0

@@ -1,7 +1,7 @@
-"""Keeping every request and reply, and answering from what was kept.
+"""Recording every request and reply, and replaying them.
 
-An entry is found again by unit, purpose, messages, parameters and occurrence within the unit. The model's
-name is not part of it: a recording of one model can be replayed where another is named.
+An entry is found by unit, purpose, messages, parameters and occurrence within the unit, not by the model's name: a
+recording of one model can be replayed in place of another.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from agentclinic import privacy
 from agentclinic.errors import InputError
-from agentclinic.jsonl import JsonLines
+from agentclinic.jsonl import JsonLines, read_json_lines
 from agentclinic.models import base, structured
 from agentclinic.models.base import MalformedError, Model, ModelError, NotRecordedError, Reply, Request
 from agentclinic.privacy import DataClass
 
 Asked = Counter[tuple[str, str]]
-"""How often each request was made, by who counts and the request's hash."""
+"""How often each request was made, by counter and hash of the request."""
 
 unit: ContextVar[tuple[str, Asked]] = ContextVar("agentclinic_unit")
-"""The unit under way and the requests made in it."""
+"""The current unit and the requests made in it."""
 
 _replies = TypeAdapter(Reply)
 _errors: Mapping[str, type[ModelError]] = {
@@ -39,25 +39,25 @@ _errors: Mapping[str, type[ModelError]] = {
 
 
 def enter_unit(name: str) -> None:
-    """Begin a unit in this task: occurrences are counted from 0 again."""
+    """Start a unit in this task: occurrences are counted from 0 again."""
     unit.set((name, Counter()))
 
 
 def requests_made() -> Asked:
-    """The requests of the unit under way so far, for `forget_requests_since`."""
+    """The requests made so far in the current unit, for `forget_requests_since`."""
     return unit.get(("", Counter()))[1].copy()
 
 
 def forget_requests_since(moment: Asked) -> None:
-    """Count from an earlier moment on: what a person took back is recorded anew, and the newer entry wins."""
+    """Go back to an earlier count: what a person took back is recorded again, and the newer entry wins."""
     counts = unit.get(("", Counter()))[1]
     counts.clear()
     counts.update(moment)
 
 
 def _place(request: Request, counter: str) -> tuple[str, str, int]:
-    """Unit, hash of the request, and its occurrence; a replay that is being recorded is counted by both."""
-    name, counts = unit.get(("", Counter()))  # outside a unit every request is the first of its kind
+    """Unit, hash of the request, and its occurrence; a replay that is recorded is counted by both sides."""
+    name, counts = unit.get(("", Counter()))  # outside a unit, every request is the first of its kind
     text = json.dumps(_request_content(request), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
     occurrence = counts[counter, digest]
@@ -86,7 +86,7 @@ def _request_content(request: Request) -> dict[str, Any]:
 
 
 class Recorder:
-    """A model whose every answer is also written down."""
+    """A model whose answers are also written to a file."""
 
     def __init__(self, model: Model, sink: JsonLines, data_class: DataClass = DataClass.PUBLIC) -> None:
         self.name = model.name
@@ -95,7 +95,7 @@ class Recorder:
         self._class = {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
 
     async def reply(self, request: Request) -> Reply:
-        """Ask the model; write down what it answered, or how it failed."""
+        """Ask the model and record what it answered, or how it failed."""
         name, digest, occurrence = _place(request, "record")
         place = {"unit": name, "key": digest, "n": occurrence, "model": self.name}
         entry = {**place, **self._class, "request": _request_content(request)}
@@ -111,7 +111,7 @@ class Recorder:
 
 
 class Replay:
-    """Answers from a recording, with no network."""
+    """Answers from a recording, without a network."""
 
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path}"
@@ -120,21 +120,20 @@ class Replay:
         self.data_class = privacy.strictest(
             DataClass(entry.get("data_class", DataClass.PUBLIC)) for entry in self._entries.values()
         )
-        """Of the data this is a recording of."""
+        """The most restricted class of the recorded data."""
 
     async def reply(self, request: Request) -> Reply:
-        """The recorded answer to this very request."""
+        """The recorded answer to this request."""
         place = _place(request, self.name)
         entry = self._entries.get(place)
         if entry is None:
             raise NotRecordedError(
-                f"{self._path} holds no {request.purpose} request like this one"
-                f"{f' in unit {place[0]}' if place[0] else ''}: something that shapes the requests has changed "
-                "since the recording (cases, prompts, settings, another role's replies)"
+                f"{self._path} has no {request.purpose} request like this one"
+                f"{f' in unit {place[0]}' if place[0] else ''}: cases, prompts, settings or another role's replies "
+                "have changed since the recording"
             )
         if "error" in entry:
-            kind, message = entry["error"]["kind"], entry["error"]["message"]
-            failure = _errors.get(kind, ModelError)(message)
+            failure = _errors.get(entry["error"]["kind"], ModelError)(entry["error"]["message"])
             if isinstance(failure, MalformedError):
                 failure.text = str(entry["error"].get("text", ""))
             raise failure
@@ -148,23 +147,12 @@ class Replay:
             raise MalformedError(f"{self._path}: a recorded reply no longer fits: {said}") from None
 
 
-def _read(path: Path) -> list[tuple[tuple[str, str, int], dict[str, Any]]]:
-    entries = []
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise InputError(f"replay: {path} cannot be read ({error.strerror})") from None
-    with file:
-        for number, line in enumerate(file, start=1):
-            try:
-                entry = json.loads(line)
-                if "reply" in entry:
-                    _replies.validate_python(entry["reply"])
-                place = (entry["unit"], entry["key"], int(entry["n"]))
-                DataClass(entry.get("data_class", DataClass.PUBLIC))
-                entries.append((place, entry))
-            except (ValueError, KeyError, TypeError, ValidationError):
-                if not line.endswith(b"\n"):
-                    break  # torn by a crash while recording
-                raise InputError(f"{path} line {number}: not an entry of a recording") from None
-    return entries
+def _read(path: Path) -> Iterator[tuple[tuple[str, str, int], dict[str, Any]]]:
+    for number, entry in read_json_lines(path, "an entry of a recording"):
+        try:
+            if "reply" in entry:
+                _replies.validate_python(entry["reply"])
+            DataClass(entry.get("data_class", DataClass.PUBLIC))
+            yield (entry["unit"], entry["key"], int(entry["n"])), entry
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} line {number}: not an entry of a recording") from None

@@ -1,7 +1,7 @@
 """One retry layer and one limiter for all requests to an endpoint.
 
-The SDK's own retries are off, so every failed try passes here and is counted. Time comes in through a
-`Clock`, so that tests need not wait.
+The SDK's own retries are off, so every failed try is seen and counted here. Tests replace the `Clock` so that they need
+not wait.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from agentclinic.models.base import ModelError, RateLimitError
 Value = TypeVar("Value")
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
-"""Kinds of failure that another try may mend. Within this layer malformed means an empty answer."""
+"""Failures that may not happen again on another try. In this layer, malformed means an empty answer."""
 
 BASE_WAIT = 0.5
-"""Upper end of the first wait in seconds; it doubles with each try up to the ceiling."""
+"""Upper bound of the first wait in seconds; it doubles with each try, up to the ceiling."""
 
 LONGEST_RETRY_AFTER = 600.0
-"""An endpoint that asks for more than ten minutes is used up for this run; the run can be resumed later."""
+"""Seconds. The run does not wait for an endpoint that asks for more; it can be resumed later."""
 
 COOL_DOWN = 1.0
-"""Halve at most once in this many seconds: 64 requests in flight bring 64 answers 429 for one cause."""
+"""Seconds between two halvings at least: 64 requests in flight can get 64 answers of 429 for one cause."""
 
 RECOVERY_ROUNDS = 20
-"""Rounds of successes from nothing to full speed. Adding 1 a round, as TCP does, would take 1,000 workers
-half an hour at 2 s a request; 5 % of the start a round takes a minute and is still gentler than halving."""
+"""Rounds of successes from zero to full speed. Adding 1 per round, as TCP does, would take 1,000 workers half an hour
+at 2 s per request; adding 5 % of the start takes less than a minute and is still gentler than halving."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Where the retry layer gets its time and its chance from."""
+    """Time and randomness for the retry layer."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.monotonic
@@ -46,7 +46,7 @@ class Clock:
 
 
 class Limiter:
-    """How many requests may be under way at an endpoint: fewer after a 429, then slowly more again."""
+    """How many requests an endpoint gets at once: half as many after a 429, then slowly more again."""
 
     def __init__(self, start: int, clock: Clock | None = None) -> None:
         self._start = max(1, start)
@@ -59,19 +59,19 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """Requests allowed at the same time now."""
+        """Requests allowed at once now."""
         return int(self._limit)
 
     @property
     def active(self) -> int:
-        """Requests under way now."""
+        """Requests in flight now."""
         return self._active
 
     def __repr__(self) -> str:
         return f"Limiter({self._active} of {self.limit}, started at {self._start})"
 
     async def acquire(self) -> float:
-        """Wait for a turn and take it; returns the time at which it was taken."""
+        """Wait for a turn and take it; returns the time when it was taken."""
         while True:
             while self._paused_until and (wait := self._paused_until - self._clock.now()) > 0:
                 await self._clock.sleep(wait)
@@ -79,7 +79,7 @@ class Limiter:
             if not self._paused_until or self._paused_until <= self._clock.now():
                 self._paused_until = 0.0
                 return self._clock.now()
-            # Someone met a 429 while we were in the queue.
+            # Another request got a 429 while we were waiting.
             self.release()
 
     async def _take(self) -> None:
@@ -98,18 +98,18 @@ class Limiter:
             raise
 
     def release(self) -> None:
-        """Give the turn back to whoever waits longest."""
+        """Pass the turn on to the request that has waited longest."""
         self._active -= 1
         self._admit()
 
     def succeeded(self) -> None:
-        """Note that a request was answered: come back towards the start by a share of a round."""
+        """Record that a request was answered: raise the limit by its share of a round."""
         if self._limit < self._start:
             self._limit = min(self._start, self._limit + self._start / (RECOVERY_ROUNDS * self._limit))
             self._admit()
 
     def throttled(self, since: float, retry_after: float | None) -> None:
-        """Note a 429 for a request begun at `since`: halve once for its cause, and pause as asked."""
+        """Record a 429 for a request begun at `since`: halve once per cause, and pause as the endpoint asked."""
         now = self._clock.now()
         if retry_after is not None:
             self._paused_until = max(self._paused_until, now + min(retry_after, LONGEST_RETRY_AFTER))
@@ -127,7 +127,7 @@ class Limiter:
 
 @dataclass(frozen=True)
 class Retry(Generic[Value]):
-    """What a call brought in the end and how many tries failed before."""
+    """The result of a call and the number of tries that failed before it."""
 
     value: Value
     retries: int
@@ -136,11 +136,11 @@ class Retry(Generic[Value]):
 async def with_retries(
     attempt: Callable[[], Awaitable[Value]], *, tries: int, ceiling: float, limiter: Limiter, clock: Clock
 ) -> Retry[Value]:
-    """Call `attempt` until it succeeds, fails for good, or has had its `tries`.
+    """Call `attempt` until it succeeds, fails for good, or has been tried `tries` times.
 
-    The wait before another try is what the endpoint asks for, else drawn evenly between nothing and a bound
-    that doubles up to `ceiling` ("full jitter": those who failed together do not come back together). No turn
-    at the limiter is held while waiting.
+    The wait before another try is what the endpoint asks for, or else random between 0 and a bound that doubles up to
+    `ceiling` ("full jitter", so that requests that failed together do not come back together). A waiting request does
+    not occupy the limiter.
     """
     retries = 0
     while True:
@@ -166,7 +166,7 @@ async def with_retries(
 
 
 def _wait(failure: ModelError, retries: int, ceiling: float, clock: Clock) -> float | None:
-    """Seconds until the next try; None where no try will help."""
+    """Seconds until the next try; None if another try would not help."""
     if failure.kind not in RETRYABLE:
         return None
     if failure.retry_after is not None:
@@ -175,7 +175,7 @@ def _wait(failure: ModelError, retries: int, ceiling: float, clock: Clock) -> fl
 
 
 def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds an answer asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Seconds that an answer asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -194,5 +194,5 @@ def _number(text: str | None) -> float | None:
         number = float(text or "")
     except ValueError:
         return None
-    # "nan" and "-1" are numbers to Python and nonsense as a wait; "inf" is longer than we wait for anything.
+    # "nan" and "-1" are numbers to Python but not waits; "inf" is longer than any wait we accept.
     return number if number >= 0 else None

@@ -1,4 +1,4 @@
-"""Structured output: asking for JSON of a given shape and reading it out of whatever came back."""
+"""Structured output: asking for JSON of a given shape, and finding it in the answer."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from pydantic import BaseModel, ValidationError
 
 from agentclinic.models.base import Message
 
-# Keywords that the strict mode of the Responses API refuses or that carry no meaning for it; pydantic
-# checks what they demand afterwards.
+# Keywords that the strict mode of the Responses API refuses or ignores; pydantic checks them afterwards.
 _DROPPED = frozenset(
     {"default", "title", "examples", "discriminator", "minLength", "maxLength", "uniqueItems", "$schema"}
 )
 _CANDIDATES = 50
-"""Opening braces tried as the start of the object; a reply with more is not JSON with chatter around it."""
+"""Opening braces tried as the start of the object; a reply with more is not JSON with some text around it."""
 
 
 class InvalidReplyError(ValueError):
-    """A reply is not of the demanded shape; the message says what is wrong, to people and models alike."""
+    """A reply does not have the required shape; the message tells people and models what is wrong."""
 
 
 class Format(NamedTuple):
-    """A JSON schema as the APIs want it."""
+    """A JSON schema in the form the APIs require."""
 
     name: str
     schema: dict[str, Any]
     strict: bool
-    """False where the schema has an object with free keys, which strict mode does not know."""
+    """False if the schema has an object with free keys, which strict mode does not allow."""
 
 
 @lru_cache(maxsize=256)
 def format_of(shape: type[BaseModel]) -> Format:
-    """Return the schema of a model, closed and with all properties required, as strict mode demands."""
+    """The schema of a model, closed and with all properties required, as strict mode demands."""
     schema = _close(shape.model_json_schema())
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in shape.__name__)
     return Format(name[:64], schema, not _has_free_keys(schema))
@@ -44,16 +43,16 @@ def format_of(shape: type[BaseModel]) -> Format:
 
 @lru_cache(maxsize=256)
 def instruction(shape: type[BaseModel]) -> str:
-    """Say in the prompt what shape is wanted: not every server heeds the API's own parameter."""
+    """The shape as part of the prompt: not every server obeys the API parameter."""
     schema = json.dumps(shape.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with exactly one JSON object that matches this JSON schema, and nothing else:\n{schema}"
 
 
 def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tuple[Message, ...]:
-    """Put the instruction at the end of the leading system part.
+    """Add the instruction to the last of the leading system messages.
 
-    It joins the last system message instead of following it: many chat templates refuse a second one. Being
-    static, it leaves the prefix of later turns as it was.
+    Not as a message of its own, because many chat templates refuse a second system message. It is static, so later
+    turns keep the same prefix.
     """
     system = 0
     while system < len(messages) and messages[system].role == "system":
@@ -66,7 +65,7 @@ def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tup
 
 
 def complaint(problem: InvalidReplyError) -> Message:
-    """Write the user message of the one repair turn."""
+    """The user message of the one repair turn."""
     return Message(
         "user",
         f"Your last answer cannot be used: {problem}. "
@@ -75,9 +74,9 @@ def complaint(problem: InvalidReplyError) -> Message:
 
 
 def parse(text: str, shape: type[BaseModel]) -> BaseModel:
-    """Return the first object in the text that has the shape, whatever fences and chatter are around it."""
+    """The first object in the text that has the shape, whatever fences and other text surround it."""
     problem = "it contains no JSON object"
-    # strict=False: models write line breaks into strings as they are.
+    # strict=False: models write raw line breaks into strings.
     decoder = json.JSONDecoder(strict=False)
     position = text.find("{")
     for _ in range(_CANDIDATES):
@@ -88,7 +87,7 @@ def parse(text: str, shape: type[BaseModel]) -> BaseModel:
         except json.JSONDecodeError as error:
             problem = "its JSON is broken or incomplete"
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-                # The text ends within the object; an object inside it is not the answer.
+                # The text ends inside the object; an object nested in it is not the answer.
                 break
             position = text.find("{", max(error.pos, position + 1))
             continue
@@ -112,7 +111,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def _close(node: Any) -> Any:
-    """Rewrite a schema node, and all below it, as strict mode wants it."""
+    """A schema node, and everything below it, in the form strict mode requires."""
     if isinstance(node, list):
         return [_close(item) for item in node]
     if not isinstance(node, dict):

@@ -1,7 +1,7 @@
-"""How requests travel where the usual way will not do: through the gate, or over a unix socket.
+"""The transport for requests that must pass the gate or go over a unix socket.
 
-No redirects, no proxies whatever the environment says, no cookies; with a closed gate connections only to addresses
-that were checked a moment before. Imported with the first request: aiohttp and httpx2 take their time.
+No redirects, no cookies, and no proxies whatever the environment says; with a closed gate, connections only to
+addresses that were checked just before. Imported with the first request, because aiohttp and httpx2 are slow to import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """Sends requests to one address only."""
+    """Sends requests to a single address."""
 
     def __init__(self, base_url: str, gate: Gate, *, connections: int, keep_alive: float) -> None:
         self._base_url = base_url
@@ -66,7 +66,7 @@ class Transport(httpx2.AsyncBaseTransport):
         unix = unix_parts(self._base_url)
         if unix is not None:
             return aiohttp.UnixConnector(unix.socket, **self._options)
-        # Whom to trust with TLS is not the gate's business: SSL_CERT_FILE counts here as it does elsewhere.
+        # Which certificates to trust is not the gate's business: SSL_CERT_FILE works here as elsewhere.
         secure = httpx2.create_ssl_context(trust_env=True) if self._base_url.lower().startswith("https") else True
         attested = self._gate.attests(self._base_url)
         return aiohttp.TCPConnector(
@@ -78,7 +78,7 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class _Resolver(AbstractResolver):
-    """Resolves names to the addresses the gate has just checked; refuses a name if any of them is elsewhere."""
+    """Resolves a name to addresses that the gate has just checked; refuses it if any of them is not loopback."""
 
     def __init__(self, gate: Gate, *, anywhere: bool) -> None:
         self._look_up = gate.resolve if anywhere else gate.local_addresses
@@ -109,7 +109,7 @@ class _Resolver(AbstractResolver):
 
 
 def _loopback_socket(info: AddrInfoType) -> socket.socket:
-    """The last door: no socket is made for an address that is not loopback, however it was come by."""
+    """The last check: no socket is made for an address that is not loopback, wherever it came from."""
     family, kind, protocol, _, address = info
     if not is_loopback_address(str(address[0])):
         raise NotAllowedError(f"{address[0]}: not a loopback address")

@@ -1,7 +1,7 @@
-"""The two APIs of OpenAI-compatible endpoints: writing request bodies, reading answers.
+"""The two APIs of OpenAI-compatible endpoints: writing request bodies and reading answers.
 
-Bodies are built and read here rather than by the SDK's typed methods: those cost 13 ms of CPU for a request
-of 40 messages where this costs 1.3, and they trust answers that no server should be trusted with.
+This replaces the SDK's typed methods, which take 13 ms of CPU for a request of 40 messages instead of 1.3, and which
+do not check answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from agentclinic import privacy
-from agentclinic.models.base import MalformedError, Message, RefusedError, Request, ServerError, ToolCall
+from agentclinic.models.base import MalformedError, Message, RefusedError, Request, ServerError, Tool, ToolCall
 from agentclinic.models.images import image_url
 from agentclinic.models.structured import Format
 from agentclinic.results.turn import Usage
@@ -24,19 +24,19 @@ Json = dict[str, Any]
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
 
 RESERVED = frozenset({"model", "input", "messages", "stream", "background"})
-"""Keys of `llm.responses` that are not the user's: whom and what we ask, answers in pieces or later."""
+"""Keys that `llm.responses` may not set: the model, the prompt, and answers in parts or in the background."""
 
 _ONLY_RESPONSES = frozenset(
     {"text", "reasoning", "max_output_tokens", "instructions", "include", "truncation", "max_tool_calls"}
 )
-"""Settings the chat API knows under another name or not at all."""
+"""Settings that the chat API has under another name or not at all."""
 
 _GPT_5 = re.compile(r"(^|/)gpt-?5")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one HTTP answer says."""
+    """The content of one HTTP answer."""
 
     text: str
     tool_calls: tuple[ToolCall, ...]
@@ -45,26 +45,26 @@ class Answer:
 
 
 class Target(NamedTuple):
-    """Which model is asked and with which settings."""
+    """The model to ask, and its settings."""
 
     model: str
     settings: Mapping[str, Any]
     """`llm.responses` of the config."""
     is_openai: bool
-    """OpenAI's own chat API wants `max_completion_tokens`; many other servers know only `max_tokens`."""
+    """OpenAI's own chat API requires `max_completion_tokens`; many other servers know only `max_tokens`."""
 
 
 def request_body(api: Api, target: Target, request: Request, messages: Sequence[Message], form: Format | None) -> Json:
-    """Build the body of a request in either API."""
+    """The body of a request in either API."""
     build = _responses_body if api == "responses" else _chat_body
     return build(target, request, messages, form)
 
 
 def _settings(target: Target, request: Request) -> Json:
-    """Pick the user's settings that may go to this model."""
+    """The user's settings that may go to this model."""
     settings = {name: value for name, value in target.settings.items() if name not in RESERVED}
     if _GPT_5.search(target.model):
-        # These models refuse any temperature.
+        # These models refuse a temperature.
         settings.pop("temperature", None)
         return settings
     settings.pop("reasoning", None)
@@ -78,28 +78,11 @@ def _responses_body(target: Target, request: Request, messages: Sequence[Message
     body: Json = {"model": target.model, **_settings(target, request)}
     if form is not None:
         given = body.get("text")
-        body["text"] = {
-            **(given if isinstance(given, dict) else {}),
-            "format": {
-                "type": "json_schema",
-                "name": form.name,
-                "schema": form.schema,
-                "strict": form.strict,
-            },
-        }
+        body["text"] = {**_dict(given), "format": {"type": "json_schema", **form._asdict()}}
     body["input"] = [item for message in messages for item in _responses_items(message)]
     if request.tools:
-        # Without "strict": false this API demands closed schemas with all properties required.
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in request.tools
-        ]
+        # Without "strict": false, this API requires closed schemas with all properties required.
+        body["tools"] = [{"type": "function", **_described(tool), "strict": False} for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
     return body
@@ -138,30 +121,23 @@ def _chat_body(target: Target, request: Request, messages: Sequence[Message], fo
         if isinstance(text.get("format"), dict):
             body["response_format"] = _chat_format(text["format"])
     if form is not None:
-        schema = {"name": form.name, "schema": form.schema, "strict": form.strict}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": form._asdict()}
     instructions = settings.get("instructions")
     body["messages"] = [{"role": "system", "content": instructions}] if instructions else []
     body["messages"] += [_chat_message(message) for message in messages]
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [{"type": "function", "function": _described(tool)} for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
     return body
 
 
+def _described(tool: Tool) -> Json:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
 def _chat_format(form: Json) -> Json:
-    """Turn the user's `text.format` into the nested shape of the chat API."""
+    """The user's `text.format` in the nested form of the chat API."""
     if form.get("type") != "json_schema":
         return form
     return {"type": "json_schema", "json_schema": {k: v for k, v in form.items() if k != "type"}}
@@ -185,7 +161,7 @@ def _chat_message(message: Message) -> Json:
 
 
 def error_in(body: Json) -> Json | None:
-    """Return the part of an HTTP 200 that holds an error instead of an answer, if it does."""
+    """The part of an HTTP 200 that holds an error instead of an answer, if any."""
     if body.get("error") or body.get("status") in ("failed", "cancelled"):
         return body
     choice = _choice(body)
@@ -193,9 +169,9 @@ def error_in(body: Json) -> Json | None:
 
 
 def read_answer(api: Api, body: Json, host: str) -> Answer:
-    """Return the text and tool calls of an answer; raise where there is none to use."""
+    """The text and tool calls of an answer; raises a `ModelError` if there are none."""
     answer = _read_responses(body, host) if api == "responses" else _read_chat(body, host)
-    # Local servers put a model's thinking into its text; a control token in there must not count.
+    # Local servers leave a model's thinking in its text; control tokens in it must not count.
     answer = replace(answer, text=_THINKING.sub("", answer.text))
     if not answer.text.strip() and not answer.tool_calls and not answer.truncated:
         raise MalformedError(f"{host} answered without any text")
@@ -208,7 +184,7 @@ _THINKING = re.compile(r"^\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 def _read_responses(body: Json, host: str) -> Answer:
     output = body.get("output")
     if not isinstance(output, list):
-        raise ServerError(f"{host} answered with JSON that is no Responses API object")
+        raise ServerError(f"{host} answered with JSON that is not a Responses API object")
     texts: list[str] = []
     calls: list[ToolCall] = []
     for item in filter(_is_json, output):
@@ -230,14 +206,15 @@ def _read_chat(body: Json, host: str) -> Answer:
     choice = _choice(body)
     message = _dict(choice.get("message"))
     if not message:
-        raise ServerError(f"{host} answered with JSON that is no chat completion")
+        raise ServerError(f"{host} answered with JSON that is not a chat completion")
     if refusal := _text(message.get("refusal")):
         raise RefusedError(_refused(host, refusal))
     if choice.get("finish_reason") == "content_filter":
         raise RefusedError(f"{host}: the answer was stopped by a content filter")
-    calls: list[ToolCall] = []
-    for call in filter(_is_json, _list(message.get("tool_calls"))):
-        calls.append(_tool_call(call.get("id"), _dict(call.get("function")), len(calls)))
+    calls = [
+        _tool_call(call.get("id"), _dict(call.get("function")), number)
+        for number, call in enumerate(filter(_is_json, _list(message.get("tool_calls"))))
+    ]
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(_text(part.get("text")) for part in content if _is_json(part))
@@ -245,7 +222,7 @@ def _read_chat(body: Json, host: str) -> Answer:
 
 
 def read_usage(body: Json) -> Usage:
-    """Tokens as either API counts them; None where the endpoint does not say."""
+    """Tokens as either API counts them; None if the endpoint does not say."""
     usage = _dict(body.get("usage"))
     given = _dict(usage.get("input_tokens_details") or usage.get("prompt_tokens_details"))
     spoken = _dict(usage.get("output_tokens_details") or usage.get("completion_tokens_details"))
@@ -264,7 +241,7 @@ def _refused(host: str, refusal: str) -> str:
 def _tool_call(call_id: Any, function: Json, number: int) -> ToolCall:
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
-        # Some servers send the arguments as an object, or none at all for a tool without any.
+        # Some servers send the arguments as an object, or omit them for a tool without parameters.
         arguments = json.dumps(arguments if arguments is not None else {})
     return ToolCall(_text(call_id) or f"call_{number}", _text(function.get("name")), _whole(arguments))
 
@@ -293,7 +270,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON can carry and no file can."""
+    """Replace unpaired surrogates, which JSON can hold but UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""Charts as SVG written by hand: small, no library, with a title and a description for screen readers.
+"""Charts as plain SVG, each with a title and a description for screen readers.
 
-Colours come from the page's style sheet by class, so that light, dark and print need no second drawing.
+Colours come from classes in the page's style sheet, so that light, dark and print share one drawing.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentclinic.report.collect import ReliabilityPoint
 from agentclinic.report.markup import Html, tag
 
 WIDTH, HEIGHT = 440, 320
-"""Near the size at which a chart stands on a wide page, so that letters keep theirs."""
+"""About the size of a chart on a wide page, so that text is not scaled."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the values of two axes lie on the drawing."""
+    """Maps the values of two axes to places on the drawing."""
 
     x0: float
     x1: float
@@ -42,7 +43,7 @@ class Frame:
 
 
 def svg(name: str, title: str, description: str, *parts: object, width: float = WIDTH, height: float = HEIGHT) -> Html:
-    """A drawing with what it shows in words; `name` makes its ids unique on the page."""
+    """A drawing with a description; `name` makes its ids unique on the page."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-t"),
@@ -78,7 +79,7 @@ def axes(frame: Frame, xs: Sequence[tuple[float, str]], ys: Sequence[tuple[float
 
 def percents(top: float = 1.0, steps: int = 4) -> list[tuple[float, str]]:
     """Marks of a percentage axis."""
-    return [(top * i / steps, f"{100 * top * i / steps:g} %") for i in range(steps + 1)]
+    return [(top * i / steps, f"{100 * top * i / steps:g}%") for i in range(steps + 1)]
 
 
 def nice(top: float, steps: int = 4) -> list[float]:
@@ -105,75 +106,49 @@ def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, floa
 # --- the charts -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Bin:
-    """A bin of a reliability diagram."""
-
-    low: float
-    high: float
-    n: int
-    forecast: float
-    right: float
-    right_low: float
-    right_high: float
-    band_low: float
-    band_high: float
-
-
-def reliability(name: str, bins: Sequence[Bin], colour: str) -> Html:
-    """Share right against forecast, with the band of chance and how many forecasts each bin holds."""
+def reliability(name: str, points: Sequence[ReliabilityPoint], colour: str) -> Html:
+    """Share right against forecast, with the band of chance and the number of forecasts in each bin."""
     frame = Frame(0, 1, 0, 1, height=380, bottom=84)
     parts = axes(frame, percents(), percents(), "how sure it was", "how often it was right")
-    for one in bins:
+    for one in points:
         x, width = frame.x(one.low) + 1, frame.x(one.high) - frame.x(one.low) - 2
-        y = frame.y(one.band_high)
-        parts.append(
-            tag("rect", x=x, y=y, width=width, height=max(1.5, frame.y(one.band_low) - y), class_="band-chance")
-        )
+        y, height = frame.y(one.band_high), frame.y(one.band_low) - frame.y(one.band_high)
+        parts.append(tag("rect", x=x, y=y, width=width, height=max(1.5, height), class_="band-chance"))
     parts.append(path([(frame.x(0), frame.y(0)), (frame.x(1), frame.y(1))], "ideal"))
-    most = max((one.n for one in bins), default=1)
+    most = max((one.right.of for one in points), default=1)
     base = frame.height - 28
-    for one in bins:
-        x, y = frame.x(one.forecast), frame.y(one.right)
-        told = tag("title", f"{one.n} diagnoses, {one.forecast:.0%} sure, {one.right:.0%} right")
-        whisker = tag(
-            "line", x1=x, x2=x, y1=frame.y(one.right_low), y2=frame.y(one.right_high), class_=f"whisker {colour}"
-        )
-        parts += [
-            whisker,
-            tag("circle", told, cx=x, cy=y, r=round(3 + 5 * math.sqrt(one.n / most), 1), class_=f"dot {colour}"),
-        ]
-        tall = max(1.0, round(16 * one.n / most, 1))
-        middle = frame.x((one.low + one.high) / 2)
+    shown = []
+    for one in points:
+        n, right, low, high = one.right.of, one.right.value or 0.0, one.right.low or 0.0, one.right.high or 0.0
+        x, said = frame.x(one.mean_forecast), f"{one.mean_forecast:.0%} sure, {right:.0%} right"
+        shown.append(f"{said} ({n})")
+        radius = round(3 + 5 * math.sqrt(n / most), 1)
+        parts.append(tag("line", x1=x, x2=x, y1=frame.y(low), y2=frame.y(high), class_=f"whisker {colour}"))
+        parts.append(_point(frame, one.mean_forecast, right, colour, f"{n} diagnoses, {said}", radius))
+        tall, middle = max(1.0, round(16 * n / most, 1)), frame.x((one.low + one.high) / 2)
         wide = frame.x(one.high) - frame.x(one.low) - 8
         parts.append(tag("rect", x=middle - wide / 2, y=base - tall, width=wide, height=tall, class_=f"count {colour}"))
-        parts.append(words(middle, base - tall - 3, str(one.n), class_="small"))
-    shown = "; ".join(f"{one.forecast:.0%} sure, {one.right:.0%} right ({one.n})" for one in bins)
-    return svg(name, "Reliability diagram", f"By tenth of the scale: {shown}.", *parts, height=frame.height)
+        parts.append(words(middle, base - tall - 3, str(n), class_="small"))
+    description = f"By tenth of the scale: {'; '.join(shown)}."
+    return svg(name, "Reliability diagram", description, *parts, height=frame.height)
 
 
 def risk_coverage(name: str, points: Sequence[tuple[float, float]], overall: float, colour: str) -> Html:
-    """Share wrong when only the surest diagnoses are kept."""
+    """Share wrong if only the surest diagnoses are kept."""
     top = nice(max([overall, *(risk for _, risk in points), 0.05]))[-1]
     frame = Frame(0, 1, 0, min(1.0, top))
     parts = axes(frame, percents(), percents(min(1.0, top)), "share of diagnoses kept, surest first", "share wrong")
     level = frame.y(overall)
     parts.append(tag("line", x1=frame.x(0), x2=frame.x(1), y1=level, y2=level, class_="ideal"))
-    parts.append(words(frame.x(0) + 4, level - 6, "kept in any order", "start", "small"))
+    parts.append(words(frame.x(0) + 4, level - 6, "kept at random", "start", "small"))
     parts.append(path([(frame.x(c), frame.y(r)) for c, r in points], f"line {colour}"))
-    for c, r in points:
-        parts.append(
-            tag(
-                "circle",
-                tag("title", f"{c:.0%} kept: {r:.1%} wrong"),
-                cx=frame.x(c),
-                cy=frame.y(r),
-                r=2.6,
-                class_=f"dot {colour}",
-            )
-        )
-    told = ", ".join(f"{c:.0%} kept {r:.0%} wrong" for c, r in points if round(c * 20) % 5 == 0)
-    return svg(name, "Risk against coverage", f"{told}; in any order {overall:.0%} would be wrong.", *parts)
+    parts += [_point(frame, c, r, colour, f"{c:.0%} kept: {r:.1%} wrong", 2.6) for c, r in points]
+    shown = ", ".join(f"{c:.0%} kept, {r:.0%} wrong" for c, r in points if round(c * 20) % 5 == 0)
+    return svg(name, "Risk against coverage", f"{shown}; at random {overall:.0%} would be wrong.", *parts)
+
+
+def _point(frame: Frame, x: float, y: float, colour: str, title: str, radius: float) -> Html:
+    return tag("circle", tag("title", title), cx=frame.x(x), cy=frame.y(y), r=radius, class_=f"dot {colour}")
 
 
 @dataclass(frozen=True)
@@ -192,11 +167,15 @@ def lines(
     name: str, title: str, series: Sequence[Series], *, y: str, top: float | None = None, unit: str = "percent"
 ) -> Html:
     """Values by turn."""
+
+    def show(value: float) -> str:
+        return f"{value:.1%}" if unit == "percent" else f"{value:.2f}"
+
     last = max((x for one in series for x, _ in one.points), default=1)
     highest = max([v for one in series for _, v in one.points] + [h for one in series for *_, h in one.band] + [0.01])
     marks = nice(highest) if top is None else [top * i / 4 for i in range(5)]
     frame = Frame(1, max(2.0, last), 0, marks[-1], right=96)
-    ys = [(v, f"{100 * v:g} %" if unit == "percent" else f"{v:g}") for v in marks]
+    ys = [(v, f"{100 * v:g}%" if unit == "percent" else f"{v:g}") for v in marks]
     turns = sorted({x for one in series for x, _ in one.points})
     step = max(1, math.ceil(len(turns) / 8))
     xs = [(x, f"{x:g}") for x in (turns if len(turns) <= 8 else turns[::step])]
@@ -206,38 +185,21 @@ def lines(
             upper = [(frame.x(x), frame.y(high)) for x, _, high in one.band]
             parts.append(area(upper, [(frame.x(x), frame.y(low)) for x, low, _ in one.band], f"band {one.colour}"))
     for one in series:
-        parts.append(
-            path(
-                [(frame.x(x), frame.y(v)) for x, v in one.points], f"line {one.colour}{' dashed' if one.dashed else ''}"
-            )
-        )
-        for x, v in one.points if len(one.points) <= 8 else ():
-            shown = f"{v:.1%}" if unit == "percent" else f"{v:.2f}"
-            parts.append(
-                tag(
-                    "circle",
-                    tag("title", f"turn {x:g}: {one.label} {shown}"),
-                    cx=frame.x(x),
-                    cy=frame.y(v),
-                    r=3,
-                    class_=f"dot {one.colour}",
-                )
-            )
-    for one, place in zip(series, _apart([frame.y(one.points[-1][1]) for one in series]), strict=True):
+        style = f"line {one.colour}{' dashed' if one.dashed else ''}"
+        parts.append(path([(frame.x(x), frame.y(v)) for x, v in one.points], style))
+        if len(one.points) <= 8:
+            parts += [_point(frame, x, v, one.colour, f"turn {x:g}: {one.label} {show(v)}", 3) for x, v in one.points]
+    for one, place in zip(series, _spread([frame.y(one.points[-1][1]) for one in series]), strict=True):
         parts.append(words(frame.x(one.points[-1][0]) + 8, place + 4, one.label, "start", f"label {one.colour}"))
-    told = [
-        f"{one.label}: "
-        + ", ".join(
-            f"turn {x:g} {f'{v:.0%}' if unit == 'percent' else f'{v:.2f}'}"
-            for x, v in one.points[:: max(1, len(one.points) // 8)]
-        )
+    shown = [
+        f"{one.label}: " + ", ".join(f"turn {x:g} {show(v)}" for x, v in one.points[:: max(1, len(one.points) // 8)])
         for one in series
     ]
-    return svg(name, title, "; ".join(told) + ".", *parts)
+    return svg(name, title, "; ".join(shown) + ".", *parts)
 
 
-def _apart(places: Sequence[float], least: float = 15) -> list[float]:
-    """Places moved down where labels would overlap."""
+def _spread(places: Sequence[float], least: float = 15) -> list[float]:
+    """The places, moved down where labels would overlap."""
     moved = list(places)
     before = -math.inf
     for index in sorted(range(len(places)), key=lambda i: places[i]):
@@ -259,7 +221,7 @@ class Point:
 
 
 def price_groups(name: str, points: Sequence[Point]) -> Html:
-    """Accuracy of encounters in groups by price, cheapest first; the groups stand at equal distances."""
+    """Accuracy of encounters in groups by price, cheapest first and evenly spaced."""
     frame = Frame(-0.5, len(points) - 0.5, 0, 1, right=24)
     xs = [(float(place), point.label) for place, point in enumerate(points)]
     parts = axes(frame, xs, percents(), "price of an encounter's tests", "share right")
@@ -268,8 +230,8 @@ def price_groups(name: str, points: Sequence[Point]) -> Html:
     )
     for place, point in enumerate(points):
         parts += _dot(frame, float(place), point)
-    told = "; ".join(f"{p.label}: {p.value:.0%} right ({p.about})" for p in points)
-    return svg(name, "Price against accuracy", told + ".", *parts)
+    shown = "; ".join(f"{p.label}: {p.value:.0%} right ({p.about})" for p in points)
+    return svg(name, "Price against accuracy", shown + ".", *parts)
 
 
 def price_by_run(name: str, points: Sequence[Point]) -> Html:
@@ -281,12 +243,10 @@ def price_by_run(name: str, points: Sequence[Point]) -> Html:
     for point in points:
         parts += _dot(frame, point.usd, point)
         left = frame.x(point.usd) > frame.width - 60
-        beside = frame.x(point.usd) + (-10 if left else 10)
-        parts.append(
-            words(beside, frame.y(point.value) - 8, point.label, "end" if left else "start", f"label {point.colour}")
-        )
-    told = "; ".join(f"{p.label}: ${p.usd:,.2f}, {p.value:.0%} right" for p in points)
-    return svg(name, "Price against accuracy, run by run", told + ".", *parts)
+        x, anchor = frame.x(point.usd) + (-10 if left else 10), "end" if left else "start"
+        parts.append(words(x, frame.y(point.value) - 8, point.label, anchor, f"label {point.colour}"))
+    shown = "; ".join(f"{p.label}: ${p.usd:,.2f}, {p.value:.0%} right" for p in points)
+    return svg(name, "Price against accuracy, run by run", shown + ".", *parts)
 
 
 def _dot(frame: Frame, x: float, point: Point) -> list[Html]:
@@ -295,19 +255,19 @@ def _dot(frame: Frame, x: float, point: Point) -> list[Html]:
     if point.low is not None and point.high is not None:
         ends = {"y1": frame.y(point.low), "y2": frame.y(point.high)}
         drawn.append(tag("line", x1=place, x2=place, **ends, class_=f"whisker {point.colour}"))
-    told = tag("title", f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}")
-    return [*drawn, tag("circle", told, cx=place, cy=frame.y(point.value), r=5, class_=f"dot {point.colour}")]
+    title = f"{point.label}: mean ${point.usd:,.2f}, {point.value:.1%} right, {point.about}"
+    return [*drawn, _point(frame, x, point.value, point.colour, title, 5)]
 
 
 def stacked(parts: Sequence[tuple[float, str, str]], *, width: float = 600, height: float = 26) -> Html:
-    """A bar made of shares (share, class, what it is); decoration of numbers that stand beside it."""
+    """A bar made of shares (share, class, title); it only illustrates the numbers next to it."""
     drawn, x = [], 0.0
-    for share, colour, told in parts:
+    for share, colour, title in parts:
         if share <= 0:
             continue
         wide = max(1.0, width * share - 1.5)
         drawn.append(
-            tag("rect", tag("title", told), x=round(x, 1), y=0, width=round(wide, 1), height=height, class_=colour)
+            tag("rect", tag("title", title), x=round(x, 1), y=0, width=round(wide, 1), height=height, class_=colour)
         )
         x += width * share
     return tag(
@@ -328,7 +288,7 @@ class Mark:
 
 
 def strip(marks: Sequence[Mark], *, width: float = 260, row: float = 16) -> Html:
-    """Intervals on a line from 0 to 100 %, one below the other; decoration of numbers that stand beside it."""
+    """Intervals on a line from 0 to 100%, one below the other; they only illustrate the numbers next to them."""
     height = row * max(1, len(marks)) + 2
     pad = 6
 

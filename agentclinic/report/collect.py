@@ -1,9 +1,9 @@
-"""All that a report shows, gathered from runs on disk."""
+"""Everything a report shows, collected from runs on disk in one pass over each run's records."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
@@ -14,33 +14,33 @@ from agentclinic.report.pack import Packer, transcript_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
-from agentclinic.scoring.bands import binomial_band
-from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, load_arm
+from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
+from agentclinic.scoring.stats import binomial_band
 
 _SETTINGS = {
     "dataset": "data set",
     "doctor": "doctor",
     "doctor_llm": "doctor's model",
     "test_policy": "test policy",
-    "planner_baseline": "the planner knows",
+    "planner_baseline": "planner starts from",
     "patient_llm": "patient's model",
     "measurement_llm": "laboratory's model",
     "moderator_llm": "judge's model",
     "max_infs": "turn limit",
     "doctor_bias": "doctor's bias",
     "patient_bias": "patient's bias",
-    "missing_test": "a test not in the chart is",
-    "silent_symptom": "a symptom not in the chart is",
+    "missing_test": "tests not in the chart",
+    "silent_symptom": "symptoms not in the chart",
     "resource_level": "resource level",
 }
-"""Fields of a record that say under which conditions a run was played, and how to call them."""
+"""Fields of a record that say how a run was played, and their labels."""
 
 
 class Known(BaseModel):
-    """How many records hold what the original's format does not have."""
+    """How many records hold what the original's format lacks."""
 
     records: int = 0
     transcripts: int = 0
@@ -49,7 +49,7 @@ class Known(BaseModel):
     doors: int = 0
     hashes: int = 0
     costs: int = 0
-    """Records that tell what the models cost."""
+    """Records that state what the models cost."""
 
 
 class ReliabilityPoint(BaseModel):
@@ -62,7 +62,7 @@ class ReliabilityPoint(BaseModel):
     right: Proportion
     band_low: float
     band_high: float
-    """The band that holds 95 % of the shares right if the forecasts were true."""
+    """Holds 95% of the shares right if the forecasts are true."""
 
 
 class RunReport(BaseModel):
@@ -71,35 +71,35 @@ class RunReport(BaseModel):
     name: str
     score: Score
     headline: Estimate
-    """Strict accuracy; with repeats or near copies its interval resamples cases, else it is Wilson's."""
+    """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
     headline_by: str
     breakdown: breakdown.Breakdown
     reliability: list[ReliabilityPoint]
     reasons: dict[str, int]
-    """Of the encounters that are not right: how often each kind of reason holds; one may have several."""
+    """How many encounters that are not right have each kind of reason; one encounter may have several."""
     settings: dict[str, str]
-    """Conditions as recorded; several values where the records differ."""
+    """Settings as recorded; several values if the records differ."""
     known: Known
     planned: int | None
-    """Encounters the run was to have; None where its settings are not there."""
+    """Planned encounters; None if the run has no settings."""
     deterministic: bool
     version: str | None
 
 
 class Report(BaseModel):
-    """Every number of a report."""
+    """Every number in a report."""
 
     seed: int
     runs: list[RunReport]
     comparison: ComparisonReport | None
-    """Each run against the first; null with one run, or where runs have no case in common."""
+    """Each run against the first; null for a single run, or if the runs have no case in common."""
     not_compared: str | None = None
     """Why the runs were not compared."""
 
 
 @dataclass
 class Collected:
-    """A report's numbers, and run by run its encounters and packed transcripts."""
+    """A report's numbers and, for each run, its encounters and packed transcripts."""
 
     report: Report
     encounters: list[list[Encounter]] = field(default_factory=list)
@@ -107,21 +107,22 @@ class Collected:
 
 
 def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> Collected:
-    """Score the runs, compare them with the first, and pack what was said in them."""
+    """Score the runs, compare them with the first, and pack their transcripts."""
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
     arms = []
     for run, name in zip(runs, names, strict=True):
-        arm = load_arm(run, name)
-        gathered = _Gathered()
-        for record in run.records():
-            gathered.add(record)
-        gathered.packer.close()
+        arm, seen = Arm(name, run), _Seen()
+        # The records pass by once: they are too large to hold, and reading them is most of the work.
+        scored = score(run, seed=seed, records=passing(run.records(), arm.add, seen.add))
+        if not arm.records:
+            raise InputError(f"{run.path}: holds no records")
+        seen.packer.close()
         # Workers finish in any order; readers look for a number.
-        gathered.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))
+        seen.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))
         arms.append(arm)
-        collected.report.runs.append(_run_report(run, arm, gathered, seed))
-        collected.encounters.append(gathered.encounters)
-        collected.blocks.append(gathered.packer.blocks)
+        collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
+        collected.encounters.append(seen.encounters)
+        collected.blocks.append(seen.packer.blocks)
     if len(arms) > 1:
         try:
             collected.report.comparison = compare_arms(arms, seed=seed)
@@ -130,50 +131,60 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     return collected
 
 
-class _Gathered:
-    """What the report itself keeps of a run's records."""
+def passing(records: Iterable[Record], *readers: Callable[[Record], None]) -> Iterator[Record]:
+    """The records, each shown to the readers first: several measures share one pass over a file."""
+    for record in records:
+        for read in readers:
+            read(record)
+        yield record
+
+
+class _Seen:
+    """What only the report needs from a run's records."""
 
     def __init__(self) -> None:
         self.packer = Packer()
         self.encounters: list[Encounter] = []
-        self.parts = breakdown.Tally(knowledge_prices)
-        self.known = Known()
+        self.parts: list[breakdown.Observation] = []
+        self.known: Counter[str] = Counter()
         self.settings: dict[str, Counter[str]] = {key: Counter() for key in _SETTINGS}
 
     def add(self, record: Record) -> None:
-        due = self.parts.add(record)
+        part = breakdown.observe(record, knowledge_prices)
+        self.parts.append(part)
         place = self.packer.add(transcript_of(record))
-        self.encounters.append(encounter_of(record, due, *place))
-        known = self.known
-        known.records += 1
-        known.transcripts += record.transcript is not None
-        known.differentials += record.differential is not None
-        known.annotations += bool(record.annotations)
-        known.doors += record.door is not None
-        known.hashes += record.case_hash is not None
-        known.costs += record.cost_usd is not None
+        self.encounters.append(encounter_of(record, part.bill, *place))
+        self.known.update(
+            records=1,
+            transcripts=record.transcript is not None,
+            differentials=record.differential is not None,
+            annotations=bool(record.annotations),
+            doors=record.door is not None,
+            hashes=record.case_hash is not None,
+            costs=record.cost_usd is not None,
+        )
         for key, counter in self.settings.items():
             value = getattr(record, key)
             if value is not None:
                 counter[str(value)] += 1
 
 
-def _run_report(run: RunData, arm: Arm, gathered: _Gathered, seed: int) -> RunReport:
-    scored = score(run, seed=seed)
+def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -> RunReport:
     headline, by = _headline(scored, arm, seed)
     ours = run.config.get("agentclinic")
     ours = ours if isinstance(ours, dict) else {}
     units = ours.get("units")
+    reasons = Counter(kind for one in seen.encounters for kind in {reason.kind for reason in one.reasons})
     return RunReport(
         name=arm.name,
         score=scored,
         headline=headline,
         headline_by=by,
-        breakdown=gathered.parts.result(),
+        breakdown=breakdown.summarise(seen.parts),
         reliability=_reliability(scored),
-        reasons=_reasons(gathered.encounters),
-        settings={_SETTINGS[key]: _values(counter) for key, counter in gathered.settings.items() if counter},
-        known=gathered.known,
+        reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
+        settings={_SETTINGS[key]: _values(counter) for key, counter in seen.settings.items() if counter},
+        known=Known(**seen.known),
         planned=units if isinstance(units, int) else None,
         deterministic=arm.deterministic,
         version=str(ours["version"]) if "version" in ours else None,
@@ -181,12 +192,13 @@ def _run_report(run: RunData, arm: Arm, gathered: _Gathered, seed: int) -> RunRe
 
 
 def _headline(scored: Score, arm: Arm, seed: int) -> tuple[Estimate, str]:
+    """Strict accuracy, and how its interval was made."""
     share = scored.outcome.accuracy_strict
     found = next((a for a in accuracies(arm, seed=seed) if a.rule == "strict"), None)
     if share is None or share.value is None or found is None:
         return Estimate(value=None, note="nothing could be judged"), ""
     if arm.repeats > 1 or found.accuracy.n < found.cases:
-        return found.accuracy, "resampling cases, repeats and near copies of a case together"
+        return found.accuracy, "resampling cases, with repeats and near copies of a case kept together"
     return Estimate(value=share.value, low=share.low, high=share.high, n=share.of), "Wilson"
 
 
@@ -207,11 +219,6 @@ def _reliability(scored: Score) -> list[ReliabilityPoint]:
                 )
             )
     return points
-
-
-def _reasons(encounters: Sequence[Encounter]) -> dict[str, int]:
-    counts = Counter(kind for one in encounters for kind in {reason.kind for reason in one.reasons})
-    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def _values(counter: Counter[str], most: int = 3) -> str:

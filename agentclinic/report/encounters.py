@@ -1,17 +1,18 @@
-"""One line about every encounter: what came of it, how sure the doctor was, what it cost, and why it went wrong."""
+"""One line about every encounter: the outcome, how sure the doctor was, what it cost, and why it went wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentclinic.report.text import plural
 from agentclinic.results.differential import Source
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.breakdown import annotation, harm_step
 from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.format import percent
 from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
 from agentclinic.scoring.information import course, differentials, premature_closure
 from agentclinic.scoring.orders import Bill
@@ -20,31 +21,31 @@ from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import case_key, strict
 
 PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
-"""Whose probability is shown where a record has several: the doctor's own before one asked for afterwards."""
+"""Which probability is shown if a record has several: the doctor's own before one asked for afterwards."""
 OVERCONFIDENT = 0.8
-"""From here on a wrong diagnosis is called confident: fewer than one in five should be wrong."""
+"""A wrong diagnosis this sure is called confident: at most one in five such diagnoses should be wrong."""
 
 
 class Reason(NamedTuple):
     """Why an encounter is not right."""
 
     kind: str
-    """The same for all encounters of which this holds."""
+    """The same text for all encounters with this reason."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Encounter:
-    """An encounter in a few words."""
+    """An encounter in one line; the fields up to `reasons` are the columns of the CSV format."""
 
     scenario_id: int
     repeat: int
     case: str
-    """What pairs the case between runs."""
+    """Pairs the case between runs."""
     dataset: str | None
     outcome: str
     right: bool | None
-    """By the strict rule; None when missing."""
+    """By the strict rule; None if missing."""
     truth: str | None
     diagnosis: str | None
     relation: str | None
@@ -52,48 +53,48 @@ class Encounter:
     confidence_source: str | None
     turns: int | None
     tests_usd: float | None
-    """What the tests with a price come to; None where the record does not tell of tests."""
+    """The sum of the known prices; None if the record does not tell which tests were done."""
     tests_unpriced: int | None
     specialty: str | None
     difficulty: str | None
     harm: str | None
     reasons: tuple[Reason, ...]
-    """Why it is not right, as far as the record tells; empty when it is."""
+    """Why it is not right, if the record tells; empty if it is right."""
     block: int
     position: int
     """Where its transcript is packed."""
 
 
-def encounter_of(record: Record, due: Bill | None, block: int, position: int) -> Encounter:
+def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -> Encounter:
     """The line about a record."""
     sure, source = confidence(record)
-    came = outcome(record)
+    ended = outcome(record)
     return Encounter(
         scenario_id=record.scenario_id,
         repeat=record.repeat,
         case=case_key(record),
         dataset=record.dataset,
-        outcome=came,
-        right=None if came in MISSING else strict(record),
+        outcome=ended,
+        right=None if ended in MISSING else strict(record),
         truth=record.ground_truth,
         diagnosis=diagnosis_of(record),
         relation=record.judgement.relation if record.judgement else None,
         confidence=sure,
         confidence_source=source,
         turns=record.num_turns,
-        tests_usd=due.usd if due else None,
-        tests_unpriced=due.unpriced if due else None,
+        tests_usd=bill.usd if bill else None,
+        tests_unpriced=bill.unpriced if bill else None,
         specialty=annotation(record, "Specialty"),
         difficulty=annotation(record, "Difficulty"),
         harm=harm_step(record),
-        reasons=() if came == "diagnosed_right" else tuple(reasons(record, sure)),
+        reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
         block=block,
         position=position,
     )
 
 
 def confidence(record: Record) -> tuple[float | None, str | None]:
-    """The probability the doctor gave its diagnosis, and whose number it is; planner scores are none."""
+    """The probability given to the diagnosis, and its source; planner scores are not probabilities."""
     given = final_differentials(record)
     for source in PREFERRED:
         differential = given.get(source.value)
@@ -107,75 +108,70 @@ def confidence(record: Record) -> tuple[float | None, str | None]:
 
 
 _RELATIONS = {
-    "narrower_unsupported": "more precise than the chart supports",
+    "narrower_unsupported": "more specific than the chart supports",
     "broader": "too broad",
     "manifestation_or_complication": "a manifestation or complication, not the disease",
     "sibling": "a related disease",
     "different": "another disease",
-    "hedged": "more than one diagnosis named",
+    "hedged": "more than one diagnosis",
 }
-
-
 PLAINLY_WRONG = frozenset({"another disease", "judged wrong"})
-"""Kinds of reason that say no more than that the diagnosis is wrong."""
+"""Kinds of reason that say only that the diagnosis is wrong."""
 
 
-def reasons(record: Record, sure: float | None) -> Sequence[Reason]:
-    """Why an encounter is not right, as far as its record tells; the first is how it ended."""
-    came = outcome(record)
-    if record.status not in ("diagnosed", "judge_failed"):
-        return [_without_diagnosis(record), *(_dangers(record) if came not in MISSING else ())]
-    if came in MISSING:
-        return [_failed(record) if record.fault else Reason("not judged", "no verdict on the diagnosis")]
-    relation = record.judgement.relation if record.judgement else None
-    wrong = _RELATIONS.get(relation or "", "judged wrong")
-    found = [Reason(wrong, wrong)]
-    if sure is not None and sure >= OVERCONFIDENT:
-        found.append(Reason(f"wrong, though {100 * OVERCONFIDENT:.0f} % sure or more", f"{100 * sure:.0f} % sure"))
-    return [*found, *_course(record), *_dangers(record)]
+def reasons(record: Record, sure: float | None) -> list[Reason]:
+    """Why an encounter is not right, if its record tells; the first reason is how it ended."""
+    missing = outcome(record) in MISSING
+    if record.fault and (missing or record.status not in ("diagnosed", "judge_failed")):
+        failed = f"{record.fault.role} failed: {record.fault.error.replace('_', ' ')}"
+        found = [Reason(failed, failed)]
+    elif record.status not in ("diagnosed", "judge_failed"):
+        found = [_without_diagnosis(record)]
+    elif missing:
+        found = [Reason("not judged", "the diagnosis was not judged")]
+    else:
+        wrong = _RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
+        found = [Reason(wrong, wrong)]
+        if sure is not None and sure >= OVERCONFIDENT:
+            found.append(Reason(f"wrong, but at least {percent(OVERCONFIDENT, 0)} sure", f"{percent(sure, 0)} sure"))
+        found += _course(record)
+    return found if missing else [*found, *_dangers(record)]
 
 
 def _without_diagnosis(record: Record) -> Reason:
-    if record.fault:
-        return _failed(record)
     if record.status == "max_infs_reached":
-        limit = f"no diagnosis within {record.max_infs} turns" if record.max_infs else "no diagnosis within the turns"
-        return Reason("no diagnosis within the turns", limit)
+        within = f" within {plural(record.max_infs, 'turn')}" if record.max_infs else " within the turn limit"
+        return Reason("no diagnosis within the turn limit", f"no diagnosis{within}")
     ended = record.status.replace("_", " ")
     return Reason(ended, ended)
 
 
-def _failed(record: Record) -> Reason:
-    fault = record.fault
-    said = f"{fault.role} failed: {fault.error.replace('_', ' ')}" if fault else "failed"
-    return Reason(said, said)
-
-
 def _course(record: Record) -> list[Reason]:
-    """What became of the truth in the doctor's own differentials, and whether it stopped too early."""
+    """What happened to the truth in the doctor's differentials, and whether the doctor stopped too early."""
     found = []
     by_source = differentials(record)
-    stated = next((by_source[source.value] for source in PREFERRED if source.value in by_source), None)
-    stated = stated or by_source.get(Source.PLANNER_SCORE.value)
+    stated = next((by_source[source] for source in (*PREFERRED, Source.PLANNER_SCORE) if source in by_source), None)
     if stated and record.ground_truth:
         seen = course(stated, record)
         if seen.appeared is None:
-            found.append(Reason("the truth was never in its differential", "truth never considered"))
+            found.append(Reason("the truth was never in the differential", "truth never considered"))
         elif seen.dropped:
-            found.append(Reason("the truth led, then was dropped", f"truth led at turn {seen.led}, then dropped"))
+            found.append(
+                Reason("the truth was first, then dropped", f"truth was first at turn {seen.led}, then dropped")
+            )
         elif seen.led is None:
-            found.append(Reason("the truth was considered, never first", "truth considered, never first"))
+            found.append(Reason("the truth was considered but never first", "truth considered but never first"))
     if premature_closure(record):
-        found.append(Reason("a finding that could have told was never requested", "stopped too early"))
+        found.append(Reason("a decisive finding was available but never requested", "stopped too early"))
     return found
 
 
 def _dangers(record: Record) -> list[Reason]:
-    harm = harm_if_missed(record)
     found = []
+    harm = harm_if_missed(record)
     if harm is not None and harm >= SERIOUS:
-        found.append(Reason(f"in cases of harm {SERIOUS} or more if missed", f"harm {harm:g} of 4"))
+        found.append(Reason(f"the harm if missed is {SERIOUS} or more", f"harm {harm:g} of 4"))
     never = missed(record)
     if never:
-        found.append(Reason("a disease not to be missed was never considered", "never considered: " + ", ".join(never)))
+        found.append(Reason("a must-not-miss disease was never considered", "never considered: " + ", ".join(never)))
     return found

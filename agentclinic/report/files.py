@@ -1,4 +1,4 @@
-"""The formats of a report, where it is written, and how a report is recognised."""
+"""The formats of a report, where it is written, and how a file is recognized as a report."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
 
 Format = Literal["html", "md", "json", "csv"]
-FORMATS: dict[str, Format] = {"html": "html", "md": "md", "json": "json", "csv": "csv"}
-"""By what is asked for, and by how files of the format end."""
+_FORMATS: dict[str, Format] = {"html": "html", "md": "md", "json": "json", "csv": "csv"}
+"""By the name of the format, which is also the file's extension."""
 _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)
-"""How reports other than pages begin."""
+"""How the formats other than html begin."""
 
 
 def render(collected: Collected, format_: Format) -> str:
@@ -38,7 +38,66 @@ def render(collected: Collected, format_: Format) -> str:
     return json.dumps({"made_by": MARK, **numbers, "statements": said}, ensure_ascii=False, indent=2) + "\n"
 
 
-def written_by_us(path: Path) -> bool:
+def write_report(
+    places: Sequence[Path],
+    output: Path | None = None,
+    wanted: str | None = None,
+    judge: str | None = None,
+    seed: int = 0,
+) -> Path:
+    """Write a report on these runs and return its path; `judge` names verdicts to use instead of the recorded ones."""
+    format_ = chosen_format(wanted, output)
+    target = output or _default_output(places, format_)
+    _check_target(target, places)  # before the work, not after
+    write_whole(target, render(gather(places, judge, seed), format_))
+    return target
+
+
+def run_names(places: Sequence[Path]) -> list[str]:
+    """Short names of runs; their whole paths if the names are the same."""
+    short = [place.name if place.is_dir() else place.parent.name or place.stem for place in places]
+    return [name if short.count(name) == 1 else str(place) for name, place in zip(short, places, strict=True)]
+
+
+def gather(places: Sequence[Path], judge: str | None, seed: int) -> Collected:
+    """Everything a report shows about these runs."""
+    return collect([load_run(place, judge) for place in places], run_names(places), seed=seed)
+
+
+def chosen_format(wanted: str | None, output: Path | None) -> Format:
+    """The format asked for, else the one of the output's extension, else html."""
+    if wanted is not None:
+        if wanted not in _FORMATS:
+            raise InputError(f"--format {wanted}: unknown format; choose one of {', '.join(_FORMATS)}")
+        return _FORMATS[wanted]
+    extension = output.suffix.lower().lstrip(".") if output is not None else ""
+    return _FORMATS.get(extension, "html")
+
+
+def _default_output(places: Sequence[Path], format_: Format) -> Path:
+    """`report.html` in the folder of a single run, or in the current folder for several runs."""
+    if len(places) > 1:
+        return Path(f"report.{format_}")
+    place = places[0]
+    return (place if place.is_dir() else place.parent) / f"report.{format_}"
+
+
+def _check_target(target: Path, places: Sequence[Path]) -> None:
+    """Refuse a place that cannot be written to, and any existing file that is not a report."""
+    if target.is_dir():
+        raise InputError(f"{target}: is a folder; name a file, e.g. -o {target / 'report.html'}")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}; create it first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{target.parent}: cannot be written to; name another place with -o FILE")
+    sources = {(place / RECORDS if place.is_dir() else place).resolve() for place in places}
+    if target.resolve() in sources:
+        raise InputError(f"{target}: holds the records themselves; name another file with -o")
+    if target.exists() and not _is_report(target):
+        raise InputError(f"{target}: exists and is not a report; name another file with -o")
+
+
+def _is_report(path: Path) -> bool:
     """Whether a file is a report in any format, or empty."""
     try:
         with path.open("rb") as file:
@@ -47,62 +106,3 @@ def written_by_us(path: Path) -> bool:
         return False
     is_page = start.startswith(b"<!doctype html>") and f'content="{MARK}"'.encode() in start
     return not start or is_page or any(start.startswith(begin.encode()) for begin in _STARTS)
-
-
-def write_report(
-    places: Sequence[Path],
-    output: Path | None = None,
-    wanted: str | None = None,
-    judge: str | None = None,
-    seed: int = 0,
-) -> Path:
-    """Write a report on these runs and return its path; `judge` chooses other verdicts than the recorded ones."""
-    format_ = chosen_format(wanted, output)
-    target = output or default_output(places, format_)
-    check_target(target, places)  # before the work, not after
-    write_whole(target, render(gather(places, judge, seed), format_))
-    return target
-
-
-def run_names(places: Sequence[Path]) -> list[str]:
-    """Short names, told apart by their folders where they are the same."""
-    short = [place.name if place.is_dir() else place.parent.name or place.stem for place in places]
-    return [name if short.count(name) == 1 else str(place) for name, place in zip(short, places, strict=True)]
-
-
-def gather(places: Sequence[Path], judge: str | None, seed: int) -> Collected:
-    """Everything a report shows of these runs."""
-    return collect([load_run(place, judge) for place in places], run_names(places), seed=seed)
-
-
-def chosen_format(wanted: str | None, output: Path | None) -> Format:
-    """The format asked for, or the one the output's name ends with, or a page."""
-    if wanted is not None:
-        if wanted not in FORMATS:
-            raise InputError(f"--format {wanted}: unknown; one of {', '.join(FORMATS)}")
-        return FORMATS[wanted]
-    ending = output.suffix.lower().lstrip(".") if output is not None else ""
-    return FORMATS.get(ending, "html")
-
-
-def default_output(places: Sequence[Path], format_: Format) -> Path:
-    """`report.html` in the folder of a single run, in the current folder for several."""
-    if len(places) > 1:
-        return Path(f"report.{format_}")
-    place = places[0]
-    return (place if place.is_dir() else place.parent) / f"report.{format_}"
-
-
-def check_target(target: Path, places: Sequence[Path]) -> None:
-    """Refuse to write where it cannot be written, and over anything that is not a report."""
-    if target.is_dir():
-        raise InputError(f"{target}: is a folder; name a file, e.g. -o {target / 'report.html'}")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no folder {target.parent}; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{target.parent}: cannot be written to; name another place with -o FILE")
-    sources = {(place / RECORDS if place.is_dir() else place).resolve() for place in places}
-    if target.resolve() in sources:
-        raise InputError(f"{target}: holds the records themselves; name another file with -o")
-    if target.exists() and not written_by_us(target):
-        raise InputError(f"{target}: exists and is not a report; name another file with -o")

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a supplement or a comment on a change: tables of numbers and the statement."""
+"""The report as Markdown, for a supplement or a comment on a change: tables of numbers, and what they can show."""
 
 from __future__ import annotations
 
@@ -6,39 +6,41 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
-from agentclinic.report.parts import View, interval, number, outcome_name, points, share
+from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import bounds, main_source, mean_confidence, model_money, verdict
-from agentclinic.report.statements import statements
-from agentclinic.report.text import dollars, line, percent
+from agentclinic.report.statements import TITLES, statements
+from agentclinic.report.text import DASH, dollars, line
+from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
 
 MOST_FAILURES = 20
-"""Failures listed: a comment that is longer is not read. The CSV format has them all."""
+"""Failures listed: no one reads a longer comment. The CSV format has them all."""
 MOST_GROUPS = 12
 
 
 def markdown(collected: Collected, mark: str) -> str:
-    """The whole text; `mark` says by whom it was made."""
+    """The whole text; `mark` identifies it as a report."""
     view = View(collected)
     names = " and ".join(quoted(run.name) for run in view.runs)
     parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *_comparison(view)]
     for index, run in enumerate(view.runs):
-        title = f"Run {view.letter(index)}: {quoted(view.labels[index])}" if view.several else "In detail"
+        title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]
     parts.append("_Made by `agentclinic report`. A research benchmark, not medical advice._")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def quoted(text: str | None) -> str:
-    """Somebody else's words as a code span: no markup, mention, link or table border in them counts."""
+    """Text from a record as a code span, so that no markup, mention, link or table border in it counts."""
     flat = line(text, 160).replace("|", "\\|")
     if not flat:
-        return "–"
+        return DASH
     fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
     pad = " " if "`" in flat else ""
     return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of cells that are safe already: numbers, our own words, quoted text."""
     lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(map(str, row)) for row in rows)]
     return "\n".join(f"| {text} |" for text in lines)
 
@@ -49,22 +51,22 @@ def _headline(view: View) -> str:
         source, price = main_source(run), run.breakdown.price
         sure = mean_confidence(source)
         outer = bounds(run)
-        cost = "not known" if price.mean_usd is None else dollars(price.mean_usd)
+        cost = "unknown" if price.mean_usd is None else dollars(price.mean_usd)
         rows.append(
             [
-                f"{view.letter(index)} {quoted(view.labels[index])}",
-                f"**{percent(run.headline.value)}** ({interval(run.headline.low, run.headline.high)})",
+                f"{view.letters[index]} {quoted(view.labels[index])}",
+                f"**{percent(run.headline.value)}** ({interval(run.headline)})",
                 f"{percent(outer[0])} to {percent(outer[1])}" if outer else "nothing missing",
-                f"{percent(sure)}, {verdict(source)}" if source and sure is not None else "not known",
+                f"{percent(sure)}, {verdict(source)}" if source and sure is not None else "unknown",
                 f"at least {cost}" if price.unpriced.count and price.mean_usd is not None else cost,
                 run.known.records,
             ]
         )
     head = [
         "run",
-        "right (95 % interval)",
-        "bounds for what is missing",
-        "sure on average",
+        "right (95% interval)",
+        "bounds with missing",
+        "mean confidence",
         "tests per encounter",
         "encounters",
     ]
@@ -74,86 +76,65 @@ def _headline(view: View) -> str:
 def _comparison(view: View) -> list[str]:
     if view.report.comparison is None:
         return [f"Not compared: {quoted(view.report.not_compared)}."] if view.report.not_compared else []
-    rows = []
-    warnings = []
+    rows, warnings = [], []
     for index, one in enumerate(view.report.comparison.comparisons, start=1):
+        pair = f"{view.letters[index]} against {view.letters[0]}"
         for v in one.verdicts:
-            gap = points(v.difference)
             p = v.p_permutation if v.p_holm is None else v.p_holm
-            rows.append(
-                [f"{view.letter(index)} against {view.letter(0)}", v.rule, gap, f"{p:.3g}", len(v.gained), len(v.lost)]
-            )
-        warnings += [
-            f"- {view.letter(index)} against {view.letter(0)}, not only the doctor differs: {quoted(text)}"
-            for text in one.warnings
-        ]
-    table = _table(["runs", "rule", "difference, points", "p (Holm where several)", "gained", "lost"], rows)
+            rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
+        warnings += [f"- {pair}: more than the doctor differs: {quoted(text)}" for text in one.warnings]
+    table = _table(["runs", "rule", "difference", "p (Holm if several)", "gained", "lost"], rows)
     return ["## Differences", table, "\n".join(warnings)]
 
 
 def _run(view: View, index: int, run: RunReport) -> list[str]:
-    outcome, told = run.score.outcome, run.score.information
+    outcome, info = run.score.outcome, run.score.information
     parts = ["### Outcomes", _table(["outcome", "n"], [[outcome_name(k), v] for k, v in outcome.outcomes.items()])]
     if outcome.faults:
-        rows = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
-        parts.append(_table(["fault", "n", "the first"], rows))
+        faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
+        parts.append(_table(["fault", "n", "first message"], faults))
     rows = [
-        ["accuracy, strict", share(outcome.accuracy_strict)],
-        ["accuracy, lenient", share(outcome.accuracy_lenient)],
+        ["accuracy, strict", as_percent(outcome.accuracy_strict)],
+        ["accuracy, lenient", as_percent(outcome.accuracy_lenient)],
+        ["turns per encounter", as_number(info.turns)],
     ]
-    rows.append(["turns per encounter", number(told.turns)])
     if run.known.transcripts:
         rows += [
-            ["tests and examinations per encounter", number(run.score.orders.items)],
-            ["repeated orders", share(run.score.orders.repeated)],
+            ["tests and examinations per encounter", as_number(run.score.orders.items)],
+            ["repeated orders", as_percent(run.score.orders.repeated)],
+            ["tests done without a price", as_percent(run.breakdown.price.unpriced)],
         ]
-        rows.append(["tests done without a price", share(run.breakdown.price.unpriced)])
-    if told.key_facts.encounters:
+    if info.key_facts.encounters:
         rows += [
-            ["key facts, weighted recall", number(told.key_facts.recall)],
-            ["premature closure", share(told.premature_closure)],
+            ["key facts, weighted recall", as_number(info.key_facts.recall)],
+            ["premature closure", as_percent(info.premature_closure)],
         ]
     if run.breakdown.twins.pairs:
-        rows.append(["twins told apart", share(run.breakdown.twins.told_apart)])
+        rows.append(["twins, both right", as_percent(run.breakdown.twins.told_apart)])
     if run.score.harm.stated:
-        rows.append(["harm-weighted loss", number(run.score.harm.weighted_loss)])
+        rows.append(["harm-weighted loss", as_number(run.score.harm.weighted_loss)])
     if run.score.repeats.repeated:
-        rows.append(["flip rate between repeats", number(run.score.repeats.flip_rate)])
+        rows.append(["flip rate between repeats", as_number(run.score.repeats.flip_rate)])
     rows.append(["models", model_money(run)])
-    parts += [
-        "### Numbers",
-        _table(["", "value (95 % interval)"], rows),
-        *_calibration(run),
-        *_groups(run),
-        *_failures(view, index),
-    ]
-    return [*parts, *_statement(view, index)]
+    parts += ["### Numbers", _table(["", "value (95% interval)"], rows)]
+    return [*parts, *_calibration(run), *_groups(run), *_failures(view, index), *_statement(view, index)]
 
 
 def _calibration(run: RunReport) -> list[str]:
     rows = []
     for source in run.score.calibration.sources:
         if source.n:
-            ece = (
-                "–"
-                if source.ece is None
-                else f"{source.ece.value:.3f} (perfect: {source.ece.low:.3f} to {source.ece.high:.3f})"
-            )
+            ece, brier = source.ece, source.brier
+            error = f"{ece.value:.3f} (perfect: {ece.low:.3f} to {ece.high:.3f})" if ece else DASH
             rows.append(
-                [
-                    source.source.value,
-                    source.n,
-                    number(source.auroc),
-                    number(source.brier) if source.brier else "–",
-                    ece,
-                ]
+                [source.source.value, source.n, as_number(source.auroc), as_number(brier) if brier else DASH, error]
             )
     return ["### Calibration", _table(["source", "n", "AUROC", "Brier", "ECE"], rows)] if rows else []
 
 
 def _groups(run: RunReport) -> list[str]:
     rows = [
-        [kind, quoted(group.name), share(group.accuracy)]
+        [kind, quoted(group.name), as_percent(group.accuracy)]
         for kind, groups in run.breakdown.groups.items()
         for group in groups[:MOST_GROUPS]
     ]
@@ -170,20 +151,19 @@ def _failures(view: View, index: int) -> list[str]:
             outcome_name(one.outcome),
             quoted(one.truth),
             quoted(one.diagnosis),
-            percent(one.confidence, 0),
+            percent(one.confidence, 0, DASH),
             quoted("; ".join(reason.text for reason in one.reasons)),
         ]
         for one in bad[:MOST_FAILURES]
     ]
-    more = f"\n\n{len(bad) - MOST_FAILURES} more are in the HTML and CSV formats." if len(bad) > MOST_FAILURES else ""
-    return ["### Not right", _table(["scenario", "outcome", "truth", "said", "sure", "why"], rows) + more]
+    more = f"\n\nThe HTML and CSV formats have {len(bad) - MOST_FAILURES} more." if len(bad) > MOST_FAILURES else ""
+    return ["### Not right", _table(["scenario", "outcome", "truth", "diagnosis", "sure", "why"], rows) + more]
 
 
 def _statement(view: View, index: int) -> list[str]:
-    titles = {"shows": "It can show", "cannot": "It cannot show", "left_out": "Left out"}
     said = statements(view.report)[index]
     parts = ["### What this run can and cannot show"]
-    for kind, title in titles.items():
+    for kind, title in TITLES.items():
         texts = [f"- {one.text}" for one in said if one.kind == kind]
         if texts:
             parts.append(f"**{title}**\n\n" + "\n".join(texts))

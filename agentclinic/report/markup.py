@@ -1,4 +1,4 @@
-"""Markup in which text is escaped unless it was made here: what a record says cannot become an element."""
+"""Markup that escapes text unless it was made here, so that nothing in a record can become an element."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from agentclinic.report.text import inert
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that already is markup."""
 
     __slots__ = ()
 
 
-_VOID = frozenset({"meta", "br", "hr", "input", "col", "line", "rect", "circle", "path", "polygon"})
+_VOID = frozenset({"meta", "br", "hr", "input", "col"})
+_EMPTY = frozenset({"line", "rect", "circle", "path", "polygon"})
+"""Elements of drawings, closed in place when they have no children."""
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element; `class_` is `class`, `data_run` is `data-run`; None leaves an attribute out, True has no value.
+    """An element; `class_` becomes `class`, `data_run` becomes `data-run`.
 
-    Children are `Html`, text (escaped), None (nothing) or lists of those.
+    An attribute that is None or False is left out; True stands alone. Children are `Html`, text (escaped), None
+    (nothing) or lists of those.
     """
     opened = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
-    if name in _VOID and not children:
-        return Html(f"<{name}{opened}/>" if name not in ("meta", "br", "hr", "input", "col") else f"<{name}{opened}>")
+    if not children and name in _VOID:
+        return Html(f"<{name}{opened}>")
+    if not children and name in _EMPTY:
+        return Html(f"<{name}{opened}/>")
     return Html(f"<{name}{opened}>{join(children)}</{name}>")
 
 
@@ -36,11 +41,9 @@ def join(children: object) -> Html:
         return Html("")
     if isinstance(children, Html):
         return children
-    if isinstance(children, str):
-        return Html(escape(inert(children), quote=False))
-    if isinstance(children, Iterable):
+    if isinstance(children, Iterable) and not isinstance(children, str):
         return Html("".join(join(child) for child in children))
-    return Html(escape(str(children), quote=False))
+    return Html(escape(inert(str(children)), quote=False))
 
 
 def _attribute(key: str, value: object) -> str:

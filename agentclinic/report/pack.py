@@ -1,4 +1,4 @@
-"""Transcripts in small packed blocks: a page holds thousands of them and unpacks only the block that is opened."""
+"""Transcripts in small compressed blocks: a page holds thousands and unpacks only the block it needs."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ from agentclinic.results.turn import Turn
 
 BLOCK = 64 * 1024
 """Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains
-little from more. A single longer transcript is a block of its own."""
-
-
+little from more. A longer transcript is a block of its own."""
 LONGEST_NAME = 500
-"""Characters of what is no utterance (a role, a topic, a diagnosis of a differential, a note): longer is no name."""
+"""Characters shown of anything that is not an utterance: a role, a topic, a diagnosis in a differential, a note."""
 
 
 class Place(NamedTuple):
-    """Where a transcript is kept."""
+    """Where a transcript is packed."""
 
     block: int
     position: int
 
 
 class Packer:
-    """Takes values one at a time and keeps them packed."""
+    """Packs values one at a time."""
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
-        """Finished blocks: a JSON list each, compressed (zlib) and written in base64."""
+        """Finished blocks: each is a JSON list, compressed (zlib) and encoded in base64."""
         self._open: list[str] = []
         self._size = 0
 
     def add(self, value: Any) -> Place:
-        """Keep a value; returns where."""
+        """Pack a value and return its place."""
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if self._open and self._size + len(written) > BLOCK:
             self.close()
@@ -46,24 +44,24 @@ class Packer:
         return Place(len(self.blocks), len(self._open) - 1)
 
     def close(self) -> None:
-        """Finish the block under way."""
+        """Finish the open block."""
         if self._open:
             self.blocks.append(packed(f"[{','.join(self._open)}]"))
             self._open, self._size = [], 0
 
 
 def packed(text: str) -> str:
-    """Text as base64 of its zlib form: letters, digits, `+`, `/` and `=` only, so nothing in it can end an element."""
+    """The text compressed and in base64, which has no character that could end an element."""
     return base64.b64encode(zlib.compress(text.encode("utf-8", "backslashreplace"), 9)).decode("ascii")
 
 
 def transcript_of(record: Record) -> dict[str, Any]:
-    """All a reader wants to see of one encounter; empty parts are left out."""
+    """What the page shows of one encounter; empty parts are left out."""
     door, judged, fault = record.door, record.judgement, record.fault
     shown = {
         "door": [_name(door.demographics), _name(door.objective)] if door else None,
         "turns": [_turn(turn) for turn in record.transcript] if record.transcript is not None else None,
-        # The seed kept the dialogue as one text.
+        # The original kept the dialogue as one text.
         "text": inert(record.doctor_hist) if record.transcript is None and record.doctor_hist else None,
         "truth": _name(record.ground_truth or ""),
         "said": _name(record.diagnosis_text or record.final_doctor_dialogue or ""),

@@ -1,5 +1,5 @@
 "use strict";
-// Everything a record says reaches the page as text (textContent), never as markup.
+// Text from records reaches the page as text (textContent), never as markup.
 (() => {
   const PAGE = 25;
   const byId = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@
   theme.hidden = false;
   nameTheme();
 
-  // Packed blocks: base64 of zlib of JSON, unpacked when asked for, the last few kept
+  // Packed blocks: JSON, compressed (zlib), in base64. Unpacked on demand; the last few are kept.
 
   const kept = new Map();
   const unpack = (id) => {
@@ -100,7 +100,7 @@
     const outcome = make("td");
     outcome.append(make("span", "tag o-" + row[OUTCOME], row[SHOWN]));
     tr.append(head, outcome, make("td", "", row[TRUTH]), make("td", "", row[SAID] || "–"));
-    tr.append(make("td", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + " %"));
+    tr.append(make("td", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"));
     tr.append(make("td", "num", row[TURNS] === null ? "–" : row[TURNS]), make("td", "why", row[WHY]));
     return tr;
   };
@@ -116,7 +116,7 @@
 
   const dialog = byId("transcript");
   let current = null;
-  const PLAIN = { chart: "from the chart", chart_equivalent: "by another charted test", default_negative: "denied: the chart is silent", default_normal: "normal by default: the chart is silent", unavailable: "not in the chart" };
+  const PLAIN = { chart: "from the chart", chart_equivalent: "from another test in the chart", default_negative: "denied: not in the chart", default_normal: "normal by default: not in the chart", unavailable: "not available: not in the chart" };
 
   const open = async (r, place) => {
     await loaded;
@@ -137,12 +137,12 @@
   const position = () => found.findIndex(([r, place]) => current && r === current[0] && place === current[1]);
   const step = (by) => { const next = found[position() + by]; if (next) open(next[0], next[1]); };
 
-  // One word of a megabyte would keep a browser busy for minutes: long texts are laid out when asked for, in pieces.
+  // Laying out one word of a megabyte takes a browser minutes, so long texts are shown in pieces on demand.
   const LONG = 6000;
   const text = (name, className, words) => {
     const box = make(name, className, words.length > LONG ? words.slice(0, LONG) : words);
     if (words.length <= LONG) return [box];
-    const more = make("button", "", "Show more of " + words.length.toLocaleString("en") + " characters");
+    const more = make("button", "", "Show more (" + words.length.toLocaleString("en") + " characters)");
     more.type = "button";
     let at = LONG;
     more.addEventListener("click", () => {
@@ -159,7 +159,7 @@
     const fact = (name, value) => { if (value) facts.append(make("dt", "", name), make("dd", "", value)); };
     if (told.door) { fact("At the door", told.door[0]); fact("Task", told.door[1]); }
     fact("Truth", told.truth);
-    fact("Said", told.said);
+    fact("Diagnosis", told.said);
     if (told.judge) fact("Judge", told.judge.filter(Boolean).join(": ").replaceAll("_", " "));
     if (told.fault) fact("Fault", told.fault[0] + ", " + told.fault[1] + ": " + told.fault[2]);
     fact("Why", row[WHY]);
@@ -175,7 +175,7 @@
     const who = make("div", "who");
     who.append(make("b", "", said.r), "turn " + said.n + (said.a && said.a !== "question" ? ", " + said.a : ""));
     const what = make("div");
-    // A plan is many times as long as what is said after it: folded, so that the dialogue can be read.
+    // A plan is much longer than the words that follow it: folded, to keep the dialogue readable.
     if (said.r === "planner") {
       const plan = make("details");
       plan.append(make("summary", "", "Planning notes"), ...text("p", "text", said.t));
@@ -197,7 +197,7 @@
     const box = make("details");
     const scores = said.s === "planner_score";
     const first = said.h[0];
-    const number = (value) => (value === null || value === undefined ? "–" : scores ? value.toFixed(2) : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %");
+    const number = (value) => (value === null || value === undefined ? "–" : scores ? value.toFixed(2) : (100 * value).toFixed(value < 0.1 ? 1 : 0) + "%");
     box.append(make("summary", "", "Differential (" + said.s.replace("_", " ") + ")" + (first ? ": " + first[0] + " " + number(first[1]) : "")));
     const rows = said.h.map((entry) => entry);
     if (said.o !== null && said.o !== undefined) rows.push(["anything else", said.o]);

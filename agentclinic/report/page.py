@@ -1,4 +1,4 @@
-"""The report as one HTML file that asks nobody for anything."""
+"""The report as one HTML file that requests nothing from anywhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentclinic.report.text import line, plural
 
 _HERE = Path(__file__).parent
 MARK = "agentclinic-report"
-"""Written into every report, so that one is known from a file that must not be overwritten."""
+"""Written into every report, so that it can be told from a file that must not be overwritten."""
 
 _NAV = {
     "outcomes": "Outcomes",
@@ -35,7 +35,7 @@ _NAV = {
 
 
 def page(collected: Collected) -> str:
-    """The whole file. Packed transcripts come last, so that a browser shows the page before it has read them."""
+    """The whole file. The packed transcripts come last, so that a browser shows the page before it has read them."""
     view = View(collected)
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script = (_HERE / "page.js").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def page(collected: Collected) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """The page may run this script and use this style, and nothing else: no request, no frame, no form."""
+    """A content security policy that allows only this script and this style: no requests, frames or forms."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -100,17 +100,17 @@ def _hash(text: str) -> str:
 def _title(view: View) -> str:
     if view.several:
         return f"{len(view.runs)} runs side by side"
-    told = view.runs[0].settings
-    return line(f"{_who(told)} on {told.get('data set', 'an unnamed data set')}", 120)
+    settings = view.runs[0].settings
+    return line(f"{_who(settings)} on {settings.get('data set', 'an unnamed data set')}", 120)
 
 
-def _who(told: Mapping[str, str]) -> str:
-    """The doctor in a few words: which, played by what, with a plan or without."""
-    doctor, model = told.get("doctor", "plain"), told.get("doctor's model", "A doctor not recorded")
+def _who(settings: Mapping[str, str]) -> str:
+    """The doctor in a few words: its kind, its model, and whether it follows a test policy."""
+    doctor, model = settings.get("doctor", "plain"), settings.get("doctor's model", "An unrecorded doctor")
     who = "The builtin doctor" if (model, doctor) == ("builtin", "plain") else model
     if doctor != "plain":
         who = f"{doctor} ({model})"
-    return f"{who} with a test policy" if told.get("test policy") else who
+    return f"{who} with a test policy" if settings.get("test policy") else who
 
 
 def _header(view: View, title: str) -> Html:
@@ -156,12 +156,12 @@ def _dialog() -> Html:
 def _packs(view: View) -> list[Html]:
     packs = []
     for run, blocks in enumerate(view.collected.blocks):
-        index = {"several": view.several, "letter": view.letter(run), "rows": listing.index_rows(view, run)}
+        index = {"several": view.several, "letter": view.letters[run], "rows": listing.index_rows(view, run)}
         packs.append(_pack(f"index-{run}", packed(json.dumps(index, ensure_ascii=False, separators=(",", ":")))))
         packs += [_pack(f"pack-{run}-{number}", block) for number, block in enumerate(blocks)]
     return packs
 
 
 def _pack(name: str, data: str) -> Html:
-    # A type no browser runs; base64 holds no `<`.
+    # Browsers do not run this type, and base64 has no `<`.
     return tag("script", Html(data), type="text/plain", id=name)

@@ -1,55 +1,43 @@
-"""The encounters as CSV, one line each."""
+"""Encounters as CSV, one line each."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from dataclasses import fields
 
 from agentclinic.report.collect import Collected
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.text import inert
 
-_COLUMNS: dict[str, Callable[[Encounter], object]] = {
-    "scenario_id": lambda one: one.scenario_id,
-    "repeat": lambda one: one.repeat,
-    "case": lambda one: one.case,
-    "dataset": lambda one: one.dataset,
-    "outcome": lambda one: one.outcome,
-    "right": lambda one: None if one.right is None else int(one.right),
-    "truth": lambda one: one.truth,
-    "diagnosis": lambda one: one.diagnosis,
-    "relation": lambda one: one.relation,
-    "confidence": lambda one: one.confidence,
-    "confidence_source": lambda one: one.confidence_source,
-    "turns": lambda one: one.turns,
-    "tests_usd": lambda one: one.tests_usd,
-    "tests_unpriced": lambda one: one.tests_unpriced,
-    "specialty": lambda one: one.specialty,
-    "difficulty": lambda one: one.difficulty,
-    "harm": lambda one: one.harm,
-    "reasons": lambda one: "; ".join(reason.text for reason in one.reasons),
-}
+_COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
 HEAD = ",".join(["agentclinic_run", *_COLUMNS])
-"""The first line."""
+"""The first line of the file."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "|", "%")
-"""Spreadsheets take a cell that begins so for a formula or a command."""
+"""A spreadsheet may run a cell that starts with one of these as a formula or a command."""
 
 
 def spreadsheet(collected: Collected) -> str:
-    """All encounters of all runs."""
+    """Every encounter of every run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["agentclinic_run", *_COLUMNS])
     for run, listed in zip(collected.report.runs, collected.encounters, strict=True):
         for one in listed:
-            writer.writerow([safe(run.name), *(safe(value(one)) for value in _COLUMNS.values())])
+            writer.writerow([safe(run.name), *(safe(_value(one, column)) for column in _COLUMNS)])
     return out.getvalue()
 
 
+def _value(one: Encounter, column: str) -> object:
+    value = getattr(one, column)
+    if column == "reasons":
+        return "; ".join(reason.text for reason in one.reasons)
+    return int(value) if isinstance(value, bool) else value
+
+
 def safe(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula: text that looks like one gets an apostrophe in front."""
+    """A cell that no spreadsheet runs: text that looks like a formula gets an apostrophe in front."""
     if not isinstance(value, str):
         return value
     text = inert(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA) else text

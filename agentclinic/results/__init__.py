@@ -1,1 +1,1 @@
-"""What came of an encounter: actions, turns, records, and the run folder they are kept in."""
+"""The results of encounters: actions, turns, records, and the run folder that holds them."""

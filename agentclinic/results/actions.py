@@ -44,7 +44,7 @@ def _named_after(utterance: str, token: str) -> str:
     """The first line after the token, up to another token; if nothing follows, the text before the token."""
     before, _, after = utterance.partition(token)
     if token == REQUEST_TEST:
-        after = after.removeprefix("S")  # REQUEST TESTS: counts, too
+        after = after.removeprefix("S")  # REQUEST TESTS: also counts
     for other in (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES):
         after = after.partition(other)[0]
     for line in after.split("\n"):
@@ -64,6 +64,6 @@ def _undecorated(text: str) -> str:
 
 
 def as_results(text: str) -> str:
-    """A laboratory reply with the opening that the contract requires."""
+    """A laboratory reply with the required opening."""
     stripped = text.strip()
     return stripped if stripped.startswith(RESULTS) else f"{RESULTS} {stripped}"

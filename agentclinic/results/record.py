@@ -1,4 +1,4 @@
-"""The record of one scenario: a line of `scenarios.jsonl`, all that scoring and reports need."""
+"""The record of one scenario: a line of `scenarios.jsonl`, with all that scoring and reports need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentclinic.results.turn import Turn
 
 
 class Record(BaseModel):
-    """One scenario's outcome. The seed's fields come first; records that have only those can be read."""
+    """One scenario's outcome. The original's fields come first; records with only those can be read."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -23,7 +23,7 @@ class Record(BaseModel):
     status: str
     num_turns: int | None = None
     correct: bool | None = None
-    """Right by the strict rule; null when nobody could judge (endpoint, patient, laboratory or judge failed)."""
+    """Right by the strict rule; null if there is no verdict (endpoint, patient, laboratory or judge failed)."""
     ground_truth: str | None = None
     diagnosis_text: str | None = None
     final_doctor_dialogue: str | None = None
@@ -43,9 +43,9 @@ class Record(BaseModel):
     test_economics_totals: dict[str, Any] | None = None
 
     case_hash: str | None = None
-    """The case's identity: equal for copies in other data sets."""
+    """The case's identity: the same for copies in other data sets."""
     data_class: DataClass | None = None
-    """Of the data the run works on; the strictest where its cases differ. Null in records of older versions."""
+    """Data class of the run, the strictest among its cases; null in records of older versions."""
     door: Door | None = None
     repeat: int = 0
     seed: int | None = None
@@ -54,9 +54,9 @@ class Record(BaseModel):
     test_policy: str | None = None
     """Name of the test policy the doctor planned with."""
     planner_baseline: str | None = None
-    """What its planner knew at first: the door, or the patient's full script."""
+    """What the planner knew at first: the door, or the patient's full script."""
     session_id: str | None = None
-    """Name of the file in the run's `diagnosis_sessions/`, for a doctor that keeps one."""
+    """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
     missing_test: str | None = None
@@ -64,16 +64,16 @@ class Record(BaseModel):
     fault: Fault | None = None
     judgement: Verdict | None = None
     differential: Differential | None = None
-    """The doctor's last one."""
+    """The doctor's last differential."""
     transcript: list[Turn] | None = None
     usage: dict[str, dict[str, int | None]] | None = None
-    """Tokens by role; null where the endpoint told nothing."""
+    """Tokens by role; null if the endpoint does not report them."""
     cost_usd: dict[str, float | None] | None = None
-    """Money by role, where a price is known; null where not."""
+    """Cost by role; null if the price is unknown."""
     annotations: dict[str, Any] | None = None
-    """What the case's author wrote for scoring: answer key, key findings, harm, ..."""
+    """What the case's author provided for scoring: answer key, key findings, harm, ..."""
     timing: dict[str, Any] | None = None
-    """The only thing in which two runs with the same seed may differ."""
+    """The only field in which two runs with the same seed may differ."""
 
     @property
     def unit(self) -> str:

@@ -1,4 +1,4 @@
-"""`RUN/cases.jsonl`: the cases a run was played on, each once, so that nothing has to look for the data set again."""
+"""`RUN/cases.jsonl`: the cases of a run, each once, so that nothing has to look for the data set again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
-from agentclinic.jsonl import read_json_lines
+from agentclinic.jsonl import read_lines
 from agentclinic.privacy import DataClass
 
 CASES = "cases.jsonl"
@@ -53,12 +53,13 @@ def read_cases(folder: Path) -> list[Case]:
     if not path.is_file():
         return []
     cases = []
-    for number, entry in read_json_lines(path):
+    for number, line, _ in read_lines(path):  # the file is written whole: an incomplete line is damage
         try:
+            entry = json.loads(line)
             row = Row(path, number, int(entry["scenario_id"]), entry["case"])
             case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path} line {number}: not a case of a run") from None
+            raise InputError(f"{path} line {number}: not a case of a run; restore the file") from None
         if case.id != entry.get("case_hash"):
             raise InputError(
                 f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"

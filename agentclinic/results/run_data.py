@@ -1,13 +1,13 @@
-"""Reading a run for scoring: records one at a time, judged by whom the reader chooses."""
+"""Reading a run for scoring: its records one at a time, with the verdicts of a chosen judge."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.actions import parse_action
@@ -24,9 +24,9 @@ class RunData:
     """The file of records."""
     name: str
     config: Mapping[str, Any] = field(default_factory=dict)
-    """`config.used.json`, empty where there is none."""
+    """`config.used.json`; empty if there is none."""
     verdicts: Mapping[str, Mapping[str, Any]] | None = None
-    """Another judge's verdicts by unit; None for those in the records."""
+    """Another judge's verdicts by unit; None to use those in the records."""
     judge: str | None = None
 
     def records(self) -> Iterator[Record]:
@@ -36,35 +36,27 @@ class RunData:
 
 
 def load_run(place: Path, judge: str | None = None) -> RunData:
-    """A run by its folder or by its file of records; `judge` names a file under `judgements/`."""
+    """Load a run by its folder or its file of records; `judge` names a file under `judgements/`."""
     path = place / "scenarios.jsonl" if place.is_dir() else place
     if not path.is_file():
-        raise InputError(f"{place}: no run there (no scenarios.jsonl)")
+        raise InputError(f"{place}: not a run (it has no scenarios.jsonl)")
     folder = path.parent
     config_path = folder / "config.used.json"
-    config = _read_config(config_path) if config_path.is_file() else {}
+    config = read_json(config_path) if config_path.is_file() else {}
+    if not isinstance(config, dict):
+        raise InputError(f"{config_path}: not the settings of a run (not a JSON object)")
     verdicts = None
     if judge is not None:
         verdicts = {unit_of(entry): entry for entry in read_judgements(folder / "judgements" / f"{judge}.jsonl")}
     return RunData(path, folder.name if place.is_dir() else path.stem, config, verdicts, judge)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error}); remove it to do without the run's settings") from None
-    if not isinstance(config, dict):
-        raise InputError(f"{path}: not the settings of a run (no JSON object); remove it to do without them")
-    return config
-
-
 def read_judgements(path: Path) -> list[dict[str, Any]]:
-    """The lines of a judgements file; of several on one unit the last that gives a verdict counts."""
+    """The lines of a judgements file. If a unit was judged more than once, the last verdict counts."""
     if not path.is_file():
         known = sorted(p.stem for p in path.parent.glob("*.jsonl")) if path.parent.is_dir() else []
-        have = f"; there are {', '.join(known)}" if known else "; `agentclinic regrade` makes one"
-        raise InputError(f"{path}: no such judgements{have}")
+        have = f"the run has {', '.join(known)}" if known else "`agentclinic regrade` creates one"
+        raise InputError(f"{path}: no such judgements; {have}")
     entries: dict[str, dict[str, Any]] = {}
     for _, entry in read_json_lines(path, "a judgement"):
         key = unit_of(entry)
@@ -83,16 +75,14 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
         return record
     if verdict is None or verdict.get("correct") is None:
         return record.model_copy(update={"status": "judge_failed", "correct": None, "judgement": None})
-    judgement = verdict_of(verdict)
-    # A diagnosis made anew from the session's facts is what was judged, and what probabilities are compared with.
-    anew = {"diagnosis_text": verdict.get("diagnosis")} if verdict.get("synthesis") else {}
-    return record.model_copy(
-        update={"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": judgement, **anew}
-    )
+    changes = {"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": verdict_of(verdict)}
+    if verdict.get("synthesis"):  # a new synthesis was judged: probabilities are compared with that diagnosis
+        changes["diagnosis_text"] = verdict.get("diagnosis")
+    return record.model_copy(update=changes)
 
 
 def verdict_of(entry: Mapping[str, Any]) -> Verdict:
-    """The verdict of a line of a judgements file; for a line without one, why there is none."""
+    """The verdict in a line of a judgements file; for a line without one, the reason."""
     correct, lenient = entry.get("correct"), entry.get("correct_lenient")
     if correct is None:
         return Verdict(reason=(entry.get("fault") or {}).get("message"))
@@ -102,7 +92,7 @@ def verdict_of(entry: Mapping[str, Any]) -> Verdict:
 
 
 def diagnosis_of(record: Record) -> str | None:
-    """The diagnosis there is to judge, possibly empty; None for an encounter that ended without one."""
+    """The diagnosis to judge, possibly empty; None if the encounter ended without one."""
     if record.status not in JUDGEABLE:
         return None
     said = record.diagnosis_text if record.diagnosis_text is not None else record.final_doctor_dialogue or None

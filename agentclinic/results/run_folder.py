@@ -1,4 +1,4 @@
-"""A run's folder: its name, its lock, the settings it was made with."""
+"""A run's folder: its name, its files and their permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMARY = "summary.json"
 
 
 def create(output_dir: Path, dataset: str, now: datetime, *, private: bool = False) -> Path:
-    """Make `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... where that is taken; `private`: for the owner only."""
+    """Create `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... if taken; `private`: readable by the owner only."""
     stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}"
     number = 1
     while True:
@@ -29,23 +29,23 @@ def create(output_dir: Path, dataset: str, now: datetime, *, private: bool = Fal
                 raise InputError(f"output_dir: {output_dir} is not a folder") from None
             number += 1
         except OSError as error:
-            raise InputError(f"output_dir: {folder} cannot be made ({error.strerror})") from None
+            raise InputError(f"output_dir: {folder} cannot be created ({error.strerror})") from None
         else:
             return folder
 
 
 def make_private(folder: Path) -> None:
-    """Close a folder, and everything that is in it already, to all but its owner."""
+    """Make a folder, and everything already in it, readable by the owner only."""
     try:
         for path in (folder, *folder.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o700 if path.is_dir() else 0o600)
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be closed to others ({error.strerror}); it holds credentialed data"
+            f"{folder}: holds credentialed data, and its permissions cannot be restricted ({error.strerror})"
         ) from None
 
 
 def write_json(path: Path, data: Any, *, private: bool = False) -> None:
-    """Write data as a file, whole or not at all."""
+    """Write data as a JSON file, completely or not at all."""
     write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", private=private)

@@ -41,7 +41,7 @@ def _sum(left: int | None, right: int | None) -> int | None:
 
 
 NO_TOKENS = Usage(input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
-"""A reply that took no language model: known to be zero, not unknown."""
+"""A reply without a language model: known to be zero, not unknown."""
 NOTHING_ASKED = Usage(0, 0, 0, 0, requests=0)
 """No model was asked at all."""
 
@@ -98,7 +98,7 @@ class Turn(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_action(cls, data: Any) -> Any:
-        """Read a doctor's utterance, once. Records of version 0.2 name the kind of action only: it is read again."""
+        """Parse a doctor's utterance, once. Records of version 0.2 hold only the kind of action: parse again."""
         if not isinstance(data, dict) or data.get("role") != "doctor" or not isinstance(data.get("text"), str):
             return data
         given = data.get("action")

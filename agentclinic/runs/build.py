@@ -1,4 +1,4 @@
-"""Names select models: builtin, human, replay:FILE; anything else is a model at an endpoint."""
+"""Models by name: builtin, human, replay:FILE; anything else is a model at an endpoint."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ REPLAY = "replay:"
 class Models:
     """The models of one run, opened when first asked for and closed together.
 
-    `data_class` is of all that will be sent to them; when not given, the strictest this process has met. Credentialed
-    data goes where the gate lets it, and what is recorded of it nobody else may read.
+    `data_class` is that of everything sent to them, by default the strictest this process has met. Credentialed data
+    goes only where the gate lets it, and recordings of it are readable by their owner only.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Models:
         await self._stack.__aexit__(kind, error, trace)
 
     def prepare(self) -> None:
-        """Choose every role's model now, so that a missing key or file is told before anything happens."""
+        """Choose every role's model now, so that a missing key or file is reported before anything happens."""
         self.admit()
         for role in ROLES:
             self.for_role(role)
@@ -76,7 +76,7 @@ class Models:
             self.for_role("synthesis")
 
     def admit(self) -> None:
-        """Refuse what no role of this run can use, an address closed to its data included; writes nothing."""
+        """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
         for role in (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ())):
             self._choice(*self._cast(role))
 
@@ -91,7 +91,7 @@ class Models:
     def _recording(self) -> JsonLines | None:
         record = self._settings.run.record
         if record is not None and self._sink is None:
-            # The journal is what must survive a power cut; a recording only a crash of this process.
+            # The journal must survive a power cut; a recording only has to survive a crash of this process.
             sink = JsonLines(Path(record), durable=False, private=self.gate.closed)
             self._sink = self._stack.enter_context(sink)
         return self._sink
@@ -107,7 +107,7 @@ class Models:
         return self.get(*self._cast(role))
 
     def _cast(self, role: str) -> tuple[str, str | None]:
-        """Name and endpoint of a role's model; the parts a doctor plays beside its own are played by its model."""
+        """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
         run = self._settings.run
         if role == "synthesis" and run.synthesis_llm:
             return run.synthesis_llm, run.synthesis_endpoint
@@ -120,7 +120,7 @@ class Models:
         return bool(getattr(self._settings.run, f"{role}_llm") == name)
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
-        """What a role's tokens cost in this run: nothing for builtin and people, None where nobody knows."""
+        """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
         name, endpoint = self._cast(role)
         if name in ("builtin", "human"):
             return 0.0
@@ -150,7 +150,7 @@ class Models:
     def _replay(self, path: Path) -> Replay:
         replay = Replay(path)
         if replay.data_class is DataClass.CREDENTIALED and not self.gate.closed:
-            # What it answers would go to the other roles' models, which may be anywhere.
+            # Its replies would go to the models of other roles, which may be anywhere.
             raise ConfigError(
                 f"{REPLAY}{path} is a recording of credentialed data, but the cases of this run are "
                 f"{self.gate.data_class}; replay it with the data set it was made from"

@@ -25,7 +25,7 @@ from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress, run_line
-from agentclinic.scoring.outcome import Summary, Tally
+from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
 
 
@@ -102,13 +102,13 @@ async def play_missing(
             progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
         if retry_failed:
             drop_records(records, lambda record: record.status in MISSING)
-        tally, done = Tally(), set()
+        running, done = RunningSummary(), set()
         for record in read_records(records) if records.exists() else ():
-            tally.add(record)
+            running.add(record)
             done.add(record.unit)
         with JsonLines(records, private=is_private(folder)) as journal:
-            player = _Player(plan, models, journal, tally, progress, SessionStore(folder / FOLDER))
-            progress.start(len(plan.units), tally.presented)
+            player = _Player(plan, models, journal, running, progress, SessionStore(folder / FOLDER, of_run=True))
+            progress.start(len(plan.units), running.presented)
             outer = current.set(models)
             try:
                 await player.pool.work_off(one_by_one(unit for unit in plan.units if unit.key not in done), player.play)
@@ -116,11 +116,11 @@ async def play_missing(
                 current.reset(outer)
                 progress.stop()
         seconds = round(time.perf_counter() - began, 3)
-        summary = tally.summary()
+        summary = running.summary()
         folders.write_json(
             folder / folders.SUMMARY, {**summary.model_dump(mode="json"), "timing": {"seconds": seconds}}
         )
-    missing = len(plan.units) - tally.presented
+    missing = len(plan.units) - running.presented
     return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
 
 
@@ -128,13 +128,19 @@ class _Player:
     """Plays units and writes each record down as soon as its encounter is over."""
 
     def __init__(
-        self, plan: Plan, models: Models, journal: JsonLines, tally: Tally, progress: Progress, sessions: SessionStore
+        self,
+        plan: Plan,
+        models: Models,
+        journal: JsonLines,
+        running: RunningSummary,
+        progress: Progress,
+        sessions: SessionStore,
     ) -> None:
         self.pool = Pool(plan.settings.run.workers, progress.say, at_once=plan.people)
         self._plan = plan
         self._models = models
         self._journal = journal
-        self._tally = tally
+        self._running = running
         self._progress = progress
         self._sessions = sessions
         self._check_limit()
@@ -154,14 +160,14 @@ class _Player:
             self.pool.stop(f"{record.fault.role}: {record.fault.message}")
             return
         self._journal.append(record.model_dump(mode="json"))
-        self._tally.add(record)
-        self._progress.advance(run_line(self._tally))
+        self._running.add(record)
+        self._progress.advance(run_line(self._running))
         self._check_limit()
 
     def _check_limit(self) -> None:
         limit = self._plan.settings.llm.runtime.token_limit
-        if limit is not None and self._tally.tokens >= limit:
+        if limit is not None and self._running.tokens >= limit:
             self.pool.stop(
-                f"the token limit of {limit:,} is reached with {self._tally.tokens:,} used; "
+                f"the token limit of {limit:,} is reached with {self._running.tokens:,} used; "
                 "raise it with --token-limit N"
             )

@@ -1,4 +1,4 @@
-"""What a run plays: cases times repeats, and the digest that tells whether two runs are the same."""
+"""What a run plays: cases times repeats, and the digest that guards resuming."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
 from agentclinic.version import __version__
 
-# Settings that do not change what is written under any key but `timing`.
+# Settings that change nothing in the records but `timing`.
 _NOT_RESULTS = frozenset(
     {
         "workers",
@@ -40,7 +40,7 @@ _NOT_RESULTS = frozenset(
     }
 )
 OURS = ("plain", "uncertainty", *REFERENCES)
-"""Doctors that are not a user's own."""
+"""Doctors that ship with the package."""
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
 
@@ -61,13 +61,13 @@ class Unit:
 
     @property
     def session_id(self) -> str:
-        """Name of its session file: the same in every run of the same unit, and nothing the case could be told by."""
+        """Name of its session file: the same in every run of this unit, and it does not give the case away."""
         mark = hashlib.sha256(f"session:{self.case.id}:{self.repeat}:{self.copy}".encode()).hexdigest()[:10]
         return f"scenario_{self.case.scenario_id}_{mark}"
 
     @property
     def recording(self) -> str:
-        """Identity in recordings: by content, so that a case is found again where other rows were added."""
+        """Identity in recordings: by content, so that a case is still found after other rows were added."""
         return f"{self.case.id}:{self.repeat}" + (f":{self.copy}" if self.copy else "")
 
 
@@ -81,24 +81,24 @@ class Plan:
     cases: tuple[Case, ...]
     units: tuple[Unit, ...]
     digest: Mapping[str, Any]
-    """What decides the results, key by key: resuming is refused where one of them changed."""
+    """What decides the results, key by key: resuming is refused if one of them has changed."""
     custom_doctor: DoctorFactory | None = None
     agent: Agent | None = None
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
-    """The test policy, where the doctor plans."""
+    """The test policy, if the doctor plans with one."""
     data_class: DataClass = DataClass.PUBLIC
-    """The strictest of all rows in the data set's file, also of those that are not played."""
+    """The strictest class of all rows in the data set's file, including those that are not played."""
 
     @property
     def people(self) -> bool:
-        """Whether somebody at the terminal plays along."""
+        """Whether a person at the terminal takes part."""
         run = self.settings.run
         return "human" in (run.doctor_llm, run.patient_llm)
 
 
 def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = None) -> Plan:
-    """Load and choose the cases, load the prompts, refuse what cannot work, before anything is written.
+    """Load the cases and prompts, and refuse what cannot work, before anything is written.
 
     `cases` are played as they are, and the data set is not read: those of a resumed run, or given in Python.
     `doctor` is a custom doctor given in Python, a class or an instance.
@@ -135,9 +135,9 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         _refuse_to_send(run, chosen)
     copies = _copies(chosen)
     units = tuple(
-        Unit(case, repeat, _unit_seed(run.seed, case, repeat), copies[case.scenario_id])
+        Unit(case, repeat, _unit_seed(run.seed, case, repeat), copy)
         for repeat in range(run.repeats)
-        for case in chosen
+        for case, copy in zip(chosen, copies, strict=True)
     )
     digest = _digest(settings, prompts, chosen, custom_doctor, agent, policy)
     return Plan(
@@ -150,21 +150,21 @@ def _path(name: str | None) -> Path | None:
 
 
 def _with_agent(settings: Settings, agent: Agent) -> Settings:
-    """Settle the doctor's model: `doctor_llm` where the user set it, else the one the agent is configured with."""
+    """Decide on the doctor's model: `doctor_llm` if the user set it, else the one in the agent's configuration."""
     run = settings.run
     if "doctor_llm" not in run.model_fields_set:
         return settings.model_copy(update={"run": run.model_copy(update={"doctor_llm": agent.settings.model})})
     if agent.settings.model not in (run.doctor_llm, "builtin"):
         warnings.warn(
-            f"doctor_llm {run.doctor_llm!r} goes before the model {agent.settings.model!r} in {agent.path}; "
-            "leave doctor_llm out to use that",
+            f"doctor_llm {run.doctor_llm!r} overrides the model {agent.settings.model!r} in {agent.path}; "
+            "leave doctor_llm out to use the latter",
             stacklevel=2,
         )
     return settings
 
 
 def _with_people(settings: Settings) -> Settings:
-    """Human modes: the person takes the role, and scenarios are played one at a time."""
+    """Human modes: a person plays the role, one encounter at a time."""
     run = settings.run
     role = {"human_doctor": "doctor", "human_patient": "patient"}.get(run.inf_type)
     changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role else {}
@@ -176,7 +176,7 @@ def _with_people(settings: Settings) -> Settings:
 
 
 def _with_places(settings: Settings) -> Settings:
-    """Settle what depends on the working folder and the environment: a resumed run must find the same."""
+    """Fix what depends on the working folder and the environment, so that a resumed run finds the same."""
     run = settings.run
     prompts = user_prompts(run.prompts_dir)
     places: dict[str, Any] = {
@@ -197,11 +197,12 @@ def _agent_file(run: RunSettings) -> str | None:
     return str(path.expanduser().absolute()) if path else None
 
 
-def _copies(cases: list[Case]) -> dict[int, int]:
+def _copies(cases: list[Case]) -> list[int]:
+    """For each case, how many before it are the same."""
     seen: Counter[str] = Counter()
-    copies = {}
+    copies = []
     for case in cases:
-        copies[case.scenario_id] = seen[case.id]
+        copies.append(seen[case.id])
         seen[case.id] += 1
     return copies
 
@@ -221,13 +222,13 @@ def _refuse_impossible(settings: Settings) -> None:
     _refuse_unplannable(run)
     for key in ("synthesis_llm", "synthesis_endpoint", "agent_config"):
         if getattr(run, key) is not None and run.doctor != "uncertainty":
-            raise ConfigError(f"{key} is for the uncertainty doctor; {run.doctor} makes no use of it")
+            raise ConfigError(f"{key} is for the uncertainty doctor; the doctor {run.doctor} does not use it")
     if run.synthesis_endpoint and not run.synthesis_llm:
         raise ConfigError("synthesis_endpoint: name the model there with synthesis_llm, or leave it out")
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
-        raise ConfigError(f"elicit_confidence asks the plain doctor's model; {run.doctor} cannot be asked")
+        raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
     if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
         raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 
@@ -235,16 +236,16 @@ def _refuse_impossible(settings: Settings) -> None:
 def _refuse_unplannable(run: RunSettings) -> None:
     if not run.doctor_test_policy_enabled:
         if run.planner_baseline != "door":
-            raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set that, too")
+            raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set both")
         return
     if run.doctor in REFERENCES and run.doctor != "history_only":
-        raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} holds no dialogue that could be planned")
+        raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
     if run.doctor_llm == "human":
-        raise ConfigError("doctor_test_policy_enabled: the planner is the doctor's model, and a person cannot be it")
+        raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
 
 
 def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
-    """What the gate cannot see to: images that others would fetch, and a user's program with sockets of its own."""
+    """Handle what the gate cannot see: images that a provider would fetch, and a custom doctor's own connections."""
     for case in cases if run.doctor_image_request else ():
         if case.image and case.image.lower().startswith(("http://", "https://")):
             raise ConfigError(

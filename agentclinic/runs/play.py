@@ -69,7 +69,7 @@ class UnitModels:
 
 
 class Metered:
-    """A model whose use is counted for a role."""
+    """A model whose usage is counted for a role."""
 
     def __init__(self, model: Model, role: str, usage: dict[str, Usage]) -> None:
         self.name = model.name
@@ -78,7 +78,7 @@ class Metered:
         self._usage = usage
 
     async def reply(self, request: Request) -> Reply:
-        """Ask the model; count what the answer cost, or the failure."""
+        """Ask the model and count what the reply, or the failure, cost."""
         try:
             reply = await self._model.reply(request)
         except ModelError as error:
@@ -162,14 +162,14 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
 
 
 def _silence(plan: Plan, case: Case) -> SilentSymptom:
-    """What silence means: where no symptom is on record at all, to deny one would be to invent it."""
+    """What the patient says if the chart is silent; without any symptoms on record, a denial would be invented."""
     return plan.settings.run.silent_symptom if case.symptoms_on_record else "unknown"
 
 
 async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcript: Transcript) -> Turn:
-    """The doctor's stated differential, in a role of its own: it is no utterance of the dialogue.
+    """The differential the doctor states when asked, as a turn that is not part of the dialogue.
 
-    A failure is noted and costs the doctor nothing.
+    A failure is noted and does not count against the doctor.
     """
     number, said = transcript.num_turns, tuple(transcript.exchanges)
     try:
@@ -182,7 +182,7 @@ async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcrip
 
 
 def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doctor:
-    """The doctor with a planner beside it, where the run has one."""
+    """The doctor with a planner, if the run has one."""
     if plan.policy is None:
         return doctor
     run, case = plan.settings.run, unit.case

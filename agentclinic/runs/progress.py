@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from agentclinic.scoring.outcome import Tally
+from agentclinic.scoring.outcome import RunningSummary
 
 
 class Progress:
@@ -112,16 +112,16 @@ class Bar(_Counting):
         self._bar.stop()
 
 
-def run_line(tally: Tally) -> str:
+def run_line(running: RunningSummary) -> str:
     """How a run is going: accuracy so far, failures, tokens and money."""
     parts = []
-    if tally.running.value is not None:
-        parts.append(f"accuracy {tally.running.value:.0%}")
-    if tally.missing:
-        parts.append(f"{tally.missing} failed")
-    if tally.tokens:
-        parts.append(f"{tally.tokens:,} tokens")
-        parts.append("cost unknown" if tally.spent is None else f"${tally.spent:.2f}")
+    if running.accuracy.value is not None:
+        parts.append(f"accuracy {running.accuracy.value:.0%}")
+    if running.missing:
+        parts.append(f"{running.missing} failed")
+    if running.tokens:
+        parts.append(f"{running.tokens:,} tokens")
+        parts.append("cost unknown" if running.spent is None else f"${running.spent:.2f}")
     return "  ".join(parts)
 
 

@@ -43,7 +43,7 @@ class Regraded:
     judged: int
     failed: int
     changed: tuple[tuple[int, bool | None, bool], ...]
-    """Scenario, the recorded verdict, the new one: where they differ."""
+    """Scenario, recorded verdict and new verdict, for those that differ."""
     not_tried: int = 0
     reason: str | None = None
     """Why the rest was not tried, or the judge's first failure."""
@@ -195,7 +195,7 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
 def _judgements(folder: Path, name: str | None, usual: str) -> Path:
     name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", usual)
     if name == "recorded":
-        raise InputError("name: 'recorded' stands for the verdicts in scenarios.jsonl; choose another")
+        raise InputError("name: 'recorded' means the verdicts in scenarios.jsonl; choose another name")
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
         raise InputError(f"name: {name!r} cannot name a file in {folder / 'judgements'}; leave out slashes and dots")
     if not (folder / folders.RECORDS).is_file():
@@ -212,7 +212,7 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
     """The verdicts of an earlier call that still hold; lines without a verdict, or on something else, go."""
     repair(path)
     diagnoses = {record.unit: diagnosis_of(record) for record in records}
-    made_anew = "synthesis" in made_by
+    resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
     lines = []
     for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
@@ -223,7 +223,7 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
                     "choose another file with --name"
                 )
         unit = unit_of(entry)
-        same = made_anew or entry.get("diagnosis") == diagnoses.get(unit)
+        same = resynthesized or entry.get("diagnosis") == diagnoses.get(unit)
         if entry.get("correct") is not None and unit in diagnoses and same:
             kept[unit] = entry
             lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")

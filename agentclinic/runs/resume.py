@@ -73,7 +73,7 @@ def plan_again(
 
 
 def _with_secrets(settings: Settings, given: Settings) -> Settings:
-    """Put back what is never written down: the key, and what an address held beside itself."""
+    """Put back what is never written to a file: keys, and credentials in addresses."""
 
     def whole(address: str | None, known: str | None) -> str | None:
         return known if known and without_credentials(known) == address else address

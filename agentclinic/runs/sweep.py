@@ -90,7 +90,7 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
 
 
 async def admit(arms: Sequence[Arm]) -> None:
-    """Refuse a sweep of which an arm may not send its cases where it would, before any arm is played."""
+    """Before any arm is played, refuse a sweep in which an arm would send its cases where it may not."""
     classes: dict[str, DataClass] = {}
     for arm in arms:
         dataset = arm.settings.run.dataset

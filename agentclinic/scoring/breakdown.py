@@ -1,11 +1,10 @@
-"""Where a run is good and where not: by kind of case, by twins, by section of the chart, by test, by price."""
+"""Where a run does well and where it does not: by kind of case, twins, section of the chart, test and price."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -16,7 +15,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.estimates import Proportion, proportion
 from agentclinic.scoring.harm import harm_if_missed
-from agentclinic.scoring.information import KeyFinding, Request, Way, key_facts, requests
+from agentclinic.scoring.information import KeyFinding, Way, key_facts, requests
 from agentclinic.scoring.orders import UNANSWERED, Bill, Item, Price, PriceOf, bill, items
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
 from agentclinic.scoring.verdicts import case_key, strict
@@ -30,7 +29,7 @@ NOT_STATED = "not stated"
 
 
 def annotation(record: Record, key: str) -> str | None:
-    """A case's annotation as a word; None where it is not there or is not a single value."""
+    """A case's annotation as text; None if it is absent or not a single value."""
     value = (record.annotations or {}).get(key)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -38,7 +37,7 @@ def annotation(record: Record, key: str) -> str | None:
 
 
 def harm_step(record: Record) -> str | None:
-    """The case's harm if missed, as a whole step of its scale."""
+    """The case's harm if missed, as a level of its scale."""
     harm = harm_if_missed(record)
     return None if harm is None else f"{harm:g}"
 
@@ -48,7 +47,7 @@ KINDS: dict[str, Callable[[Record], str | None]] = {
     "difficulty": lambda record: annotation(record, "Difficulty"),
     "harm": harm_step,
 }
-"""The ways in which cases are grouped."""
+"""How cases are grouped."""
 _ORDER = {"easy": 0, "medium": 1, "hard": 2}
 
 
@@ -58,61 +57,42 @@ class Group(BaseModel):
     name: str
     cases: int
     accuracy: Proportion
-    """Strict, missing data left out."""
+    """Strict, without missing data."""
     missing: int
     note: str | None = None
 
 
-class _Group:
-    def __init__(self) -> None:
-        self.cases: set[str] = set()
-        self.right = self.of = self.missing = 0
-
-    def result(self, name: str) -> Group:
-        note = REPEATS_AS_INDEPENDENT if self.of > len(self.cases) else None
-        return Group(
-            name=name,
-            cases=len(self.cases),
-            accuracy=proportion(self.right, self.of),
-            missing=self.missing,
-            note=note,
-        )
-
-
-class GroupTally:
-    """Accuracy by kind of case, one record at a time."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, dict[str | None, _Group]] = {kind: {} for kind in KINDS}
-
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        right = strict(record)
-        for kind, name_of in KINDS.items():
-            group = self._groups[kind].setdefault(name_of(record), _Group())
-            group.cases.add(case_key(record))
-            group.missing += right is None
-            group.of += right is not None
-            group.right += right is True
-
-    def result(self) -> dict[str, list[Group]]:
-        """By kind, the groups; a kind that no case states is left out."""
-        return {
-            kind: [group.result(name or NOT_STATED) for name, group in sorted(groups.items(), key=_place(kind))]
-            for kind, groups in self._groups.items()
-            if any(name is not None for name in groups)
-        }
+def groups(observations: Sequence[Observation]) -> dict[str, list[Group]]:
+    """Accuracy by kind of case; a kind that no case states is left out."""
+    found = {}
+    for place, kind in enumerate(KINDS):
+        members: dict[str | None, list[Observation]] = {}
+        for seen in observations:
+            members.setdefault(seen.kinds[place], []).append(seen)
+        if set(members) - {None}:
+            # Specialties by size, the other kinds in their own order; cases that state nothing come last.
+            made = [(name is None, _group(name or NOT_STATED, given)) for name, given in members.items()]
+            made.sort(
+                key=lambda entry: (
+                    entry[0],
+                    -entry[1].accuracy.of if kind == "specialty" else _ORDER.get(entry[1].name.casefold(), len(_ORDER)),
+                    entry[1].name,
+                )
+            )
+            found[kind] = [group for _, group in made]
+    return found
 
 
-def _place(kind: str) -> Callable[[tuple[str | None, _Group]], tuple[object, ...]]:
-    """Specialties by size, the other kinds by their own order; what is not stated comes last."""
-
-    def place(entry: tuple[str | None, _Group]) -> tuple[object, ...]:
-        name, group = entry
-        size = -group.of if kind == "specialty" else _ORDER.get((name or "").casefold(), len(_ORDER))
-        return name is None, size, name or ""
-
-    return place
+def _group(name: str, members: Sequence[Observation]) -> Group:
+    cases = len({seen.case for seen in members})
+    verdicts = [seen.right for seen in members if seen.right is not None]
+    return Group(
+        name=name,
+        cases=cases,
+        accuracy=proportion(sum(verdicts), len(verdicts)),
+        missing=len(members) - len(verdicts),
+        note=REPEATS_AS_INDEPENDENT if len(verdicts) > cases else None,
+    )
 
 
 # --- twins ----------------------------------------------------------------------------------------------------------
@@ -135,11 +115,11 @@ class TwinPair(BaseModel):
     second: TwinSide
     outcome: Literal["told apart", "one right", "neither right"]
     same_answer: bool
-    """Both got the same diagnosis, by the written rules."""
+    """Both got the same diagnosis by the written rules."""
 
 
 class Twins(BaseModel):
-    """How often both of two twins were diagnosed rightly."""
+    """How often both twins were diagnosed correctly."""
 
     pairs: list[TwinPair] = []
     told_apart: Proportion
@@ -149,46 +129,50 @@ class Twins(BaseModel):
     """Records whose twin was not played in the same repeat, or has no outcome."""
 
 
-class TwinTally:
-    """Finds twins by the cases' `case_id` and `twin_of`."""
+class _Twin(NamedTuple):
+    """A case that has a twin."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[tuple[str, int], TwinSide] = {}
-        self._pairs: list[TwinPair] = []
-        self._alone = 0
+    case_id: str
+    twin_of: str
+    side: TwinSide | None
+    """None without an outcome."""
 
-    def add(self, record: Record) -> None:
-        """Take one record."""
-        own, other = annotation(record, "case_id"), annotation(record, "twin_of")
-        if own is None or other is None or own == other:
-            return
-        right = strict(record)
-        if right is None:
-            self._alone += 1
-            return
-        side = TwinSide(
-            scenario_id=record.scenario_id,
-            repeat=record.repeat,
-            truth=record.ground_truth,
-            diagnosis=diagnosis_of(record),
-            right=right,
-        )
-        partner = self._waiting.pop((other, record.repeat), None)
-        if partner is None:
-            self._waiting[own, record.repeat] = side
+
+def _twin(record: Record, right: bool | None) -> _Twin | None:
+    own, other = annotation(record, "case_id"), annotation(record, "twin_of")
+    if own is None or other is None or own == other:
+        return None
+    if right is None:
+        return _Twin(own, other, None)
+    side = TwinSide(
+        scenario_id=record.scenario_id,
+        repeat=record.repeat,
+        truth=record.ground_truth,
+        diagnosis=diagnosis_of(record),
+        right=right,
+    )
+    return _Twin(own, other, side)
+
+
+def twins(observations: Iterable[Observation]) -> Twins:
+    """Pair the cases by `case_id` and `twin_of`, within a repeat; pairs without two right diagnoses come first."""
+    waiting: dict[tuple[str, int], TwinSide] = {}
+    pairs = []
+    without_outcome = 0
+    for twin in (seen.twin for seen in observations if seen.twin):
+        if twin.side is None:
+            without_outcome += 1
+        elif (partner := waiting.pop((twin.twin_of, twin.side.repeat), None)) is None:
+            waiting[twin.case_id, twin.side.repeat] = twin.side
         else:
-            first, second = sorted((partner, side), key=lambda one: one.scenario_id)
-            self._pairs.append(_pair(first, second))
-
-    def result(self) -> Twins:
-        """The pairs, those not told apart first."""
-        pairs = sorted(self._pairs, key=lambda pair: (pair.outcome == "told apart", pair.first.scenario_id))
-        return Twins(
-            pairs=pairs,
-            told_apart=proportion(sum(pair.outcome == "told apart" for pair in pairs), len(pairs)),
-            same_answer=sum(pair.same_answer for pair in pairs),
-            without_partner=self._alone + len(self._waiting),
-        )
+            pairs.append(_pair(*sorted((partner, twin.side), key=lambda side: side.scenario_id)))
+    pairs.sort(key=lambda pair: (pair.outcome == "told apart", pair.first.scenario_id))
+    return Twins(
+        pairs=pairs,
+        told_apart=proportion(sum(pair.outcome == "told apart" for pair in pairs), len(pairs)),
+        same_answer=sum(pair.same_answer for pair in pairs),
+        without_partner=without_outcome + len(waiting),
+    )
 
 
 def _pair(first: TwinSide, second: TwinSide) -> TwinPair:
@@ -211,7 +195,7 @@ _ROOTS = {
 
 
 def section_of(finding: KeyFinding) -> str:
-    """The section of the chart in which a key finding stands: that of the first path its author named."""
+    """The chart section of a key finding: that of the first path its author named."""
     if not finding.paths:
         return NOT_STATED
     root, _, rest = finding.paths[0].partition("/")
@@ -227,39 +211,28 @@ class FactSection(BaseModel):
 
     section: str
     total: int
-    """Those of which the records can tell whether they were found."""
+    """Key findings of which the records can tell whether they were found."""
     by_way: dict[str, int]
-    """How those that were found first came."""
+    """How those that were found first came to the doctor."""
     not_found: int
 
 
-class FactTally:
-    """Counts key findings by section and by how they came."""
-
-    def __init__(self) -> None:
-        self._ways: dict[str, Counter[Way | None]] = {}
-
-    def add(self, record: Record, asked: Sequence[Request] | None) -> None:
-        """Count one record; `asked` are its requests."""
-        if asked is None or record.status == "model_failed":
-            return
-        for entry in key_facts(record, asked) or ():
-            self._ways.setdefault(section_of(entry.finding), Counter())[entry.way] += 1
-
-    def result(self) -> list[FactSection]:
-        """Section by section in the order of a chart."""
-        order = [section.value for section in Section]
-        return [
-            FactSection(
-                section=section,
-                total=ways.total(),
-                by_way={way.value: ways[way] for way in Way},
-                not_found=ways[None],
-            )
-            for section, ways in sorted(
-                self._ways.items(), key=lambda entry: order.index(entry[0]) if entry[0] in order else len(order)
-            )
-        ]
+def fact_sections(observations: Iterable[Observation]) -> list[FactSection]:
+    """Key findings by section, in the order of a chart, and by how they came."""
+    found: dict[str, Counter[Way | None]] = {}
+    for seen in observations:
+        for section, way in seen.facts:
+            found.setdefault(section, Counter())[way] += 1
+    order = [*(section.value for section in Section), NOT_STATED]
+    return [
+        FactSection(
+            section=section,
+            total=ways.total(),
+            by_way={way.value: ways[way] for way in Way},
+            not_found=ways[None],
+        )
+        for section, ways in sorted(found.items(), key=lambda entry: order.index(entry[0]))
+    ]
 
 
 # --- tests ----------------------------------------------------------------------------------------------------------
@@ -268,86 +241,68 @@ class FactTally:
 class TestUse(BaseModel):
     """One test over a whole run."""
 
-    __test__ = False  # not a test class, whatever pytest may think of the name
+    __test__ = False  # not a test class, despite its name
 
     name: str
-    ordered: int
-    """How often it was named in an order."""
-    encounters: int
-    """In how many encounters."""
-    again: int
-    """Orders after the first of the same encounter."""
-    done: int
-    """In how many encounters it was done."""
-    unanswered: int
-    """Orders to which the chart had no answer, or nobody answered."""
-    usd: float | None
-    """Price of one; null where the price list has none."""
-    total_usd: float | None
-    """Price × encounters in which it was done: within an encounter it is charged once."""
-
-
-@dataclass(slots=True)
-class _Use:
-    name: str
-    usd: float | None
     ordered: int = 0
+    """How often it was named in an order."""
     encounters: int = 0
+    """In how many encounters it was ordered."""
+    again: int = 0
+    """Orders after the first in the same encounter."""
     done: int = 0
+    """In how many encounters it was done."""
     unanswered: int = 0
+    """Orders without an answer, from the chart or at all."""
+    usd: float | None = None
+    """Price of one; null if the price list has none."""
+    total_usd: float | None = None
+    """Price × encounters in which it was done: it is charged once per encounter."""
 
 
-class UseTally:
-    """Counts tests by what the price list calls them, else by their own name."""
+class _Ordered(NamedTuple):
+    """A test as it was ordered once."""
 
-    def __init__(self, price_of: PriceOf) -> None:
-        self._price_of = price_of
-        self._uses: dict[str, _Use] = {}
-
-    def add(self, ordered: Sequence[Sequence[Item]]) -> None:
-        """Count the orders of one encounter."""
-        seen: set[str] = set()
-        done: set[str] = set()
-        for item in (item for order in ordered for item in order):
-            price = self._price_of(item.name) or Price(None)
-            key = price.panel or fold(item.name)
-            use = self._uses.setdefault(key, _Use(_called(price, item.name), price.usd))
-            use.ordered += 1
-            use.encounters += key not in seen
-            seen.add(key)
-            if item.provenance in ("unavailable", UNANSWERED):
-                use.unanswered += 1
-            else:
-                use.done += key not in done
-                done.add(key)
-
-    def result(self) -> list[TestUse]:
-        """Every test, the most ordered first."""
-        uses = sorted(self._uses.values(), key=lambda use: (-use.ordered, use.name))
-        return [
-            TestUse(
-                name=use.name,
-                ordered=use.ordered,
-                encounters=use.encounters,
-                again=use.ordered - use.encounters,
-                done=use.done,
-                unanswered=use.unanswered,
-                usd=use.usd,
-                total_usd=None if use.usd is None else use.usd * use.done,
-            )
-            for use in uses
-        ]
+    key: str
+    """What the price list calls it, else its own name."""
+    name: str
+    usd: float | None
+    done: bool
 
 
-def _called(price: Price, name: str) -> str:
+def _ordered(item: Item, price_of: PriceOf) -> _Ordered:
+    price = price_of(item.name) or Price(None)
     test = knowledge().tests.get(price.panel) if price.panel else None
-    return test.name if test else name
+    done = item.provenance not in ("unavailable", UNANSWERED)
+    return _Ordered(price.panel or fold(item.name), test.name if test else item.name, price.usd, done)
+
+
+def tests_used(observations: Iterable[Observation]) -> list[TestUse]:
+    """Every test, the most ordered first."""
+    uses: dict[str, TestUse] = {}
+    for seen in observations:
+        by_key: dict[str, list[_Ordered]] = {}
+        for one in seen.tests:
+            by_key.setdefault(one.key, []).append(one)
+        for key, given in by_key.items():
+            use = uses.get(key)
+            if use is None:
+                use = uses[key] = TestUse(name=given[0].name, usd=given[0].usd)
+            done = sum(one.done for one in given)
+            use.ordered += len(given)
+            use.encounters += 1
+            use.again += len(given) - 1
+            use.done += done > 0
+            use.unanswered += len(given) - done
+    for use in uses.values():
+        use.total_usd = None if use.usd is None else use.usd * use.done
+    return sorted(uses.values(), key=lambda use: (-use.ordered, use.name))
 
 
 # --- price against accuracy -----------------------------------------------------------------------------------------
 
 MOST_UNPRICED = 0.1
-"""With more of the tests unpriced, a sum of prices says more about the price list than about the doctor."""
+"""If more of the tests are unpriced, a sum of prices says more about the price list than about the doctor."""
 PRICE_GROUPS = 4
 
 
@@ -357,10 +312,10 @@ class PriceGroup(BaseModel):
     n: int
     usd_low: float
     usd_high: float
-    """The cheapest and the dearest encounter, by what has a price."""
+    """The cheapest and the most expensive encounter, by known prices."""
     mean_usd: float
     mean_usd_most: float
-    """With every unpriced test at the dearest price of the list: the mean lies between the two."""
+    """With every unpriced test at the highest price on the list: the mean lies between the two."""
     accuracy: Proportion
 
 
@@ -368,7 +323,7 @@ class PriceAccuracy(BaseModel):
     """Accuracy by what the tests of an encounter cost, in groups of about equal size."""
 
     encounters: int = 0
-    """Those with a transcript and an outcome."""
+    """Encounters with a transcript and a verdict."""
     unpriced: Proportion
     """Tests done that have no price ÷ tests done."""
     mean_usd: float | None = None
@@ -384,40 +339,30 @@ class _Priced(NamedTuple):
     right: bool
 
 
-class PriceTally:
-    """Keeps the bill of every encounter."""
+def price_accuracy(observations: Iterable[Observation], dearest: float) -> PriceAccuracy:
+    """Accuracy by price; without groups if too much has no price or every encounter costs the same.
 
-    def __init__(self, dearest: float) -> None:
-        self._dearest = dearest
-        self._bills: list[_Priced] = []
-        self._priced = 0
-
-    def add(self, record: Record, due: Bill) -> None:
-        """Take one encounter's bill."""
-        right = strict(record)
-        if right is not None:
-            self._bills.append(_Priced(due.usd, due.unpriced, right))
-            self._priced += due.priced
-
-    def result(self) -> PriceAccuracy:
-        """Accuracy by price; without groups where too much has no price or every encounter costs the same."""
-        without = sum(one.unpriced for one in self._bills)
-        share = proportion(without, without + self._priced)
-        n = len(self._bills)
-        if not n:
-            return PriceAccuracy(encounters=n, unpriced=share, note="no record tells of tests")
-        bills = sorted(self._bills, key=lambda one: (one.usd, one.unpriced, one.right))
-        whole = _price_group(bills, self._dearest)
-        result = PriceAccuracy(encounters=n, unpriced=share, mean_usd=whole.mean_usd, mean_usd_most=whole.mean_usd_most)
-        if share.value is None:
-            result.note = "no test was done"
-        elif share.value > MOST_UNPRICED:
-            result.note = f"{without} of {without + self._priced} tests done have no price"
-        elif bills[0].usd == bills[-1].usd:
-            result.note = "every encounter's tests cost the same"
-        else:
-            result.groups = [_price_group(part, self._dearest) for part in _quantiles(bills)]
-        return result
+    `dearest` is the highest price on the list.
+    """
+    given = [(seen.bill, seen.right) for seen in observations if seen.bill is not None and seen.right is not None]
+    bills = sorted(_Priced(bill.usd, bill.unpriced, right) for bill, right in given)
+    priced, unpriced = (sum(getattr(bill, name) for bill, _ in given) for name in ("priced", "unpriced"))
+    share = proportion(unpriced, unpriced + priced)
+    if not bills:
+        return PriceAccuracy(unpriced=share, note="no record says which tests were done")
+    whole = _price_group(bills, dearest)
+    result = PriceAccuracy(
+        encounters=len(bills), unpriced=share, mean_usd=whole.mean_usd, mean_usd_most=whole.mean_usd_most
+    )
+    if share.value is None:
+        result.note = "no test was done"
+    elif share.value > MOST_UNPRICED:
+        result.note = f"{unpriced} of {unpriced + priced} tests done have no price"
+    elif bills[0].usd == bills[-1].usd:
+        result.note = "every encounter's tests cost the same"
+    else:
+        result.groups = [_price_group(part, dearest) for part in _quantiles(bills)]
+    return result
 
 
 def _quantiles(bills: Sequence[_Priced]) -> list[list[_Priced]]:
@@ -446,7 +391,7 @@ def _price_group(bills: Sequence[_Priced], dearest: float) -> PriceGroup:
 
 
 class Breakdown(BaseModel):
-    """Everything of this module about one run."""
+    """A run broken down in every way."""
 
     groups: dict[str, list[Group]]
     twins: Twins
@@ -455,35 +400,45 @@ class Breakdown(BaseModel):
     price: PriceAccuracy
 
 
-class Tally:
-    """Takes records one at a time."""
+class Observation(NamedTuple):
+    """What one record contributes."""
 
-    def __init__(self, price_of: PriceOf) -> None:
-        self._price_of = price_of
-        self._groups, self._twins, self._facts = GroupTally(), TwinTally(), FactTally()
-        self._uses = UseTally(price_of)
-        self._price = PriceTally(max(test.price.usd for test in knowledge().tests.values()))
+    case: str
+    right: bool | None
+    kinds: tuple[str | None, ...]
+    """In the order of `KINDS`."""
+    twin: _Twin | None
+    facts: tuple[tuple[str, Way | None], ...] = ()
+    """Section and way of each key finding that can be assessed."""
+    tests: tuple[_Ordered, ...] = ()
+    bill: Bill | None = None
+    """What the tests cost; None if the record does not say."""
 
-    def add(self, record: Record) -> Bill | None:
-        """Count one record; returns what its tests come to, None where it is not known."""
-        self._groups.add(record)
-        self._twins.add(record)
-        asked = requests(record)
-        self._facts.add(record, asked)
-        if asked is None or record.status == "model_failed":
-            return None
-        ordered = [items(request) for request in asked if request.kind == "test"]
-        self._uses.add(ordered)
-        due = bill(ordered, self._price_of)
-        self._price.add(record, due)
-        return due
 
-    def result(self) -> Breakdown:
-        """The measures of what was counted."""
-        return Breakdown(
-            groups=self._groups.result(),
-            twins=self._twins.result(),
-            fact_sections=self._facts.result(),
-            tests=self._uses.result(),
-            price=self._price.result(),
-        )
+def observe(record: Record, price_of: PriceOf) -> Observation:
+    """Reduce a record to what the breakdown needs."""
+    right = strict(record)
+    seen = Observation(
+        case_key(record), right, tuple(name_of(record) for name_of in KINDS.values()), _twin(record, right)
+    )
+    asked = requests(record)
+    if asked is None or record.status == "model_failed":
+        return seen
+    ordered = [items(request) for request in asked if request.kind == "test"]
+    return seen._replace(
+        facts=tuple((section_of(entry.finding), entry.way) for entry in key_facts(record, asked) or ()),
+        tests=tuple(_ordered(item, price_of) for order in ordered for item in order),
+        bill=bill(ordered, price_of),
+    )
+
+
+def summarise(observations: Iterable[Observation]) -> Breakdown:
+    """Break a run down by kind of case, twins, section, test and price."""
+    seen = list(observations)
+    return Breakdown(
+        groups=groups(seen),
+        twins=twins(seen),
+        fact_sections=fact_sections(seen),
+        tests=tests_used(seen),
+        price=price_accuracy(seen, max(test.price.usd for test in knowledge().tests.values())),
+    )

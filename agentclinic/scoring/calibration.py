@@ -1,18 +1,18 @@
 """How sure the doctor was and whether it should have been: calibration by source of the differential.
 
-What is forecast. Of an encounter that ended in a judged diagnosis: that this diagnosis is right (by the strict rule).
-The forecast is what the final differential gives the hypothesis of that name or, failing that, the first one that is
-the same disease by `knowledge.compare`. A diagnosis that the differential does not hold has no forecast: neither the
-leader's number nor the "other" mass was said of it, so it is counted apart (`unmatched`), as is a hypothesis without a
-number. Encounters without diagnosis and missing data have nothing to forecast.
+What is forecast: that a judged diagnosis is right by the strict rule. The forecast is the number that the final
+differential gives to the hypothesis of that name or, failing that, to the first one that is the same disease by
+`vocabulary.compare`. A diagnosis that is not in the differential has no forecast, since neither the leader's number
+nor the "other" mass is about it; it is counted separately (`unmatched`), as is a hypothesis without a number.
+Encounters without a diagnosis and missing data have nothing to forecast.
 
-Sources are never pooled, and neither are probabilities with scores. A planner's confidence is a score even where it
-is written into the field of a probability. Scores are judged by their order only (AUROC, risk and coverage), unless
-a recalibration fitted on another run makes probabilities of them.
+Sources are never pooled, and neither are probabilities and scores. A planner's confidence is a score even if it is
+in the probability field. Scores are judged only by their order (AUROC, risk and coverage), unless a recalibration
+fitted on another run turns them into probabilities.
 
-By turn (landmarks) the forecast is another one: that the then leading hypothesis names the truth, by the written rules
-of the builtin judge. Every encounter counts that ran to its end, judged or not; those that ended earlier keep
-their last differential.
+By turn (landmarks) the forecast is a different one: that the hypothesis leading at that turn names the truth, by the
+written rules of the builtin judge. Every encounter that ran to its end counts, judged or not; those that ended earlier
+keep their last differential.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import math
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -32,6 +31,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentclinic.errors import InputError
 from agentclinic.results.differential import Differential, Hypothesis, Source
+from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring import calibration_metrics as metrics
@@ -42,7 +42,7 @@ from agentclinic.scoring.verdicts import case_key, names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 
 LANDMARKS = (1, 3, 5, 10, 15, 20)
-"""Turns at which the differential is looked at: dense where it changes most, up to the usual limit of 20."""
+"""Turns at which the differential is examined: dense where it changes most, up to the usual limit of 20."""
 FEWEST_PER_CLASS = 10
 """Right and wrong forecasts needed for intercept and slope; ten per parameter is the usual rule of thumb."""
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
@@ -51,7 +51,7 @@ Landmark = int | Literal["last"]
 Scale = Literal["probability", "score", "recalibrated"]
 
 
-# What is reported
+# Results
 
 
 class BrierDecomposition(BaseModel):
@@ -60,22 +60,22 @@ class BrierDecomposition(BaseModel):
     reliability: Estimate
     """Squared gap between forecast and share right; 0 is best."""
     resolution: Estimate
-    """How far the shares right of the bins lie apart; more is better."""
+    """How much the share right varies between bins; more is better."""
     uncertainty: Estimate
-    """What the share right alone makes it: accuracy · (1 - accuracy)."""
+    """What follows from the share right alone: accuracy · (1 - accuracy)."""
     within: Estimate
-    """What the bins hide."""
+    """What the binning hides."""
 
 
 class CalibrationError(BaseModel):
-    """The expected calibration error beside what perfect forecasts would show by chance."""
+    """The expected calibration error, next to what perfect forecasts would show by chance."""
 
     value: float
     expected: float
     """Its mean if every forecast were true, at this n and these forecasts."""
     low: float
     high: float
-    """The band that holds 95 % of such values; within it nothing speaks against the forecasts."""
+    """The band that holds 95% of such values; a value inside it is no evidence against the forecasts."""
     n: int
     bins: Literal["equal_width", "equal_mass"]
     note: str | None = None
@@ -107,9 +107,9 @@ class LandmarkCalibration(BaseModel):
     """Null for the end of each encounter."""
     n: int
     none_yet: int
-    """Encounters with differentials of this source, but none with a number by then."""
+    """Encounters with differentials of this source, but without a number by then."""
     finished: int
-    """Of n, those that had ended by then and are carried forward."""
+    """Encounters among the n that had ended by then and are carried forward."""
     accuracy: Estimate
     """How often the leader names the truth."""
     auroc: Estimate
@@ -124,16 +124,16 @@ class SourceCalibration(BaseModel):
     source: Source
     scale: Scale
     recalibrated_on: str | None = None
-    """The run on which scores were made probabilities."""
+    """The run whose recalibration turned the scores into probabilities."""
     n: int
     """Diagnoses with a forecast."""
     cases: int
     right: int
     unmatched: int
-    """Judged diagnoses that the final differential does not hold; left out of everything here."""
+    """Judged diagnoses that are not in the final differential; left out of everything here."""
     unmatched_right: int
     unnumbered: int
-    """Judged diagnoses in the differential without a number; left out, too."""
+    """Judged diagnoses in the differential without a number; also left out."""
     accuracy: Estimate
     auroc: Estimate
     aurc: Estimate
@@ -146,9 +146,9 @@ class SourceCalibration(BaseModel):
     brier_parts: BrierDecomposition | None = None
     log_score: Estimate | None = None
     clipped: int | None = None
-    """Forecasts nearer than 10⁻⁶ to 0 or 1, moved there for the log score, intercept and slope."""
+    """Forecasts closer than 10⁻⁶ to 0 or 1, moved to that distance for the log score, intercept and slope."""
     intercept: Estimate | None = None
-    """Calibration in the large: 0 is best, below 0 is too sure on the whole."""
+    """Calibration in the large: 0 is best, below 0 is too confident overall."""
     slope: Estimate | None = None
     """1 is best, below 1 is too extreme."""
     ece: CalibrationError | None = None
@@ -163,7 +163,7 @@ class Calibration(BaseModel):
 
     records: int
     left_out: dict[str, int]
-    """Records without a forecast, by reason: no diagnosis, not judged, no differential."""
+    """Records without a forecast: `no_diagnosis`, `not_judged`, `no_differential`."""
     sources: list[SourceCalibration]
 
 
@@ -171,7 +171,7 @@ class Calibration(BaseModel):
 
 
 class Recalibration(BaseModel):
-    """Platt's mapping from a score to a probability: σ(intercept + slope·score), with what it was fitted on."""
+    """Platt's mapping from a score to a probability, σ(intercept + slope·score), and what it was fitted on."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -183,7 +183,7 @@ class Recalibration(BaseModel):
     digest: str | None = None
     """Hash of that run's file."""
     fingerprint: str
-    """Hash of that run's cases and scores: knows the run again under another name or in another order."""
+    """Hash of that run's cases and scores: recognizes the run under another name or in another order."""
     n: int
     cases: tuple[str, ...]
     """Short hashes of the cases it was fitted on."""
@@ -191,11 +191,11 @@ class Recalibration(BaseModel):
     def apply(self, scores: Floats, cases: Sequence[str], digest: str | None = None) -> Floats:
         """Probabilities for scores of another run; the run it was fitted on is refused."""
         if self.fingerprint == _fingerprint(scores, cases) or (digest is not None and digest == self.digest):
-            raise InputError(f"the recalibration was fitted on this very run ({self.run}); fit it on another one")
+            raise InputError(f"the recalibration was fitted on this same run ({self.run}); fit it on another one")
         return metrics.sigmoid(self.intercept + self.slope * scores)
 
     def shared(self, cases: Iterable[str]) -> int:
-        """How many of the cases it was fitted on, too."""
+        """How many of these cases it was fitted on."""
         return len({_short(case) for case in cases} & set(self.cases))
 
 
@@ -218,7 +218,9 @@ def fit_recalibration(
         )
     line = metrics.logistic_line(data.p, data.y, np.ones(data.n))
     if math.isnan(float(line.slope)):
-        raise InputError(f"{run}: a threshold on the score tells all right from all wrong ones; fit on a larger run")
+        raise InputError(
+            f"{run}: a threshold on the score separates all right from all wrong diagnoses; fit on a larger run"
+        )
     return Recalibration(
         source=source,
         intercept=float(line.intercept),
@@ -246,7 +248,7 @@ def _short(case: str) -> str:
     return hashlib.blake2b(case.encode(), digest_size=6).hexdigest()
 
 
-# What a record says
+# Numbers in a differential
 
 
 class Number(NamedTuple):
@@ -257,7 +259,7 @@ class Number(NamedTuple):
 
 
 def scale_of(differential: Differential) -> Literal["probability", "score"]:
-    """What the numbers are: a planner's are scores whatever the field; else probabilities where there is any."""
+    """What the numbers are: a planner's are scores whatever the field; others are probabilities if there are any."""
     if differential.source is Source.PLANNER_SCORE:
         return "score"
     hypotheses = differential.hypotheses
@@ -266,7 +268,7 @@ def scale_of(differential: Differential) -> Literal["probability", "score"]:
 
 
 def number_of(hypothesis: Hypothesis, differential: Differential) -> float | None:
-    """The hypothesis's number on its differential's scale; None where it has none."""
+    """The hypothesis's number on its differential's scale; None if it has none."""
     value = hypothesis.probability
     if scale_of(differential) == "score" and hypothesis.score is not None:
         value = hypothesis.score
@@ -274,13 +276,13 @@ def number_of(hypothesis: Hypothesis, differential: Differential) -> float | Non
 
 
 def leader(differential: Differential) -> Number | None:
-    """The hypothesis with the highest number, the first of equals; None where none has a number."""
+    """The hypothesis with the highest number, the first of equals; None if none has a number."""
     numbered = [Number(h, value) for h in differential.hypotheses if (value := number_of(h, differential)) is not None]
     return max(numbered, key=lambda number: number.value, default=None)
 
 
 def committed(record: Record, differential: Differential) -> Hypothesis | None:
-    """The hypothesis of a differential that the diagnosis names; None where it holds none."""
+    """The hypothesis of a differential that the diagnosis names; None if there is none."""
     diagnosis = diagnosis_of(record)
     if not diagnosis:
         return None
@@ -302,7 +304,7 @@ def _same_disease(diagnosis: str, hypothesis: str) -> bool:
 
 
 def differential_at(record: Record, source: Source, landmark: Landmark) -> Differential | None:
-    """The last differential of a source by that turn; an encounter over by then keeps its last one."""
+    """The last differential of a source by that turn; an encounter that has ended keeps its last one."""
     given = [turn for turn in record.transcript or [] if turn.differential and turn.differential.source is source]
     if landmark == LAST or _finished(record, landmark):
         if record.differential is not None and record.differential.source is source:
@@ -328,189 +330,215 @@ def _sources(record: Record) -> set[Source]:
     return {differential.source for differential in given if differential is not None}
 
 
-# Counting
+# One record, then all of them
 
 
-class _Column:
-    """Forecasts of one kind as they come: 17 bytes each."""
+class Forecast(NamedTuple):
+    """What the final differential of one source says about the diagnosis that was judged."""
 
-    def __init__(self) -> None:
-        self.case = array("q")
-        self.value = array("d")
-        self.right = array("b")
-        self.finished = 0
-
-    def add(self, case: int, value: float, right: bool) -> None:
-        self.case.append(case)
-        self.value.append(value)
-        self.right.append(right)
-
-    def same(self, other: _Column) -> bool:
-        return (self.case, self.value, self.right) == (other.case, other.value, other.right)
+    source: Source
+    scale: Literal["probability", "score"]
+    listed: bool
+    """Whether the differential holds the diagnosis."""
+    value: float | None
+    """Its number; None if it has none."""
 
 
-_Group = tuple[Source, Literal["probability", "score"]]
+class Leading(NamedTuple):
+    """The leading hypothesis at some turn."""
+
+    scale: Literal["probability", "score"]
+    value: float
+    right: bool
 
 
-class CalibrationTally:
-    """Takes records one at a time and keeps of each only its forecasts; the order does not matter."""
+class Observation(NamedTuple):
+    """What one record contributes."""
 
-    def __init__(self, recalibrations: Iterable[Recalibration] = (), digest: str | None = None) -> None:
-        """`recalibrations` make probabilities of scores; `digest` is this run's `file_digest`, to refuse its own."""
-        self._recalibrations = {recalibration.source: recalibration for recalibration in recalibrations}
-        self._digest = digest
-        self._records = 0
-        self._left_out: Counter[str] = Counter()
-        self._cases: dict[str, int] = {}
-        self._final: dict[_Group, _Column] = {}
-        self._landmarks: dict[_Group, dict[Landmark, _Column]] = {}
-        self._unmatched: Counter[_Group] = Counter()
-        self._unmatched_right: Counter[_Group] = Counter()
-        self._unnumbered: Counter[_Group] = Counter()
-        self._followed: Counter[Source] = Counter()
+    case: str
+    right: bool
+    turns: int | None
+    left_out: str | None
+    """Why there is no forecast."""
+    finals: tuple[Forecast, ...]
+    leaders: tuple[tuple[Source, tuple[Leading | None, ...]], ...]
+    """By source, at each of `LANDMARKS` and at the end; None before the first number."""
 
-    def add(self, record: Record) -> None:
-        """Take one record."""
-        self._records += 1
-        case = self._cases.setdefault(case_key(record), len(self._cases))
-        self._add_final(record, case)
-        self._add_landmarks(record, case)
 
-    def _add_final(self, record: Record, case: int) -> None:
-        if record.status != "diagnosed":
-            missing = record.status in ("model_failed", "judge_failed")
-            self._left_out["not_judged" if missing else "no_diagnosis"] += 1
-            return
-        if record.correct is None:
-            self._left_out["not_judged"] += 1
-            return
-        given = final_differentials(record)
-        if not given:
-            self._left_out["no_differential"] += 1
-        for differential in given.values():
-            group = differential.source, scale_of(differential)
-            column = self._final.setdefault(group, _Column())
-            hypothesis = committed(record, differential)
-            value = number_of(hypothesis, differential) if hypothesis else None
-            if hypothesis is None:
-                self._unmatched[group] += 1
-                self._unmatched_right[group] += record.correct
-            elif value is None:
-                self._unnumbered[group] += 1
-            else:
-                column.add(case, value, record.correct)
+def observe(record: Record) -> Observation:
+    """Reduce a record to its forecasts."""
+    case, turns, leaders = case_key(record), _turns(record), _leaders(record)
+    given = final_differentials(record)
+    reason = None
+    if record.status in MISSING or (record.status == "diagnosed" and record.correct is None):
+        reason = "not_judged"
+    elif record.status != "diagnosed":
+        reason = "no_diagnosis"
+    elif not given:
+        reason = "no_differential"
+    if reason:
+        return Observation(case, False, turns, reason, (), leaders)
+    finals = tuple(_forecast(record, differential) for differential in given.values())
+    return Observation(case, bool(record.correct), turns, None, finals, leaders)
 
-    def _add_landmarks(self, record: Record, case: int) -> None:
-        # A model that failed cut the encounter off: what it would have come to is not known.
-        if record.status == "model_failed" or not record.ground_truth:
-            return
-        for source in _sources(record):
-            self._followed[source] += 1
-            for landmark in (*LANDMARKS, LAST):
-                differential = differential_at(record, source, landmark)
-                leading = leader(differential) if differential else None
-                if differential is None or leading is None:
-                    continue
-                columns = self._landmarks.setdefault((source, scale_of(differential)), {})
-                column = columns.setdefault(landmark, _Column())
-                column.add(case, leading.value, names_truth(leading.hypothesis.diagnosis, record))
-                column.finished += landmark == LAST or _finished(record, landmark)
 
-    def fit_recalibration(self, run: str, source: Source = Source.PLANNER_SCORE) -> Recalibration:
-        """A mapping from this run's scores to probabilities, for use on other runs."""
-        data = self._data(self._final.get((source, "score"), _Column()))
-        cases = [data.keys[case] for case in data.case]
-        return fit_recalibration(data.p, data.y, cases=cases, run=run, source=source, digest=self._digest)
+def _forecast(record: Record, differential: Differential) -> Forecast:
+    hypothesis = committed(record, differential)
+    value = number_of(hypothesis, differential) if hypothesis else None
+    return Forecast(differential.source, scale_of(differential), hypothesis is not None, value)
 
-    def result(self, seed: int = 0) -> Calibration:
-        """The calibration of what was taken; equal seeds and records give equal results in any order."""
-        return Calibration(
-            records=self._records,
-            left_out=dict(sorted(self._left_out.items())),
-            sources=[self._source(group, seed) for group in sorted({*self._final, *self._landmarks})],
-        )
 
-    def _data(self, column: _Column) -> Forecasts:
-        names = list(self._cases)
-        return Forecasts.of(
-            np.array(column.value), np.array(column.right, dtype=np.float64), [names[case] for case in column.case]
-        )
+def _leaders(record: Record) -> tuple[tuple[Source, tuple[Leading | None, ...]], ...]:
+    # A failed model cut the encounter short: we do not know how it would have ended.
+    if record.status == "model_failed" or not record.ground_truth:
+        return ()
+    return tuple((source, _by_landmark(record, source)) for source in _sources(record))
 
-    def _source(self, group: _Group, seed: int) -> SourceCalibration:
-        source, scale = group
-        rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}".encode())])
-        data = self._data(self._final.get(group, _Column()))
-        notes = []
-        if len(data.keys) < data.n:
-            notes.append("cases occur more than once: intervals resample whole cases")
-        recalibration = self._recalibrations.get(source) if scale == "score" else None
-        if recalibration is not None and data.n:
-            p = recalibration.apply(data.p, [data.keys[case] for case in data.case], self._digest)
-            # A falling mapping turns the order round.
-            data = Forecasts.of(p, data.y, [data.keys[case] for case in data.case])
-            shared = recalibration.shared(data.keys)
-            if shared:
-                notes.append(f"{shared} of {len(data.keys)} cases were in the recalibration's run, too: flattering")
-        else:
-            recalibration = None
-        probabilities = scale == "probability" or recalibration is not None
-        values = estimates(data, _probability_measure(data) if probabilities else _ranking_measure, rng)
-        return SourceCalibration(
-            source=source,
-            scale="recalibrated" if recalibration else scale,
-            recalibrated_on=recalibration.run if recalibration else None,
-            n=data.n,
-            cases=len(data.keys),
-            right=int(data.y.sum()),
-            unmatched=self._unmatched[group],
-            unmatched_right=self._unmatched_right[group],
-            unnumbered=self._unnumbered[group],
-            accuracy=values["accuracy"],
-            auroc=values["auroc"],
-            aurc=values["aurc"],
-            aurc_best=float(metrics.aurc(data.y, data.y, np.ones(data.n))) if data.n else None,
-            risk_coverage=coverage_curve(data),
-            **(_probability_fields(data, values, rng) if probabilities else {}),
-            landmarks=self._by_turn(group, seed),
-            notes=notes,
-        )
 
-    def _by_turn(self, group: _Group, seed: int) -> list[LandmarkCalibration]:
-        source, scale = group
-        columns = self._landmarks.get(group, {})
-        # One source may give numbers on both scales: what is missing here may be there.
-        elsewhere = self._landmarks.get((source, "score" if scale == "probability" else "probability"), {})
-        measure = _leader_measure if scale == "probability" else _leader_ranking_measure
-        found: list[LandmarkCalibration] = []
-        before, values = None, dict[str, Estimate]()
-        for landmark in (*LANDMARKS, LAST):
-            column = columns.get(landmark, _Column())
-            if before is None or not column.same(before):  # late landmarks differ little, often not at all
-                # The same draws at every landmark, so that landmarks differ only by what happened.
-                rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}/landmarks".encode())])
-                before, values = column, estimates(self._data(column), measure, rng)
-            numbered = len(column.value) + (len(elsewhere[landmark].value) if landmark in elsewhere else 0)
-            found.append(
-                LandmarkCalibration(
-                    turn=None if landmark == LAST else landmark,
-                    n=len(column.value),
-                    none_yet=self._followed[source] - numbered,
-                    finished=column.finished,
-                    accuracy=values["accuracy"],
-                    auroc=values["auroc"],
-                    mean_forecast=values.get("mean_forecast"),
-                    brier=values.get("brier"),
-                )
+def _by_landmark(record: Record, source: Source) -> tuple[Leading | None, ...]:
+    found: list[Leading | None] = []
+    for landmark in (*LANDMARKS, LAST):
+        differential = differential_at(record, source, landmark)
+        first = leader(differential) if differential else None
+        leading = None
+        if differential and first:
+            leading = Leading(scale_of(differential), first.value, names_truth(first.hypothesis.diagnosis, record))
+        # An unchanged leader is kept once: a run may have 100,000 records.
+        found.append(found[-1] if found and found[-1] == leading else leading)
+    return tuple(found)
+
+
+def summarise(
+    observations: Iterable[Observation],
+    seed: int = 0,
+    recalibrations: Iterable[Recalibration] = (),
+    digest: str | None = None,
+) -> Calibration:
+    """The calibration of a run; equal seeds and records give equal results in any order.
+
+    `recalibrations` turn scores into probabilities; `digest` is this run's `file_digest`, to refuse its own.
+    """
+    seen = list(observations)
+    mappings = {recalibration.source: recalibration for recalibration in recalibrations}
+    groups = {(final.source, final.scale) for one in seen for final in one.finals}
+    groups |= {(source, first.scale) for one in seen for source, at in one.leaders for first in at if first}
+    return Calibration(
+        records=len(seen),
+        left_out=dict(sorted(Counter(one.left_out for one in seen if one.left_out).items())),
+        sources=[
+            _source(seen, source, scale, seed, mappings.get(source) if scale == "score" else None, digest)
+            for source, scale in sorted(groups)
+        ],
+    )
+
+
+def recalibration(
+    observations: Iterable[Observation],
+    run: str,
+    source: Source = Source.PLANNER_SCORE,
+    digest: str | None = None,
+) -> Recalibration:
+    """A mapping from this run's scores to probabilities, for use on other runs."""
+    data = _data(list(observations), source, "score")
+    return fit_recalibration(data.p, data.y, cases=data.by_case(), run=run, source=source, digest=digest)
+
+
+def _data(seen: Sequence[Observation], source: Source, scale: str) -> Forecasts:
+    rows = [
+        (final.value, one.right, one.case)
+        for one in seen
+        for final in one.finals
+        if (final.source, final.scale) == (source, scale) and final.value is not None
+    ]
+    return _forecasts(rows)
+
+
+def _forecasts(rows: Sequence[tuple[float, bool, str]]) -> Forecasts:
+    return Forecasts.of([p for p, _, _ in rows], [right for _, right, _ in rows], [case for _, _, case in rows])
+
+
+def _source(
+    seen: Sequence[Observation],
+    source: Source,
+    scale: Literal["probability", "score"],
+    seed: int,
+    mapping: Recalibration | None,
+    digest: str | None,
+) -> SourceCalibration:
+    rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}".encode())])
+    data = _data(seen, source, scale)
+    notes = []
+    if len(data.keys) < data.n:
+        notes.append("cases occur more than once: intervals resample whole cases")
+    if mapping is not None and data.n:
+        # Sorted again, because a falling mapping reverses the order.
+        data = Forecasts.of(mapping.apply(data.p, data.by_case(), digest), data.y, data.by_case())
+        if shared := mapping.shared(data.keys):
+            notes.append(f"{shared} of {len(data.keys)} cases were also in the recalibration's run: flattering")
+    else:
+        mapping = None
+    probabilities = scale == "probability" or mapping is not None
+    values = estimates(data, _probability_measure(data) if probabilities else _ranking_measure, rng)
+    given = [
+        (one.right, final)
+        for one in seen
+        for final in one.finals
+        if (final.source, final.scale) == (source, scale) and final.value is None
+    ]
+    return SourceCalibration(
+        source=source,
+        scale="recalibrated" if mapping else scale,
+        recalibrated_on=mapping.run if mapping else None,
+        n=data.n,
+        cases=len(data.keys),
+        right=int(data.y.sum()),
+        unmatched=sum(not final.listed for _, final in given),
+        unmatched_right=sum(right and not final.listed for right, final in given),
+        unnumbered=sum(final.listed for _, final in given),
+        accuracy=values["accuracy"],
+        auroc=values["auroc"],
+        aurc=values["aurc"],
+        aurc_best=float(metrics.aurc(data.y, data.y, np.ones(data.n))) if data.n else None,
+        risk_coverage=coverage_curve(data),
+        **(_probability_fields(data, values, rng) if probabilities else {}),
+        landmarks=_landmarks(seen, source, scale, seed),
+        notes=notes,
+    )
+
+
+def _landmarks(
+    seen: Sequence[Observation], source: Source, scale: Literal["probability", "score"], seed: int
+) -> list[LandmarkCalibration]:
+    followed = [(one.case, one.turns, at) for one in seen for given, at in one.leaders if given is source]
+    measure = _leader_measure if scale == "probability" else _leader_ranking_measure
+    found: list[LandmarkCalibration] = []
+    before, values = None, dict[str, Estimate]()
+    moments: tuple[Landmark, ...] = (*LANDMARKS, LAST)
+    for place, landmark in enumerate(moments):
+        # One source may give numbers on both scales; only those on this one count here.
+        rows = [
+            (first.value, first.right, case, landmark == LAST or (turns is not None and turns <= landmark))
+            for case, turns, leaders in followed
+            if (first := leaders[place]) is not None and first.scale == scale
+        ]
+        leading = [(value, right, case) for value, right, case, _ in rows]
+        if leading != before:  # late landmarks are often the same
+            # The same draws at every landmark, so that landmarks differ only by what happened.
+            rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}/landmarks".encode())])
+            before, values = leading, estimates(_forecasts(leading), measure, rng)
+        found.append(
+            LandmarkCalibration(
+                turn=None if landmark == LAST else landmark,
+                n=len(rows),
+                none_yet=sum(leaders[place] is None for _, _, leaders in followed),
+                finished=sum(row[3] for row in rows),
+                accuracy=values["accuracy"],
+                auroc=values["auroc"],
+                mean_forecast=values.get("mean_forecast"),
+                brier=values.get("brier"),
             )
-        return found
-
-
-def calibration(records: Iterable[Record], seed: int = 0) -> Calibration:
-    """The calibration of records."""
-    tally = CalibrationTally()
-    for record in records:
-        tally.add(record)
-    return tally.result(seed)
+        )
+    return found
 
 
 def _ranking_measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
@@ -547,10 +575,10 @@ def _probability_measure(data: Forecasts) -> Measure:
 
 
 def _probability_fields(data: Forecasts, values: dict[str, Estimate], rng: np.random.Generator) -> dict[str, Any]:
-    """What is reported of probabilities beyond their ranking."""
+    """What is reported about probabilities beyond their ranking."""
     right = int(data.y.sum())
     if data.n and min(right, data.n - right) < FEWEST_PER_CLASS:
-        few = f"{right} right and {data.n - right} wrong: fewer than {FEWEST_PER_CLASS} of one kind"
+        few = f"{right} right and {data.n - right} wrong: at least {FEWEST_PER_CLASS} of each are needed"
         values = {**values, **dict.fromkeys(("intercept", "slope"), Estimate(value=None, n=data.n, note=few))}
     parts = BrierDecomposition(**{name: values[name] for name in BrierDecomposition.model_fields})
     return {
@@ -566,7 +594,7 @@ def _probability_fields(data: Forecasts, values: dict[str, Estimate], rng: np.ra
 def calibration_error(
     data: Forecasts, binning: Literal["equal_width", "equal_mass"], rng: np.random.Generator
 ) -> CalibrationError | None:
-    """The ECE in ten bins with its mean and 95 % band under perfect calibration; None without forecasts."""
+    """The ECE in ten bins with its mean and 95% band under perfect calibration; None without forecasts."""
     if data.n == 0:
         return None
     bins = metrics.equal_width(data.p) if binning == "equal_width" else metrics.equal_mass(data.p)
@@ -579,12 +607,12 @@ def calibration_error(
         high=float(high),
         n=data.n,
         bins=binning,
-        note="repeats of a case are taken as independent" if len(data.keys) < data.n else None,
+        note="repeats of a case are treated as independent" if len(data.keys) < data.n else None,
     )
 
 
 def coverage_curve(data: Forecasts) -> list[CoveragePoint]:
-    """The risk-coverage curve in steps of 5 %."""
+    """The risk-coverage curve in steps of 5%."""
     if data.n == 0:
         return []
     curve = metrics.risk_coverage(data.p, data.y, np.ones(data.n), np.array(COVERAGES))
@@ -592,7 +620,7 @@ def coverage_curve(data: Forecasts) -> list[CoveragePoint]:
 
 
 def reliability_bins(data: Forecasts) -> list[Bin]:
-    """Forecast and share right in each tenth of the scale that holds any."""
+    """Forecast and share right in each non-empty tenth of the scale."""
     bins = metrics.equal_width(data.p)
     return [
         Bin(

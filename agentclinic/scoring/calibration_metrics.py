@@ -358,9 +358,13 @@ class Forecasts:
         """How many."""
         return int(self.p.size)
 
+    def by_case(self) -> list[str]:
+        """The case of each forecast."""
+        return [self.keys[case] for case in self.case]
+
     @classmethod
     def of(cls, p: Sequence[float] | Floats, y: Sequence[float] | Floats, cases: Sequence[str]) -> Forecasts:
-        """Put into an order that does not depend on the order given, so that neither do sums nor resamples."""
+        """Sort the forecasts, so that sums and resamples do not depend on the order given."""
         keys = sorted(set(cases))
         number = {key: place for place, key in enumerate(keys)}
         case = np.fromiter((number[key] for key in cases), dtype=np.int64, count=len(cases))

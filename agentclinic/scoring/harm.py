@@ -1,26 +1,26 @@
-"""What wrong answers could do: loss weighted by harm, and dangerous diseases never thought of."""
+"""What wrong answers could do: loss weighted by harm, and dangerous diseases never considered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
-from agentclinic.scoring.sample import Cases, Sample
-from agentclinic.scoring.verdicts import strict
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion, ratio
+from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.compare import Relation, compare
 
 SERIOUS = 3
-"""The two highest steps of the cases' scale, which runs from 0 to 4."""
+"""The two highest levels of the scale, which runs from 0 to 4."""
 _CONSIDERED = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT, Relation.NARROWER_UNSUPPORTED, Relation.BROADER})
-"""Who thinks of a kind of the disease, or of the family it belongs to, has not missed it."""
+"""A doctor who considers a kind of the disease, or the family it belongs to, has not missed it."""
 
 
 def harm_if_missed(record: Record) -> float | None:
-    """The case's `Harm_If_Missed`, 0 to 4; None where the case does not state it."""
+    """The case's `Harm_If_Missed`, 0 to 4; None if the case does not state it."""
     harm = (record.annotations or {}).get("Harm_If_Missed")
     if isinstance(harm, bool) or not isinstance(harm, int | float) or not 0 <= harm <= 4:
         return None
@@ -35,7 +35,7 @@ def must_not_miss(record: Record) -> tuple[str, ...]:
 
 
 def considered(record: Record) -> frozenset[str] | None:
-    """Every diagnosis in any differential, and the one committed to; None when the doctor gave no differential."""
+    """Every diagnosis in any differential, and the final one; None if the doctor gave no differential."""
     given = [turn.differential for turn in record.transcript or ()] + [record.differential]
     if not any(given):
         return None
@@ -44,10 +44,10 @@ def considered(record: Record) -> frozenset[str] | None:
 
 
 def missed(record: Record) -> tuple[str, ...] | None:
-    """The must-not-miss diseases the doctor never considered; None when that cannot be known.
+    """The must-not-miss diseases the doctor never considered; None if that cannot be known.
 
-    Considered is what stands in a differential or is the diagnosis: same, narrower or broader by the written rules.
-    A differential lists a few hypotheses only, so a disease dismissed without being listed counts as missed.
+    A disease was considered if a differential or the diagnosis names it, or something narrower or broader by the
+    written rules. A differential lists only a few hypotheses, so a disease dismissed without being listed is missed.
     """
     names = considered(record)
     if names is None:
@@ -56,74 +56,71 @@ def missed(record: Record) -> tuple[str, ...] | None:
 
 
 class Harm(BaseModel):
-    """What the errors could have done; null where cases or records do not tell."""
+    """What the errors could have done; null if the cases or records do not say."""
 
     stated: int = 0
-    """Records of cases that state their harm, missing data left out."""
+    """Records of cases that state their harm, without missing data."""
     not_stated: int = 0
     missing: int = 0
     weighted_loss: Estimate
     """Σ harm over records not right ÷ Σ harm over all that state it; between 0 and 1."""
     serious_wrong: Proportion
-    """Wrong diagnoses ÷ records of cases with a harm of 3 or more; ending without a diagnosis is not counted here."""
+    """Wrong diagnoses ÷ records of cases with a harm of 3 or more; ending without a diagnosis is not one."""
     must_not_miss_missed: Estimate
-    """Must-not-miss diseases never considered ÷ those of all records where it can be assessed."""
+    """Must-not-miss diseases never considered ÷ all of those in records where this can be assessed."""
     encounters_with_a_miss: Proportion
-    """Records with at least one such disease never considered ÷ records where it can be assessed."""
+    """Records with at least one such disease never considered ÷ records where this can be assessed."""
     not_assessable: int = 0
     """Records of cases with must-not-miss diseases whose doctor gave no differential."""
 
 
-class Tally:
-    """Sums harm one record at a time."""
+class Observation(NamedTuple):
+    """What one record contributes."""
 
-    def __init__(self) -> None:
-        self._cases = Cases()
-        self._loss = Sample(0, 1)
-        self._missed = Sample(0, 1)
-        self._stated = self._not_stated = self._missing = self._not_assessable = 0
-        self._serious = self._serious_wrong = self._assessed = self._with_a_miss = 0
+    case: str
+    right: bool | None
+    harm: float | None
+    diagnosed: bool
+    listed: int | None
+    """Must-not-miss diseases of the case; None if a failure cut the encounter short."""
+    missed: int | None
+    """How many of them were never considered; None if that cannot be known."""
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        case = self._cases.number(record)
-        right, harm = strict(record), harm_if_missed(record)
-        if record.status != "model_failed":
-            self._add_missed(case, record)
-        if right is None:
-            self._missing += 1
-        elif harm is None:
-            self._not_stated += 1
-        else:
-            self._stated += 1
-            self._loss.add(case, 0.0 if right else harm, harm)
-            if harm >= SERIOUS:
-                self._serious += 1
-                self._serious_wrong += record.status == "diagnosed" and not right
 
-    def _add_missed(self, case: int, record: Record) -> None:
-        names, gone = must_not_miss(record), missed(record)
-        if not names:
-            return
-        if gone is None:
-            self._not_assessable += 1
-            return
-        self._missed.add(case, len(gone), len(names))
-        self._assessed += 1
-        self._with_a_miss += bool(gone)
+def observe(record: Record) -> Observation:
+    """Reduce a record to its verdict, its harm and the diseases missed."""
+    names = must_not_miss(record)
+    gone = missed(record) if names else ()
+    return Observation(
+        case_key(record),
+        strict(record),
+        harm_if_missed(record),
+        record.status == "diagnosed",
+        None if record.status == "model_failed" else len(names),
+        None if gone is None else len(gone),
+    )
 
-    def result(self, seed: int = 0) -> Harm:
-        """The measures of what was counted."""
-        return Harm(
-            stated=self._stated,
-            not_stated=self._not_stated,
-            missing=self._missing,
-            weighted_loss=self._loss.estimate(seed),
-            serious_wrong=proportion(self._serious_wrong, self._serious),
-            must_not_miss_missed=self._missed.estimate(seed),
-            encounters_with_a_miss=proportion(self._with_a_miss, self._assessed),
-            not_assessable=self._not_assessable,
-        )
+
+def summarise(observations: Iterable[Observation], seed: int = 0) -> Harm:
+    """Loss weighted by harm, and dangerous diseases missed."""
+    seen = list(observations)
+    judged = [one for one in seen if one.right is not None]
+    stated = [(one, one.harm) for one in judged if one.harm is not None]
+    serious = [one for one, harm in stated if harm >= SERIOUS]
+    relevant = [one for one in seen if one.listed]
+    assessed = [(one.case, one.missed, one.listed or 0) for one in relevant if one.missed is not None]
+    return Harm(
+        stated=len(stated),
+        not_stated=len(judged) - len(stated),
+        missing=len(seen) - len(judged),
+        weighted_loss=ratio(
+            ((one.case, 0.0 if one.right else harm, harm) for one, harm in stated), seed, low=0, high=1
+        ),
+        serious_wrong=proportion(sum(one.diagnosed and not one.right for one in serious), len(serious)),
+        must_not_miss_missed=ratio(assessed, seed, low=0, high=1),
+        encounters_with_a_miss=proportion(sum(bool(gone) for _, gone, _ in assessed), len(assessed)),
+        not_assessable=len(relevant) - len(assessed),
+    )
 
 
 @lru_cache(maxsize=65536)

@@ -1,4 +1,4 @@
-"""How the doctor got its information: requests, key facts found, the course of the differential, early closure."""
+"""How the doctor got its information: requests, key facts found, the differential by turn, premature closure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel
 
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
@@ -19,17 +18,17 @@ from agentclinic.cases.model import Fact, Section
 from agentclinic.results.differential import Differential, Source
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
-from agentclinic.scoring.sample import Cases, Sample
+from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion, ratio
 from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import STOP_WORDS, clauses, content_words, fold
+from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
 
 NOT_RECORDED = "not recorded"
-NO_KEY_FACTS = "no key findings of which the records could tell whether they were found"
-NO_DOOR = "the records do not hold what the doctor was told at the door: facts told there count as not found"
+NO_KEY_FACTS = "there are no key findings of which the records say whether they were found"
+NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
 
-# --- what the doctor asked and was told -----------------------------------------------------------------------------
+# --- what the doctor asked for and was told -------------------------------------------------------------------------
 
 
 class Request(NamedTuple):
@@ -38,11 +37,11 @@ class Request(NamedTuple):
     kind: Literal["question", "test", "images"]
     content: str
     reply: Turn | None
-    """None when the encounter ended before anybody answered."""
+    """None if the encounter ended before the answer."""
 
 
 def requests(record: Record) -> tuple[Request, ...] | None:
-    """What the doctor asked for, in order; None when no transcript was kept."""
+    """What the doctor asked for, in order; None if no transcript was kept."""
     if record.transcript is None:
         return None
     found = []
@@ -55,13 +54,13 @@ def requests(record: Record) -> tuple[Request, ...] | None:
     return tuple(found)
 
 
-# 0.8: four of five words of meaning shared. "Any fever or chills?" after "Fever, chills?" is a repeat; a question
-# that adds a new thing to an old one of up to three words is not.
+# 0.8: four of five content words shared. "Any fever or chills?" after "Fever, chills?" is a repeat; a question that
+# adds something new to an earlier one of up to three words is not.
 _SAME_WORDS = 0.8
 
 
 def repeated(contents: Sequence[str]) -> int:
-    """How many requests repeat an earlier one: equal when folded, or words of meaning with a Jaccard index >= 0.8.
+    """How many requests repeat an earlier one: equal when folded, or content words with a Jaccard index >= 0.8.
 
     Jaccard index: words in both ÷ words in either.
     """
@@ -83,17 +82,17 @@ def _jaccard(left: frozenset[str], right: frozenset[str]) -> float:
 
 
 class KeyFinding(NamedTuple):
-    """Something the case's author holds to matter, and where or in what words it stands."""
+    """Something that matters according to the case's author, and where in the chart or in what words it is."""
 
     paths: tuple[str, ...]
-    """Chart paths; one covers all that is below it."""
+    """Chart paths; a path covers everything below it."""
     phrases: tuple[str, ...]
     role: str
     weight: float
 
     @property
     def discriminating(self) -> bool:
-        """Whether it speaks between the diagnosis and its alternatives: a role that begins so, or with "refuting"."""
+        """Whether it separates the diagnosis from its alternatives: a role like "discriminating" or "refuting"."""
         return self.role.startswith(("discriminat", "refut"))
 
 
@@ -104,14 +103,14 @@ _TOLD_BY = {
     "Test_Results": "measurement",
     "physical_exams": "measurement",
 }
-"""The roots of charts, and who tells what is below them."""
+"""Who reports what is below each root of a chart."""
 _STEPS = re.compile(r"[/#\[\].]+")
-# Any doctor is told age and sex at the door.
+# Every doctor is told age and sex at the door.
 _AT_THE_DOOR = "Patient_Actor/Demographics"
 
 
 def key_findings(record: Record) -> tuple[KeyFinding, ...]:
-    """The case's `Key_Findings`; entries that cannot be read are passed over."""
+    """The case's `Key_Findings`; unreadable entries are skipped."""
     entries = (record.annotations or {}).get("Key_Findings")
     found = [_key_finding(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return tuple(finding for finding in found if finding is not None)
@@ -134,12 +133,12 @@ def _root(path: str) -> str:
 
 
 def below(path: str, place: str) -> bool:
-    """Whether a chart path is that place or stands below it."""
+    """Whether a chart path is that place or is below it."""
     return path.startswith(place) and (len(path) == len(place) or path[len(place)] in "/#[.")
 
 
 def says(text: str, phrase: str) -> bool:
-    """Whether each clause of a phrase has all its words of meaning in one clause of the text, denied alike."""
+    """Whether each clause of a phrase has all its content words in one clause of the text, equally negated."""
     told, wanted = _marked(text), [part for part in _marked(phrase) if part]
     return bool(wanted) and all(any(part <= clause for clause in told) for part in wanted)
 
@@ -160,7 +159,7 @@ class Way(StrEnum):
     """How a key fact came to the doctor."""
 
     DOOR = "door"
-    """Told before the first word."""
+    """Told before the first turn."""
     VOLUNTEERED = "volunteered"
     """Told by the patient in reply to an open question, or to a question about something else."""
     ASKED = "asked"
@@ -170,12 +169,12 @@ class Way(StrEnum):
 
 
 def door_text(record: Record) -> str | None:
-    """What the doctor was told at the door; None where the record does not keep it."""
+    """What the doctor was told at the door; None if the record does not say."""
     return f"{record.door.demographics}. {record.door.objective}" if record.door else None
 
 
 def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
-    """Whether a role says which facts of the chart it tells; a builtin one that was never asked would have."""
+    """Whether a role states which chart facts it reveals; a builtin role that was never asked would have."""
     replies = [request.reply for request in asked if request.reply and request.reply.role == role]
     if not replies:
         return getattr(record, f"{role}_llm", None) == "builtin"
@@ -183,9 +182,9 @@ def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
 
 
 def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> Way | None:
-    """How the finding first came to the doctor; None when it did not.
+    """How the finding first came to the doctor; None if it did not.
 
-    By path: a reply discloses it. By phrase: a reply says it (`says`); a bare "Yes" to a question says nothing.
+    By path: a reply discloses it. By phrase: a reply says it (`says`); a bare "Yes" does not.
     """
     if any(below(path, _AT_THE_DOOR) for path in finding.paths):
         return Way.DOOR
@@ -239,8 +238,8 @@ class Found(NamedTuple):
 def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[Found, ...] | None:
     """The key findings of which a record can tell whether they were found; None without a transcript.
 
-    A phrase can be looked for in any reply, a path only where its role says what it discloses: a finding with paths
-    alone is left out where a language model plays that role. `asked` spares reading the transcript again.
+    A phrase can be looked for in any reply, a path only if its role says what it discloses: a finding that has only
+    paths is left out if a language model plays that role. `asked` saves reading the transcript again.
     """
     asked = requests(record) if asked is None else asked
     if asked is None:
@@ -265,15 +264,15 @@ def recall(found: Sequence[Found]) -> float | None:
 
 
 def premature_closure(record: Record, asked: Sequence[Request] | None = None) -> bool | None:
-    """Committed, wrong, and an obtainable discriminating finding never requested; None when that cannot be known.
+    """Committed, wrong, and an obtainable discriminating finding never requested; None if that cannot be known.
 
-    - Committed and wrong: `diagnosed` and not right by the strict rule. Others are not premature closures.
+    - Committed and wrong: `diagnosed` and not right by the strict rule. Nothing else is a premature closure.
     - Discriminating: the key finding's role begins with "discriminat" or "refut".
-    - Obtainable: it names a chart path; an author's phrase alone does not say where it could be had.
-    - Requested: found in any way (`way_found`), or an order names the examination or test it stands under, whatever
+    - Obtainable: it names a chart path; a phrase alone does not say where it could be found.
+    - Requested: found in any way (`way_found`), or an order names the examination or test it belongs to, whatever
       the laboratory then said.
-    - Known: there is a finding for each of whose paths it can be told whether it was requested: its role says what
-      it discloses, or it stands under a heading of examinations or tests, to which orders can be matched.
+    - Known: for every path of some finding we can tell whether it was requested: its role says what it discloses,
+      or it is under a heading of examinations or tests, to which orders can be matched.
     """
     asked = requests(record) if asked is None else asked
     right = strict(record)
@@ -303,7 +302,7 @@ def _ordered(paths: Sequence[str], orders: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=8192)
 def _as_fact(path: str) -> Fact:
-    """A fact with the headings of a path, for the chart matcher; the record does not hold its text."""
+    """A fact with the headings of a path, for the chart matcher; the record does not have its text."""
     root, *steps = path.split("/")
     heads = tuple(re.sub(r"[#\[].*", "", step).replace("_", " ").strip() for step in steps)
     section = Section.TESTS if root == "Test_Results" else Section.EXAMINATION
@@ -313,14 +312,14 @@ def _as_fact(path: str) -> Fact:
 
 # --- the course of the differential ---------------------------------------------------------------------------------
 
-# Ten hypotheses rounded to whole percents are off from 1 by at most 0.05; more is not a distribution.
+# Ten hypotheses rounded to whole percents add up to 1 within 0.05; anything further off is not a distribution.
 _ROUNDING = 0.05
 
 
 def entropy(differential: Differential) -> float | None:
-    """-Σ p·log2 p in bits, with `other` as one class; None where the numbers are not a distribution.
+    """-Σ p·log2 p in bits, with `other` as one class; None if the numbers are not a distribution.
 
-    Where `other` is not stated, what the hypotheses leave of 1 is. Sums off by rounding are scaled to 1.
+    An `other` that is not stated is what the hypotheses leave of 1. Sums off by rounding are scaled to 1.
     """
     stated = [hypothesis.probability for hypothesis in differential.hypotheses]
     given = [p for p in stated if p is not None]
@@ -338,11 +337,11 @@ class Course(NamedTuple):
     """How the truth fared in the differentials of one source."""
 
     appeared: int | None
-    """Turn in which it was first listed; turn 1 is before any answer."""
+    """First turn that lists it; turn 1 is before any answer."""
     led: int | None
-    """Turn in which it first stood at the top."""
+    """First turn in which it is at the top."""
     dropped: bool
-    """It led once and does not lead in the last differential."""
+    """It led at some point but not in the last differential."""
 
 
 def course(stated: Sequence[tuple[int, Differential]], record: Record) -> Course:
@@ -367,18 +366,18 @@ def differentials(record: Record) -> dict[str, list[tuple[int, Differential]]]:
 
 
 class KeyFacts(BaseModel):
-    """Key findings of the cases and how they were found; null where cases or records do not tell."""
+    """Key findings of the cases and how they were found; null if the cases or records do not say."""
 
     encounters: int = 0
-    """With at least one key finding that can be assessed."""
+    """Encounters with at least one key finding that can be assessed."""
     without: int = 0
-    """Encounters of cases that name no key findings."""
+    """Encounters whose case names no key findings."""
     not_assessable: int = 0
-    """Key findings of which the record cannot tell whether they were found: left out."""
+    """Key findings left out because the record cannot tell whether they were found."""
     recall: Estimate
     """Mean over encounters of Σ weight found ÷ Σ weight."""
     by_way: dict[str, Proportion | None] = {}
-    """Key findings that first came this way ÷ all that can be assessed; `door` null where not recorded."""
+    """Key findings that first came this way ÷ all that can be assessed; `door` is null if not recorded."""
     yield_per_request: Estimate
     """Key findings told by patient or laboratory ÷ questions and tests: Σ over encounters ÷ Σ over encounters."""
     note: str | None = None
@@ -389,7 +388,7 @@ class DifferentialCourse(BaseModel):
 
     encounters: int = 0
     entropy_bits: dict[int, Estimate] = {}
-    """Mean entropy by turn; an encounter that has ended, or a turn without a new differential, keeps the last value."""
+    """Mean entropy by turn; the last value is carried forward after the end and through turns without a new one."""
     truth_appeared: Proportion
     """Encounters in which the truth was ever listed."""
     turn_appeared: Estimate
@@ -397,18 +396,18 @@ class DifferentialCourse(BaseModel):
     truth_led: Proportion
     turn_led: Estimate
     truth_dropped: Proportion
-    """Encounters in which the truth led once and does not in the end ÷ those in which it led."""
+    """Encounters in which the truth led but not at the end ÷ those in which it led."""
 
 
 class Information(BaseModel):
-    """How the doctor got its information; null, with a note, where the records do not tell."""
+    """How the doctor got its information; null, with a note, if the records do not say."""
 
     encounters: int = 0
-    """Records, without those cut short by a failure that was not the doctor's."""
+    """Records, except those cut short by a failure that was not the doctor's."""
     missing: int = 0
-    """Those."""
+    """Records cut short by such a failure."""
     without_transcript: int = 0
-    """Encounters of which only the turns are known."""
+    """Encounters for which only the number of turns is known."""
     turns: Estimate
     """Mean turns of the doctor."""
     questions: Estimate
@@ -416,7 +415,7 @@ class Information(BaseModel):
     """Mean orders; one may name several tests."""
     images: Estimate
     tokens: dict[str, Estimate] = {}
-    """By role: mean input and output tokens, over the encounters that used it and know."""
+    """By role: mean input and output tokens, over the encounters that used the role and report them."""
     repeated_questions: Proportion
     """Questions that repeat an earlier one of the encounter ÷ questions."""
     repeated_tests: Proportion
@@ -424,99 +423,84 @@ class Information(BaseModel):
     differentials: dict[str, DifferentialCourse] = {}
     """By source, never pooled."""
     premature_closure: Proportion
-    """Encounters that closed too early ÷ encounters where it can be known."""
+    """Premature closures ÷ encounters where this can be known."""
     premature_of_wrong: Proportion
-    """The same among the wrong diagnoses: how many of them stopped short of a finding that could have told."""
+    """The same among the wrong diagnoses: how many stopped short of a finding that could have settled it."""
 
 
-class _Facts:
-    """Sums for `KeyFacts`."""
+class Observation(NamedTuple):
+    """What one record contributes."""
 
-    def __init__(self) -> None:
-        self.recall, self.yielded = Sample(0, 1), Sample(0)
-        self.ways: Counter[Way] = Counter()
-        self.encounters = self.without = self.not_assessable = self.assessed = self.doors = 0
-
-    def add(self, case: int, record: Record, asked: Sequence[Request]) -> None:
-        stated, found = key_findings(record), key_facts(record, asked) or ()
-        self.without += not stated
-        self.not_assessable += len(stated) - len(found)
-        share = recall(found)
-        if share is None:
-            return
-        self.encounters += 1
-        self.assessed += len(found)
-        self.doors += door_text(record) is not None
-        self.ways.update(entry.way for entry in found if entry.way)
-        self.recall.add(case, share)
-        told = sum(entry.way not in (None, Way.DOOR) for entry in found)
-        self.yielded.add(case, told, sum(request.kind != "images" for request in asked))
-
-    def result(self, seed: int) -> KeyFacts:
-        by_way: dict[str, Proportion | None] = {way.value: proportion(self.ways[way], self.assessed) for way in Way}
-        if not self.doors and not self.ways[Way.DOOR]:
-            by_way[Way.DOOR.value] = None
-        return KeyFacts(
-            encounters=self.encounters,
-            without=self.without,
-            not_assessable=self.not_assessable,
-            recall=self.recall.estimate(seed),
-            by_way=by_way if self.assessed else {},
-            yield_per_request=self.yielded.estimate(seed),
-            note=NO_KEY_FACTS if not self.encounters else NO_DOOR if self.doors < self.encounters else None,
-        )
+    case: str
+    turns: int | None
+    tokens: tuple[tuple[str, int | None], ...]
+    """By role; None if unknown."""
+    dialogue: Dialogue | None
+    """None if no transcript was kept."""
 
 
-class _Courses:
-    """Sums for `DifferentialCourse`."""
+class Dialogue(NamedTuple):
+    """What a transcript shows, in numbers."""
 
-    def __init__(self) -> None:
-        self.bits: array[float] = array("d")
-        """Entropies by turn, one encounter after another."""
-        self.cases, self.lengths = array("q"), array("q")
-        """The case of each of those encounters, and how many turns it has."""
-        self.appeared, self.led = Sample(1), Sample(1)
-        self.encounters = self.dropped = 0
-
-    def add(self, case: int, stated: Sequence[tuple[int, Differential]], record: Record) -> None:
-        values = _by_turn(stated)
-        if values:
-            self.bits.extend(values)
-            self.cases.append(case)
-            self.lengths.append(len(values))
-        if not record.ground_truth:
-            return
-        self.encounters += 1
-        seen = course(stated, record)
-        if seen.appeared is not None:
-            self.appeared.add(case, seen.appeared)
-        if seen.led is not None:
-            self.led.add(case, seen.led)
-        self.dropped += seen.dropped
-
-    def result(self, seed: int) -> DifferentialCourse:
-        return DifferentialCourse(
-            encounters=self.encounters,
-            entropy_bits={turn: sample.estimate(seed) for turn, sample in self._entropies()},
-            truth_appeared=proportion(self.appeared.n, self.encounters),
-            turn_appeared=self.appeared.estimate(seed),
-            truth_led=proportion(self.led.n, self.encounters),
-            turn_led=self.led.estimate(seed),
-            truth_dropped=proportion(self.dropped, self.led.n),
-        )
-
-    def _entropies(self) -> Iterator[tuple[int, Sample]]:
-        cases, lengths, bits = np.array(self.cases), np.array(self.lengths), np.array(self.bits)
-        starts = np.cumsum(lengths) - lengths
-        for turn in range(1, max(self.lengths, default=0) + 1):
-            values = bits[starts + np.minimum(turn, lengths) - 1]
-            known = ~np.isnan(values)
-            sample = Sample(0)
-            sample.add_all(cases[known], values[known])
-            yield turn, sample
+    questions: int
+    tests: int
+    images: int
+    repeated_questions: int
+    repeated_tests: int
+    facts: tuple[Way | None, ...]
+    """How each key finding that can be assessed came to the doctor."""
+    recall: float | None
+    no_findings: bool
+    """The case names no key findings."""
+    not_assessable: int
+    """Key findings of which the record cannot tell whether they were found."""
+    door: bool
+    """Whether the record says what the doctor was told at the door."""
+    courses: tuple[tuple[str, array[float], Course | None], ...]
+    """By source: entropies by turn, and how the truth fared, if it is known."""
+    premature: bool | None
+    wrong: bool
+    """Ended with a wrong diagnosis."""
 
 
-def _by_turn(stated: Sequence[tuple[int, Differential]]) -> array[float]:
+def observe(record: Record) -> Observation | None:
+    """Reduce a record to a few numbers; None for an encounter cut short by a failure that was not the doctor's."""
+    if record.status == "model_failed":
+        return None
+    asked = requests(record)
+    tokens = tuple((role, _tokens(used)) for role, used in (record.usage or {}).items())
+    return Observation(case_key(record), record.num_turns, tokens, None if asked is None else _dialogue(record, asked))
+
+
+def _tokens(used: Mapping[str, int | None]) -> int | None:
+    sent, received = used.get("input_tokens"), used.get("output_tokens")
+    return None if sent is None or received is None else sent + received
+
+
+def _dialogue(record: Record, asked: Sequence[Request]) -> Dialogue:
+    questions, tests = ([r.content for r in asked if r.kind == kind] for kind in ("question", "test"))
+    stated, found = key_findings(record), key_facts(record, asked) or ()
+    return Dialogue(
+        questions=len(questions),
+        tests=len(tests),
+        images=len(asked) - len(questions) - len(tests),
+        repeated_questions=repeated(questions),
+        repeated_tests=repeated(tests),
+        facts=tuple(entry.way for entry in found),
+        recall=recall(found),
+        no_findings=not stated,
+        not_assessable=len(stated) - len(found),
+        door=door_text(record) is not None,
+        courses=tuple(
+            (source, entropy_by_turn(given), course(given, record) if record.ground_truth else None)
+            for source, given in differentials(record).items()
+        ),
+        premature=premature_closure(record, asked),
+        wrong=record.status == "diagnosed" and strict(record) is False,
+    )
+
+
+def entropy_by_turn(stated: Sequence[tuple[int, Differential]]) -> array[float]:
     """Entropy of each turn from 1 to the last stated; not a number before the first."""
     values: array[float] = array("d")
     for turn, differential in stated:
@@ -527,104 +511,110 @@ def _by_turn(stated: Sequence[tuple[int, Differential]]) -> array[float]:
     return values
 
 
-class Tally:
-    """Sums one record at a time; of a record, only a few numbers are kept."""
+def summarise(observations: Iterable[Observation | None], seed: int = 0) -> Information:
+    """Means per encounter, key facts, differentials by turn and premature closure."""
+    given = list(observations)
+    seen = [one for one in given if one is not None]
+    talks = [(one.case, one.dialogue) for one in seen if one.dialogue is not None]
+    roles = sorted({role for one in seen for role, _ in one.tokens})
+    closures = [talk for _, talk in talks if talk.premature is not None]
+    premature = sum(talk.premature is True for talk in closures)
 
-    def __init__(self) -> None:
-        self._cases = Cases()
-        self._means = {name: Sample(0) for name in ("turns", "question", "test", "images")}
-        self._tokens: dict[str, Sample] = {}
-        self._counts: Counter[str] = Counter()
-        self._facts = _Facts()
-        self._courses: dict[str, _Courses] = {}
+    def average(values: Iterable[tuple[str, float | None]]) -> Estimate:
+        found = mean(((case, value) for case, value in values if value is not None), seed, low=0)
+        return found if found.n else Estimate(value=None, note=NOT_RECORDED)
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        if record.status == "model_failed":
-            self._counts["missing"] += 1
-            return
-        case = self._cases.number(record)
-        self._counts["encounters"] += 1
-        if record.num_turns is not None:
-            self._means["turns"].add(case, record.num_turns)
-        for role, used in (record.usage or {}).items():
-            known = used.get("input_tokens"), used.get("output_tokens")
-            sample = self._tokens.setdefault(role, Sample(0))
-            if known[0] is not None and known[1] is not None:
-                sample.add(case, known[0] + known[1])
-        asked = requests(record)
-        if asked is None:
-            self._counts["without_transcript"] += 1
-        else:
-            self._add_transcript(case, record, asked)
-
-    def _add_transcript(self, case: int, record: Record, asked: Sequence[Request]) -> None:
-        contents: dict[str, list[str]] = {"question": [], "test": [], "images": []}
-        for request in asked:
-            contents[request.kind].append(request.content)
-        for kind, said in contents.items():
-            self._means[kind].add(case, len(said))
-            self._counts[kind] += len(said)
-            self._counts[f"repeated {kind}"] += repeated(said)
-        self._facts.add(case, record, asked)
-        for source, stated in differentials(record).items():
-            self._courses.setdefault(source, _Courses()).add(case, stated, record)
-        early = premature_closure(record, asked)
-        if early is not None:
-            self._counts["closure known"] += 1
-            self._counts["closure known, wrong"] += record.status == "diagnosed" and strict(record) is False
-            self._counts["premature"] += early
-
-    def result(self, seed: int = 0) -> Information:
-        """The measures of what was counted."""
-        counts = self._counts
-        means = {name: _noted(sample.estimate(seed)) for name, sample in self._means.items()}
-        return Information(
-            encounters=counts["encounters"],
-            missing=counts["missing"],
-            without_transcript=counts["without_transcript"],
-            turns=means["turns"],
-            questions=means["question"],
-            tests=means["test"],
-            images=means["images"],
-            tokens={role: _noted(sample.estimate(seed)) for role, sample in sorted(self._tokens.items())},
-            repeated_questions=proportion(counts["repeated question"], counts["question"]),
-            repeated_tests=proportion(counts["repeated test"], counts["test"]),
-            key_facts=self._facts.result(seed),
-            differentials={source: courses.result(seed) for source, courses in sorted(self._courses.items())},
-            premature_closure=proportion(counts["premature"], counts["closure known"]),
-            premature_of_wrong=proportion(counts["premature"], counts["closure known, wrong"]),
-        )
+    return Information(
+        encounters=len(seen),
+        missing=len(given) - len(seen),
+        without_transcript=len(seen) - len(talks),
+        turns=average((one.case, one.turns) for one in seen),
+        questions=average((case, talk.questions) for case, talk in talks),
+        tests=average((case, talk.tests) for case, talk in talks),
+        images=average((case, talk.images) for case, talk in talks),
+        tokens={role: average((one.case, dict(one.tokens).get(role)) for one in seen) for role in roles},
+        repeated_questions=_share(talks, "repeated_questions", "questions"),
+        repeated_tests=_share(talks, "repeated_tests", "tests"),
+        key_facts=_key_facts(talks, seed),
+        differentials=_courses(talks, seed),
+        premature_closure=proportion(premature, len(closures)),
+        premature_of_wrong=proportion(premature, sum(talk.wrong for talk in closures)),
+    )
 
 
-def _noted(estimate: Estimate) -> Estimate:
-    return estimate if estimate.n else Estimate(value=None, note=NOT_RECORDED)
+def _share(talks: Sequence[tuple[str, Dialogue]], part: str, whole: str) -> Proportion:
+    return proportion(*(sum(getattr(talk, name) for _, talk in talks) for name in (part, whole)))
 
 
-# --- against a doctor who was told everything -----------------------------------------------------------------------
+def _key_facts(talks: Sequence[tuple[str, Dialogue]], seed: int) -> KeyFacts:
+    assessed = [(case, talk) for case, talk in talks if talk.recall is not None]
+    ways = Counter(way for _, talk in assessed for way in talk.facts)
+    doors = sum(talk.door for _, talk in assessed)
+    by_way: dict[str, Proportion | None] = {way.value: proportion(ways[way], ways.total()) for way in Way}
+    if not doors and not ways[Way.DOOR]:
+        by_way[Way.DOOR.value] = None
+    told = (
+        (case, sum(way not in (None, Way.DOOR) for way in talk.facts), talk.questions + talk.tests)
+        for case, talk in assessed
+    )
+    return KeyFacts(
+        encounters=len(assessed),
+        without=sum(talk.no_findings for _, talk in talks),
+        not_assessable=sum(talk.not_assessable for _, talk in talks),
+        recall=mean(((case, talk.recall or 0.0) for case, talk in assessed), seed, low=0, high=1),
+        by_way=by_way if assessed else {},
+        yield_per_request=ratio(told, seed, low=0),
+        note=NO_KEY_FACTS if not assessed else NO_DOOR if doors < len(assessed) else None,
+    )
+
+
+def _courses(talks: Sequence[tuple[str, Dialogue]], seed: int) -> dict[str, DifferentialCourse]:
+    by_source: dict[str, list[tuple[str, array[float], Course | None]]] = {}
+    for case, talk in talks:
+        for source, bits, followed in talk.courses:
+            by_source.setdefault(source, []).append((case, bits, followed))
+    return {source: _course(given, seed) for source, given in sorted(by_source.items())}
+
+
+def _course(given: Sequence[tuple[str, array[float], Course | None]], seed: int) -> DifferentialCourse:
+    followed = [(case, seen) for case, _, seen in given if seen is not None]
+    appeared = [(case, seen.appeared) for case, seen in followed if seen.appeared is not None]
+    led = [(case, seen.led) for case, seen in followed if seen.led is not None]
+    entropies = [(case, bits) for case, bits, _ in given if bits]
+    by_turn = {
+        turn: [(case, value) for case, bits in entropies if not math.isnan(value := bits[min(turn, len(bits)) - 1])]
+        for turn in range(1, max((len(bits) for _, bits in entropies), default=0) + 1)
+    }
+    return DifferentialCourse(
+        encounters=len(followed),
+        entropy_bits={turn: mean(values, seed, low=0) for turn, values in by_turn.items()},
+        truth_appeared=proportion(len(appeared), len(followed)),
+        turn_appeared=mean(appeared, seed, low=1),
+        truth_led=proportion(len(led), len(followed)),
+        turn_led=mean(led, seed, low=1),
+        truth_dropped=proportion(sum(seen.dropped for _, seen in followed), len(led)),
+    )
+
+
+# --- against a doctor who was shown everything ----------------------------------------------------------------------
 
 
 def gap_to_full_information(records: Iterable[Record], full: Iterable[Record], seed: int = 0) -> Estimate:
-    """What asking costs in accuracy: mean over cases of (strict accuracy told everything - strict accuracy here).
+    """What asking costs in accuracy: mean over cases of (strict accuracy shown everything - strict accuracy here).
 
-    Cases are paired by `case_key`, repeats averaged within a case, missing data left out. A case of one run only
+    Cases are paired by `case_key`, repeats averaged within a case, missing data left out. A case in only one run
     is left out and counted in the note; n is the number of pairs.
     """
     ours, theirs = _accuracy_by_case(records), _accuracy_by_case(full)
-    sample = Sample(-1, 1)
-    paired = sorted(ours.keys() & theirs.keys())
-    for number, case in enumerate(paired):
-        sample.add(number, theirs[case] - ours[case])
+    paired = ours.keys() & theirs.keys()
+    estimate = mean(((case, theirs[case] - ours[case]) for case in paired), seed, low=-1, high=1)
     alone = len(ours) + len(theirs) - 2 * len(paired)
-    estimate = sample.estimate(seed)
     return estimate.model_copy(update={"note": f"{alone} cases in one run only, left out"}) if alone else estimate
 
 
 def _accuracy_by_case(records: Iterable[Record]) -> dict[str, float]:
-    counts: dict[str, tuple[int, int]] = {}
+    verdicts: dict[str, list[bool]] = {}
     for record in records:
-        right = strict(record)
-        if right is not None:
-            c, n = counts.get(case_key(record), (0, 0))
-            counts[case_key(record)] = c + right, n + 1
-    return {case: c / n for case, (c, n) in counts.items()}
+        if (right := strict(record)) is not None:
+            verdicts.setdefault(case_key(record), []).append(right)
+    return {case: sum(given) / len(given) for case, given in verdicts.items()}

@@ -1,4 +1,4 @@
-"""The tests the doctor ordered: how many, how answered, at what price, and what silence of the chart did."""
+"""The tests the doctor ordered: how many, how they were answered, what they cost, and what the chart lacked."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ from pydantic import BaseModel
 
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion
 from agentclinic.scoring.information import NOT_RECORDED, Request, repeated, requests
-from agentclinic.scoring.sample import Cases, Sample
-from agentclinic.scoring.verdicts import strict
+from agentclinic.scoring.verdicts import case_key, strict
 
 UNKNOWN = "unknown"
 """Provenance of what a laboratory without disclosures (a language model) reported."""
 UNANSWERED = "unanswered"
-"""Provenance of what was ordered with the last turn."""
+"""Provenance of what was ordered on the last turn."""
 ANSWERED_BY = ("chart", "chart_equivalent", "default_normal", "unavailable", UNKNOWN, UNANSWERED)
 _NOT_DONE = frozenset({"unavailable", UNANSWERED})
 _NO_ANSWER = frozenset({"unavailable", "default_normal"})
 
 
 class Price(NamedTuple):
-    """What a test costs and how long its result takes; null where not known."""
+    """What a test costs and how long its result takes; None if not known."""
 
     usd: float | None
     waiting_hours: float | None = None
     panel: str | None = None
-    """What it is billed as part of: the members of a panel are charged once per encounter, with the panel."""
+    """What it is billed under: the members of a panel are charged once per encounter, with the panel."""
 
 
 PriceOf = Callable[[str], Price | None]
-"""Looks up a test by name; None when it has no price."""
+"""Looks up a test by name; None if it has no price."""
 
 
 def no_prices(name: str) -> Price | None:  # noqa: ARG001
-    """The price list of today: empty."""
+    """A price list without prices."""
     return None
 
 
@@ -51,7 +50,7 @@ class Item(NamedTuple):
 
 
 def items(request: Request) -> tuple[Item, ...]:
-    """What an order names, each with how it was answered; where the reply does not tell, by the order's words."""
+    """What an order names and how each was answered; read from the order's words if the reply does not say."""
     if request.reply and request.reply.disclosures:
         return tuple(Item(part.topic, part.provenance) for part in request.reply.disclosures)
     how = UNKNOWN if request.reply else UNANSWERED
@@ -59,10 +58,10 @@ def items(request: Request) -> tuple[Item, ...]:
 
 
 class Bill(NamedTuple):
-    """What the orders of one encounter come to."""
+    """The cost of one encounter's orders."""
 
     usd: float
-    """Sum of what has a price."""
+    """Sum of the known prices."""
     hours: float
     priced: int
     unpriced: int
@@ -72,8 +71,8 @@ class Bill(NamedTuple):
 def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf) -> Bill:
     """Σ prices of the items that were done, a panel once; waiting is Σ over orders of the longest of their items.
 
-    Items of one order run side by side, orders one after another. What was not available or not answered was not done.
-    A single test done twice is charged twice. Items without a price or a time are counted, not taken as 0.
+    The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
+    done. A single test done twice is charged twice. Items without a price or a time are counted, not taken as 0.
     """
     charged: set[str] = set()
     usd, hours = [], []
@@ -102,7 +101,7 @@ NO_TESTS = "no tests"
 
 
 def unanswerable_rate(ordered: Iterable[Item]) -> float | None:
-    """Items answered "unavailable" or by default ÷ items answered; None when none was, or where it is not known."""
+    """Items answered "unavailable" or by default ÷ items answered; None if none was, or if it is not known."""
     answered = [item.provenance for item in ordered if item.provenance != UNANSWERED]
     if not answered or UNKNOWN in answered:
         return None
@@ -110,7 +109,7 @@ def unanswerable_rate(ordered: Iterable[Item]) -> float | None:
 
 
 def stratum(ordered: Sequence[Item]) -> str:
-    """The class of an encounter by its unanswerable rate."""
+    """The stratum of an encounter by its unanswerable rate."""
     rate = unanswerable_rate(ordered)
     if rate is None:
         return UNKNOWN if any(item.provenance == UNKNOWN for item in ordered) else NO_TESTS
@@ -118,10 +117,10 @@ def stratum(ordered: Sequence[Item]) -> str:
 
 
 class Orders(BaseModel):
-    """What was ordered; null, with a note, where the records do not tell."""
+    """What was ordered; null, with a note, if the records do not say."""
 
     encounters: int = 0
-    """Records with a transcript, without those cut short by a failure that was not the doctor's."""
+    """Records with a transcript, except those cut short by a failure that was not the doctor's."""
     not_recorded: int = 0
     """Records without a transcript."""
     missing: int = 0
@@ -134,102 +133,108 @@ class Orders(BaseModel):
     repeated: Proportion
     """Orders that repeat an earlier one of the encounter ÷ orders."""
     price_usd: Estimate
-    """Mean price per encounter; null while any item done has no price."""
+    """Mean price per encounter; null if any item done has no price."""
     priced_usd: float | None = None
-    """Sum of the prices that are known: the whole costs at least this. Null when none is."""
+    """Sum of the known prices: everything costs at least this. Null if none is known."""
     priced: int = 0
     unpriced: int = 0
     """Items done without a price."""
     waiting_hours: Estimate
-    """Mean waiting per encounter; null while any item done has no waiting time."""
+    """Mean waiting time per encounter; null if any item done has none."""
     untimed: int = 0
     resource_level: dict[str, int] = {}
     """Records by the run's `resource_level`."""
     accuracy_by_unanswerable: dict[str, Proportion] = {}
-    """Strict accuracy by the share of an encounter's items that the chart could not answer; missing data left out."""
+    """Strict accuracy by the share of an encounter's items that the chart could not answer, without missing data."""
     note: str | None = None
 
 
-class Tally:
-    """Counts orders one record at a time."""
+class Tests(NamedTuple):
+    """The tests of one encounter."""
 
-    def __init__(self, price_of: PriceOf = no_prices) -> None:
-        self._price_of = price_of
-        self._cases = Cases()
-        self._means = {name: Sample(0) for name in ("orders", "items", "usd", "hours")}
-        self._counts: Counter[str] = Counter()
-        self._provenance: Counter[str] = Counter()
-        self._levels: Counter[str] = Counter()
-        self._strata: Counter[tuple[str, bool]] = Counter()
-
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        self._levels[record.resource_level or NOT_RECORDED] += 1
-        asked = requests(record)
-        if record.status == "model_failed":
-            self._counts["missing"] += 1
-        elif asked is None:
-            self._counts["not_recorded"] += 1
-        else:
-            self._add_orders(record, [request for request in asked if request.kind == "test"])
-
-    def _add_orders(self, record: Record, tests: Sequence[Request]) -> None:
-        case = self._cases.number(record)
-        ordered = [items(request) for request in tests]
-        every = [item for order in ordered for item in order]
-        due = bill(ordered, self._price_of)
-        values = {"orders": len(tests), "items": len(every), "usd": due.usd, "hours": due.hours}
-        for name, value in values.items():
-            self._means[name].add(case, value)
-        self._provenance.update(item.provenance for item in every)
-        self._counts.update(
-            {
-                "encounters": 1,
-                "orders": len(tests),
-                "items": len(every),
-                "repeated": repeated([request.content for request in tests]),
-                "priced": due.priced,
-                "unpriced": due.unpriced,
-                "untimed": due.untimed,
-            }
-        )
-        right = strict(record)
-        if right is not None:
-            self._strata[stratum(every), right] += 1
-
-    def result(self, seed: int = 0) -> Orders:
-        """The measures of what was counted."""
-        counts, means = self._counts, {name: sample.estimate(seed) for name, sample in self._means.items()}
-        recorded = counts["encounters"] > 0
-        unknown = Estimate(value=None, note=NOT_RECORDED)
-        return Orders(
-            encounters=counts["encounters"],
-            not_recorded=counts["not_recorded"],
-            missing=counts["missing"],
-            orders=means["orders"] if recorded else unknown,
-            items=means["items"] if recorded else unknown,
-            answered_by={how: proportion(n, counts["items"]) for how, n in self._by_provenance()},
-            repeated=proportion(counts["repeated"], counts["orders"]),
-            price_usd=_complete(means["usd"], counts["unpriced"], "price") if recorded else unknown,
-            priced_usd=self._means["usd"].total if counts["priced"] else None,
-            priced=counts["priced"],
-            unpriced=counts["unpriced"],
-            waiting_hours=_complete(means["hours"], counts["untimed"], "waiting time") if recorded else unknown,
-            untimed=counts["untimed"],
-            resource_level=dict(sorted(self._levels.items())),
-            accuracy_by_unanswerable=self._accuracies(),
-            note=None if recorded else NOT_RECORDED,
-        )
-
-    def _by_provenance(self) -> list[tuple[str, int]]:
-        if not self._provenance:
-            return []
-        return [(how, self._provenance[how]) for how in dict.fromkeys((*ANSWERED_BY, *sorted(self._provenance)))]
-
-    def _accuracies(self) -> dict[str, Proportion]:
-        sizes = {name: self._strata[name, True] + self._strata[name, False] for name in (*STRATA, NO_TESTS, UNKNOWN)}
-        return {name: proportion(self._strata[name, True], n) for name, n in sizes.items() if n}
+    orders: int
+    repeated: int
+    provenance: tuple[str, ...]
+    """Of each item."""
+    bill: Bill
+    stratum: str
 
 
-def _complete(estimate: Estimate, without: int, what: str) -> Estimate:
-    return Estimate(value=None, note=f"{without} items have no {what}") if without else estimate
+class Observation(NamedTuple):
+    """What one record contributes."""
+
+    case: str
+    right: bool | None
+    resource_level: str
+    missing: bool
+    """The encounter was cut short by a failure that was not the doctor's."""
+    tests: Tests | None
+    """None if missing or without a transcript."""
+
+
+def observe(record: Record, price_of: PriceOf = no_prices) -> Observation:
+    """Reduce a record to counts of its orders and their bill."""
+    missing, asked = record.status == "model_failed", requests(record)
+    tests = None if missing or asked is None else _tests([r for r in asked if r.kind == "test"], price_of)
+    return Observation(case_key(record), strict(record), record.resource_level or NOT_RECORDED, missing, tests)
+
+
+def _tests(orders: Sequence[Request], price_of: PriceOf) -> Tests:
+    ordered = [items(order) for order in orders]
+    every = [item for order in ordered for item in order]
+    return Tests(
+        len(orders),
+        repeated([order.content for order in orders]),
+        tuple(item.provenance for item in every),
+        bill(ordered, price_of),
+        stratum(every),
+    )
+
+
+def summarise(observations: Iterable[Observation], seed: int = 0) -> Orders:
+    """Counts, answers, prices and accuracy by what the chart could not answer."""
+    levels: Counter[str] = Counter()
+    strata: Counter[tuple[str, bool]] = Counter()
+    missing = not_recorded = 0
+    seen: list[tuple[str, Tests]] = []
+    for one in observations:
+        levels[one.resource_level] += 1
+        missing += one.missing
+        not_recorded += one.tests is None and not one.missing
+        if one.tests is not None:
+            seen.append((one.case, one.tests))
+            if one.right is not None:
+                strata[one.tests.stratum, one.right] += 1
+    answers = Counter(how for _, tests in seen for how in tests.provenance)
+    ways = dict.fromkeys((*ANSWERED_BY, *sorted(answers))) if answers else ()
+    priced, unpriced, untimed = (
+        sum(getattr(tests.bill, name) for _, tests in seen) for name in ("priced", "unpriced", "untimed")
+    )
+
+    def per_encounter(value: Callable[[Tests], float], without: int = 0, what: str = "") -> Estimate:
+        if without or not seen:
+            return Estimate(value=None, note=f"{without} items have no {what}" if without else NOT_RECORDED)
+        return mean(((case, value(tests)) for case, tests in seen), seed, low=0)
+
+    return Orders(
+        encounters=len(seen),
+        not_recorded=not_recorded,
+        missing=missing,
+        orders=per_encounter(lambda tests: tests.orders),
+        items=per_encounter(lambda tests: len(tests.provenance)),
+        answered_by={how: proportion(answers[how], answers.total()) for how in ways},
+        repeated=proportion(sum(tests.repeated for _, tests in seen), sum(tests.orders for _, tests in seen)),
+        price_usd=per_encounter(lambda tests: tests.bill.usd, unpriced, "price"),
+        priced_usd=math.fsum(tests.bill.usd for _, tests in seen) if priced else None,
+        priced=priced,
+        unpriced=unpriced,
+        waiting_hours=per_encounter(lambda tests: tests.bill.hours, untimed, "waiting time"),
+        untimed=untimed,
+        resource_level=dict(sorted(levels.items())),
+        accuracy_by_unanswerable={
+            name: proportion(strata[name, True], n)
+            for name in (*STRATA, NO_TESTS, UNKNOWN)
+            if (n := strata[name, True] + strata[name, False])
+        },
+        note=None if seen else NOT_RECORDED,
+    )

@@ -1,4 +1,4 @@
-"""How often the doctor was right, with intervals and with what is not known kept apart."""
+"""How often the doctor was right, with intervals, and with missing data counted separately."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ class Summary(BaseModel):
     """The outcome of a run."""
 
     accuracy: float | None = None
-    """The seed's: correct ÷ presented."""
+    """As in the original: correct ÷ presented."""
     presented: int = 0
     correct: int = 0
     outcomes: dict[str, int] = {}
-    """Count of each way to end; `diagnosed` is split into judged right and judged wrong."""
+    """Encounters by how they ended; `diagnosed` is split into judged right and judged wrong."""
     faults: dict[str, int] = {}
-    """Failures as role.error."""
+    """Failures by role.error."""
     fault_examples: dict[str, str] = {}
-    """What was said at the first of each kind of failure, by row."""
+    """The message of the first failure of each kind, by row."""
     accuracy_strict: Proportion | None = None
-    """Right ÷ (judged + doctor's faults + no diagnosis); missing data left out."""
+    """Right ÷ (judged + doctor's faults + no diagnosis), without missing data."""
     accuracy_lenient: Proportion | None = None
-    """The same, with what the case's answer key accepts in part; null when the judge gives no relation."""
+    """The same, also counting what the answer key accepts in part; null if the judge gives no relation."""
     if_missing_wrong: float | None = None
     if_missing_right: float | None = None
     mean_turns: float | None = None
     usage: dict[str, dict[str, int | None]] = {}
-    """Tokens by role; null where an endpoint told nothing."""
+    """Tokens by role; null if an endpoint did not report them."""
     cost_usd: dict[str, float | None] = {}
-    """Money by role; null where a price is not known."""
+    """Cost by role; null if a price is not known."""
 
 
-class Tally:
-    """Counts records one at a time, so that a summary needs no run in memory."""
+class RunningSummary:
+    """A summary that grows record by record, for a run's progress, its limits and its end."""
 
     def __init__(self) -> None:
         self.presented = 0
@@ -51,7 +51,7 @@ class Tally:
         self._examples: dict[str, tuple[tuple[int, int], str]] = {}
         self.turns = 0
         self.tokens = 0
-        """Tokens in and out that are known of; unknown ones count nothing here."""
+        """Known tokens in and out; unknown ones do not count."""
         self.usage: dict[str, dict[str, int | None]] = {}
         self.cost: dict[str, float | None] = {}
 
@@ -65,7 +65,7 @@ class Tally:
         if record.fault:
             kind = f"{record.fault.role}.{record.fault.error}"
             self.faults[kind] += 1
-            # By row, not by time: whatever order the workers finish in, the summary is the same.
+            # By row, not by time: the summary must not depend on the order in which workers finish.
             example = (record.scenario_id, record.repeat), record.fault.message
             self._examples[kind] = min(self._examples.get(kind, example), example)
         lenient = record.judgement.correct_lenient if record.judgement else None
@@ -82,22 +82,22 @@ class Tally:
 
     @property
     def spent(self) -> float | None:
-        """Money spent so far; None when a part of it is not known."""
+        """Cost so far; None if part of it is not known."""
         known = [money for money in self.cost.values() if money is not None]
         return sum(known) if len(known) == len(self.cost) else None
 
     @property
     def missing(self) -> int:
-        """Units nobody could judge."""
+        """Units without a verdict."""
         return sum(self.outcomes[name] for name in MISSING)
 
     @property
-    def running(self) -> Proportion:
+    def accuracy(self) -> Proportion:
         """Strict accuracy so far."""
         return proportion(self.correct, self.presented - self.missing)
 
     def summary(self) -> Summary:
-        """The summary of what was counted."""
+        """The summary so far."""
         presented = self.presented
         scored = presented - self.missing
         return Summary(
@@ -107,7 +107,7 @@ class Tally:
             outcomes=dict(sorted(self.outcomes.items())),
             faults=dict(sorted(self.faults.items())),
             fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},
-            accuracy_strict=self.running,
+            accuracy_strict=self.accuracy,
             accuracy_lenient=None if self.lenient is None else proportion(self.lenient, scored),
             if_missing_wrong=self.correct / presented if presented else None,
             if_missing_right=(self.correct + self.missing) / presented if presented else None,
@@ -118,7 +118,7 @@ class Tally:
 
 
 def outcome(record: Record) -> str:
-    """The record's outcome, with judged diagnoses told apart; one that nobody judged is the judge's failure."""
+    """The record's status, with diagnoses split by verdict; one without a verdict is the judge's failure."""
     if record.status == "diagnosed":
         if record.correct is None:
             return "judge_failed"
@@ -128,10 +128,10 @@ def outcome(record: Record) -> str:
 
 def summarise(records: Iterable[Record]) -> Summary:
     """The summary of records."""
-    tally = Tally()
+    running = RunningSummary()
     for record in records:
-        tally.add(record)
-    return tally.summary()
+        running.add(record)
+    return running.summary()
 
 
 def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int | None]:

@@ -1,17 +1,18 @@
-"""Where the truth stands in the final differential: top-1, top-3, top-5 and mean reciprocal rank, by source."""
+"""The rank of the truth in the final differential: top-1, top-3, top-5 and mean reciprocal rank, by source."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.results.differential import Differential
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion
 from agentclinic.scoring.repeats import REPEATS_AS_INDEPENDENT
-from agentclinic.scoring.sample import Cases, Sample
-from agentclinic.scoring.verdicts import names_truth
+from agentclinic.scoring.verdicts import case_key, names_truth
 
 DEPTHS = (1, 3, 5)
 
@@ -23,9 +24,9 @@ def final_differentials(record: Record) -> dict[str, Differential]:
 
 
 def rank_of_truth(differential: Differential, record: Record) -> int | None:
-    """Place of the first hypothesis that names the truth, counted from 1 in the stated order; None when absent."""
-    places = enumerate(differential.hypotheses, start=1)
-    return next((place for place, hypothesis in places if names_truth(hypothesis.diagnosis, record)), None)
+    """Rank of the first hypothesis that names the truth, counted from 1 in the stated order; None if absent."""
+    ranked = enumerate(differential.hypotheses, start=1)
+    return next((rank for rank, hypothesis in ranked if names_truth(hypothesis.diagnosis, record)), None)
 
 
 class SourceRanking(BaseModel):
@@ -36,7 +37,7 @@ class SourceRanking(BaseModel):
     top: dict[int, Proportion]
     """By k: differentials with the truth among the first k ÷ all; Wilson interval."""
     mean_reciprocal_rank: Estimate
-    """Mean of 1 ÷ rank, 0 where the truth is absent; interval by bootstrap over cases."""
+    """Mean of 1 ÷ rank, 0 if the truth is absent; interval by bootstrap over cases."""
     note: str | None = None
 
 
@@ -51,54 +52,48 @@ class Ranking(BaseModel):
     """Encounters cut short by a failure that was not the doctor's."""
 
 
-class _Source:
-    def __init__(self) -> None:
-        self.ranks: Counter[int] = Counter()
-        self.reciprocal = Sample(0, 1)
-        self.cases: set[int] = set()
+class Observation(NamedTuple):
+    """The ranks in one record."""
 
-    def result(self, seed: int) -> SourceRanking:
-        n = self.ranks.total()
-        hits = {k: sum(count for rank, count in self.ranks.items() if 1 <= rank <= k) for k in DEPTHS}
-        return SourceRanking(
-            records=n,
-            cases=len(self.cases),
-            top={k: proportion(count, n) for k, count in hits.items()},
-            mean_reciprocal_rank=self.reciprocal.estimate(seed),
-            note=REPEATS_AS_INDEPENDENT if n > len(self.cases) else None,
-        )
+    case: str
+    ranks: tuple[tuple[str, int | None], ...] = ()
+    """By source."""
+    not_ranked: Literal["missing", "without_differential", "without_truth"] | None = None
 
 
-class Tally:
-    """Counts ranks one record at a time.
+def observe(record: Record) -> Observation:
+    """Find the truth in a record's final differentials.
 
     Hypotheses are compared with the truth by written rules, not by the run's judge: a record whose judge failed counts.
     """
+    case, finals = case_key(record), final_differentials(record)
+    if record.status == "model_failed":
+        return Observation(case, not_ranked="missing")
+    if not finals:
+        return Observation(case, not_ranked="without_differential")
+    if not record.ground_truth:
+        return Observation(case, not_ranked="without_truth")
+    return Observation(case, tuple((source, rank_of_truth(given, record)) for source, given in finals.items()))
 
-    def __init__(self) -> None:
-        self._cases = Cases()
-        self._sources: dict[str, _Source] = {}
-        self._apart: Counter[str] = Counter()
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        finals = final_differentials(record)
-        if record.status == "model_failed":
-            self._apart["missing"] += 1
-        elif not finals:
-            self._apart["without_differential"] += 1
-        elif not record.ground_truth:
-            self._apart["without_truth"] += 1
-        else:
-            case = self._cases.number(record)
-            for name, differential in finals.items():
-                source = self._sources.setdefault(name, _Source())
-                rank = rank_of_truth(differential, record)
-                source.ranks[rank or 0] += 1
-                source.reciprocal.add(case, 1 / rank if rank else 0.0)
-                source.cases.add(case)
+def summarise(observations: Iterable[Observation], seed: int = 0) -> Ranking:
+    """Top-k shares and mean reciprocal rank, by source."""
+    ranks: dict[str, list[tuple[str, int | None]]] = {}
+    not_ranked: Counter[str] = Counter()
+    for seen in observations:
+        if seen.not_ranked:
+            not_ranked[seen.not_ranked] += 1
+        for source, rank in seen.ranks:
+            ranks.setdefault(source, []).append((seen.case, rank))
+    return Ranking(by_source={source: _of_source(given, seed) for source, given in sorted(ranks.items())}, **not_ranked)
 
-    def result(self, seed: int = 0) -> Ranking:
-        """The measures of what was counted."""
-        by_source = {name: source.result(seed) for name, source in sorted(self._sources.items())}
-        return Ranking(by_source=by_source, **self._apart)
+
+def _of_source(ranks: list[tuple[str, int | None]], seed: int) -> SourceRanking:
+    n, cases = len(ranks), len({case for case, _ in ranks})
+    return SourceRanking(
+        records=n,
+        cases=cases,
+        top={k: proportion(sum(rank is not None and rank <= k for _, rank in ranks), n) for k in DEPTHS},
+        mean_reciprocal_rank=mean(((case, 1 / rank if rank else 0.0) for case, rank in ranks), seed, low=0, high=1),
+        note=REPEATS_AS_INDEPENDENT if n > cases else None,
+    )

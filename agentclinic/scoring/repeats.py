@@ -1,21 +1,22 @@
-"""Repeats of a case: how often they disagree, and what that says."""
+"""Repeats of a case: how often they disagree, and what that means."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.sample import Sample
+from agentclinic.scoring.estimates import Estimate, mean, ratio
 from agentclinic.scoring.verdicts import case_key, strict
 
 DETERMINISTIC = "deterministic: no variance between repeats"
 NOT_REPEATED = "no case was repeated"
-REPEATS_AS_INDEPENDENT = "the intervals of the shares take repeats of a case as independent: they are too narrow"
+REPEATS_AS_INDEPENDENT = "the intervals of the shares treat repeats of a case as independent: they are too narrow"
 
 
 def flipped_pairs(right: int, of: int) -> int:
@@ -29,21 +30,21 @@ def pass_k(right: int, of: int, k: int) -> float:
 
 
 def majority(right: int, of: int) -> float:
-    """1 when more than half of the repeats are right, 0 when fewer; a tie counts ½, as a fair coin would break it."""
+    """1 if more than half of the repeats are right, 0 if fewer; a tie counts ½, as a fair coin would break it."""
     return 0.5 if 2 * right == of else float(2 * right > of)
 
 
 class Repeats(BaseModel):
-    """What the repeats of the same cases say about each other."""
+    """How the repeats of the same cases compare."""
 
     cases: int = 0
     """Cases with at least one repeat that is not missing."""
     repeated: int = 0
     """Cases with two or more of those."""
     missing: int = 0
-    """Records nobody could judge: left out."""
+    """Records without a verdict: left out."""
     deterministic: bool | None = None
-    """Whether the transcripts of every repeated case are identical; null when there is nothing to compare."""
+    """Whether the transcripts of every repeated case are identical; null if there is nothing to compare."""
     flip_rate: Estimate
     """Share of pairs of repeats of a case that disagree in strict correctness: Σ c(n-c) ÷ Σ n(n-1)/2."""
     pass_k: dict[int, Estimate] = {}
@@ -56,73 +57,65 @@ class Repeats(BaseModel):
     note: str | None = None
 
 
-@dataclass(slots=True)
-class _Case:
-    number: int
-    right: int = 0
-    of: int = 0
-    first: bytes | None = None
-    """Fingerprint of the first transcript."""
-    transcripts: int = 0
-    varied: bool = False
+class Observation(NamedTuple):
+    """One repeat of a case."""
+
+    case: str
+    right: bool | None
+    transcript: bytes | None
+    """Fingerprint; None if there is none, or if a failure cut it short."""
 
 
-class Tally:
-    """Counts right and judged repeats by case, and whether their transcripts differ."""
+def observe(record: Record) -> Observation:
+    """Reduce a record to its verdict and a hash of its transcript."""
+    return Observation(
+        case_key(record), strict(record), None if record.status == "model_failed" else fingerprint(record)
+    )
 
-    def __init__(self) -> None:
-        self._cases: dict[str, _Case] = {}
-        self._missing = 0
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        case = self._cases.setdefault(case_key(record), _Case(len(self._cases)))
-        right = strict(record)
-        if right is None:
-            self._missing += 1
+def summarise(observations: Iterable[Observation], seed: int = 0) -> Repeats:
+    """Flip rate, pass^k and majority vote over cases."""
+    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+    transcripts: defaultdict[str, list[bytes]] = defaultdict(list)
+    missing = 0
+    for seen in observations:
+        if seen.right is None:
+            missing += 1
         else:
-            case.of += 1
-            case.right += right
-        seen = None if record.status == "model_failed" else fingerprint(record)
-        if seen is not None:
-            case.transcripts += 1
-            case.varied |= case.first is not None and case.first != seen
-            case.first = case.first or seen
-
-    def result(self, seed: int = 0) -> Repeats:
-        """The measures of what was counted."""
-        cases = [case for case in self._cases.values() if case.of]
-        flips, votes = Sample(0, 1), Sample(0, 1)
-        passed = {k: Sample(0, 1) for k in range(1, max((case.of for case in cases), default=0) + 1)}
-        for case in cases:
-            flips.add(case.number, flipped_pairs(case.right, case.of), math.comb(case.of, 2))
-            votes.add(case.number, majority(case.right, case.of))
-            for k in range(1, case.of + 1):
-                passed[k].add(case.number, pass_k(case.right, case.of, k))
-        repeated = sum(case.of > 1 for case in cases)
-        compared = [case.varied for case in self._cases.values() if case.transcripts > 1]
-        deterministic = not any(compared) if compared else None
-        flip_rate = flips.estimate(seed)
-        return Repeats(
-            cases=len(cases),
-            repeated=repeated,
-            missing=self._missing,
-            deterministic=deterministic,
-            flip_rate=flip_rate if repeated else Estimate(value=None, note=NOT_REPEATED),
-            pass_k={k: sample.estimate(seed) for k, sample in passed.items()},
-            majority_vote=votes.estimate(seed) if repeated else Estimate(value=None, note=NOT_REPEATED),
-            note=_note(deterministic, flip_rate.value) if repeated else NOT_REPEATED,
-        )
+            verdicts[seen.case].append(seen.right)
+        if seen.transcript is not None:
+            transcripts[seen.case].append(seen.transcript)
+    cases = [(case, sum(given), len(given)) for case, given in verdicts.items()]
+    repeated = sum(n > 1 for _, _, n in cases)
+    same = [len(set(given)) == 1 for given in transcripts.values() if len(given) > 1]
+    deterministic = all(same) if same else None
+    flips = ratio(((case, flipped_pairs(c, n), math.comb(n, 2)) for case, c, n in cases), seed, low=0, high=1)
+    not_repeated = Estimate(value=None, note=NOT_REPEATED)
+    return Repeats(
+        cases=len(cases),
+        repeated=repeated,
+        missing=missing,
+        deterministic=deterministic,
+        flip_rate=flips if repeated else not_repeated,
+        pass_k={
+            k: mean(((case, pass_k(c, n, k)) for case, c, n in cases if n >= k), seed, low=0, high=1)
+            for k in range(1, max((n for _, _, n in cases), default=0) + 1)
+        },
+        majority_vote=mean(((case, majority(c, n)) for case, c, n in cases), seed, low=0, high=1)
+        if repeated
+        else not_repeated,
+        note=_note(deterministic, flips.value) if repeated else NOT_REPEATED,
+    )
 
 
 def _note(deterministic: bool | None, flip_rate: float | None) -> str | None:
     if not deterministic:
         return None
-    return DETERMINISTIC if not flip_rate else f"{DETERMINISTIC}; the verdicts on identical transcripts differ"
+    return f"{DETERMINISTIC}; the verdicts on identical transcripts differ" if flip_rate else DETERMINISTIC
 
 
 def fingerprint(record: Record) -> bytes | None:
-    """A hash of all that was said, equal for identical transcripts; None when nothing was kept."""
+    """A hash of everything said, equal for identical transcripts; None if nothing was kept."""
     said = [f"{turn.role}: {turn.text}" for turn in record.transcript or ()]
     if record.transcript is None:
         if not record.doctor_hist:

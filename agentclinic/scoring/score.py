@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel
 
-from agentclinic.results.differential import Source
+from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring import harm, information, orders, ranking, repeats
-from agentclinic.scoring.calibration import (
-    Calibration,
-    CalibrationTally,
-    Recalibration,
-    committed,
-    file_digest,
-    fit_recalibration,
-    number_of,
-)
+from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.outcome import Summary
-from agentclinic.scoring.outcome import Tally as OutcomeTally
+from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.prices import knowledge_prices
-from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.verdicts import case_key, strict
 
 
 class Score(BaseModel):
-    """The metrics of a run, section by section; each is null where the records cannot tell."""
+    """The metrics of a run, section by section; each is null if the records do not say."""
 
     run: str
     judge: str | None
@@ -33,53 +23,54 @@ class Score(BaseModel):
     ranking: ranking.Ranking
     repeats: repeats.Repeats
     harm: harm.Harm
-    calibration: Calibration
+    calibration: calibration.Calibration
     information: information.Information
     orders: orders.Orders
     gap_to_full_information: Estimate | None = None
 
 
 def score(
-    run: RunData, *, seed: int = 0, full_information: RunData | None = None, recalibrate_on: RunData | None = None
+    run: RunData,
+    *,
+    seed: int = 0,
+    full_information: RunData | None = None,
+    recalibrate_on: RunData | None = None,
+    records: Iterable[Record] | None = None,
 ) -> Score:
-    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split."""
-    recalibrations = [recalibration_of(recalibrate_on)] if recalibrate_on else []
-    outcome = OutcomeTally()
-    calibration = CalibrationTally(recalibrations, file_digest(run.path))
-    others = (ranking.Tally(), repeats.Tally(), harm.Tally(), information.Tally(), orders.Tally(knowledge_prices))
-    for record in run.records():
+    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split.
+
+    `records` are the run's records if the caller reads them anyway; they are used in one pass, which keeps a few
+    numbers of each.
+    """
+    mappings = [_recalibration(recalibrate_on)] if recalibrate_on else []
+    outcome = RunningSummary()
+    ranks, repeated, harms, forecasts, told, ordered = [], [], [], [], [], []
+    for record in run.records() if records is None else records:
         outcome.add(record)
-        calibration.add(record)
-        for tally in others:
-            tally.add(record)
-    ranked, repeated, harmed, informed, ordered = others
+        ranks.append(ranking.observe(record))
+        repeated.append(repeats.observe(record))
+        harms.append(harm.observe(record))
+        forecasts.append(calibration.observe(record))
+        told.append(information.observe(record))
+        ordered.append(orders.observe(record, knowledge_prices))
+    digest = calibration.file_digest(run.path) if mappings else None
     return Score(
         run=run.name,
         judge=run.judge,
         outcome=outcome.summary(),
-        ranking=ranked.result(seed),
-        repeats=repeated.result(seed),
-        harm=harmed.result(seed),
-        calibration=calibration.result(seed),
-        information=informed.result(seed),
-        orders=ordered.result(seed),
+        ranking=ranking.summarise(ranks, seed),
+        repeats=repeats.summarise(repeated, seed),
+        harm=harm.summarise(harms, seed),
+        calibration=calibration.summarise(forecasts, seed, mappings, digest),
+        information=information.summarise(told, seed),
+        orders=orders.summarise(ordered, seed),
         gap_to_full_information=information.gap_to_full_information(run.records(), full_information.records(), seed)
         if full_information
         else None,
     )
 
 
-def recalibration_of(run: RunData, source: Source = Source.PLANNER_SCORE) -> Recalibration:
-    """A mapping from scores to probabilities, fitted on the judged diagnoses of a run."""
-    scores, outcomes, cases = [], [], []
-    for record in run.records():
-        right, differential = strict(record), final_differentials(record).get(source.value)
-        hypothesis = committed(record, differential) if differential else None
-        if right is None or hypothesis is None or differential is None:
-            continue
-        number = number_of(hypothesis, differential)
-        if number is not None:
-            scores.append(number)
-            outcomes.append(float(right))
-            cases.append(case_key(record))
-    return fit_recalibration(scores, outcomes, cases=cases, run=run.name, source=source, digest=file_digest(run.path))
+def _recalibration(run: RunData) -> calibration.Recalibration:
+    """A mapping from planner scores to probabilities, fitted on the judged diagnoses of a run."""
+    seen = map(calibration.observe, run.records())
+    return calibration.recalibration(seen, run.name, digest=calibration.file_digest(run.path))

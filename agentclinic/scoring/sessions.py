@@ -1,59 +1,58 @@
-"""What the sessions of a run say that its records do not: how notes were kept, and what the synthesis made of them."""
+"""What a run's sessions add to its records: how notes were kept, and what the synthesis concluded from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from pydantic import BaseModel
 
-from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, read_session
+from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionError, Step, read_session
 from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData, diagnosis_of, load_run
-from agentclinic.scoring.estimates import Estimate, Proportion, proportion
-from agentclinic.scoring.sample import Cases, Sample
-from agentclinic.scoring.verdicts import names_truth, strict
+from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion
+from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.compare import Relation, compare
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A session and the record of its encounter, where there is one."""
+    """A session and the record of its encounter, if there is one."""
 
     session: Session
     record: Record | None
 
     @property
     def final(self) -> str | None:
-        """The diagnosis: the one that was judged, which `regrade --resynthesize` may have made anew, else its own."""
+        """The diagnosis that was judged, which may come from `regrade --resynthesize`; else the session's own."""
         own = getattr(self.session, "final_diagnosis", None)
         return (diagnosis_of(self.record) if self.record else None) or own
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions of a run, or of a folder that is none."""
+    """The sessions of a run, or of a folder of session files."""
 
     folder: Path
     run: RunData | None
     kept: tuple[Kept, ...]
     damaged: tuple[str, ...]
-    """What is wrong with files that cannot be read."""
+    """What is wrong with the files that cannot be read."""
 
 
 def load_sessions(place: Path, judge: str | None = None) -> Sessions:
-    """The sessions of a run's folder, with its records, or of a folder of session files."""
+    """The sessions of a run folder, with its records, or of a folder of session files."""
     folder = place / FOLDER if (place / FOLDER).is_dir() else place
     if not folder.is_dir():
         raise InputError(f"{place}: no such folder")
     run = load_run(place, judge) if (place / "scenarios.jsonl").is_file() else None
     if run is not None and folder is place:
-        raise InputError(f"{place}: its doctor kept no sessions; they are made by --doctor uncertainty")
+        raise InputError(f"{place}: its doctor kept no sessions; --doctor uncertainty keeps them")
     if run is None and judge is not None:
-        raise InputError(f"{place}: not the folder of a run, so that there are no verdicts of {judge!r}")
+        raise InputError(f"{place}: not a run folder, so there are no verdicts by {judge!r}")
     records = {record.session_id: record for record in run.records() if record.session_id} if run else {}
     kept, damaged = [], []
     for path in sorted(folder.glob("*.json")):
@@ -65,7 +64,7 @@ def load_sessions(place: Path, judge: str | None = None) -> Sessions:
             kept.append(Kept(session, records.get(session.session_id)))
     damaged += [f"{path}: put aside as damaged" for path in sorted(folder.glob("*.damaged*"))]
     if not kept and not damaged:
-        raise InputError(f"{folder}: holds no sessions")
+        raise InputError(f"{folder}: no sessions in this folder")
     kept.sort(key=_in_order)
     return Sessions(folder, run, tuple(kept), tuple(damaged))
 
@@ -83,66 +82,64 @@ class SessionsSummary(BaseModel):
     """Per session."""
     facts: Estimate
     hypotheses: Estimate
-    """Diagnoses in the differential, mean over the steps of a session."""
+    """Diagnoses in the differential: mean over the steps of each session."""
     with_probabilities: Proportion
-    """Steps whose differential states a probability for each diagnosis."""
+    """Steps whose differential gives every diagnosis a probability."""
     recorded_by_clinic: Proportion
-    """Steps that the clinic wrote because the doctor gave none that could be used."""
+    """Steps written by the clinic because the doctor gave none that could be used."""
     concluded: Proportion
     synthesis_failed: Proportion
-    """Of the concluded: the top of the differential was taken instead."""
+    """Concluded sessions that used the top of the differential instead."""
     synthesis_differs: Proportion
-    """Of the concluded: the synthesis names another disease, and no synonym, than the doctor's own favourite."""
+    """Concluded sessions whose synthesis names another disease, not a synonym, than the top of the differential."""
     mended: int = 0
-    """Of those, where the truth is known: favourite wrong, synthesis right."""
+    """Of those with a known truth: the synthesis fixed a wrong top diagnosis."""
     spoiled: int = 0
-    """Favourite right, synthesis wrong."""
+    """The synthesis broke a right top diagnosis."""
 
 
 def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
-    """Count over sessions; intervals by bootstrap over cases, where sessions belong to some."""
-    cases = Cases()
-    steps, facts, width = Sample(0), Sample(0), Sample(0)
-    stated = written = number = concluded = failed = differs = mended = spoiled = 0
-    for place, kept in enumerate(sessions.kept):
-        case = cases.number(kept.record) if kept.record else place
-        session = kept.session
-        steps.add(case, len(session.steps))
-        facts.add(case, len(session.facts))
-        sizes = [len(step.current_uncertainties) for step in session.steps]
-        if sizes:
-            width.add(case, sum(sizes) / len(sizes))
-        number += len(sizes)
-        stated += sum(_stated(session))
-        written += sum(getattr(step, "recorded_by", None) == "clinic" for step in session.steps)
-        final, favourite = kept.final, top_of(session)
-        if not final:
-            continue
-        concluded += 1
-        failed += bool(getattr(session, "synthesis_error", None))
-        if favourite is None or compare(final, favourite).relation is Relation.SAME:
-            continue
-        differs += 1
-        if kept.record is not None and kept.record.ground_truth and strict(kept.record) is not None:
-            before, after = names_truth(favourite, kept.record), bool(strict(kept.record))
-            mended += after and not before
-            spoiled += before and not after
+    """Count over sessions; intervals by bootstrap over cases, for sessions that belong to one."""
+    kept = [(case_key(one.record) if one.record else place, one) for place, one in enumerate(sessions.kept)]
+    steps = [step for _, one in kept for step in one.session.steps]
+    concluded = [(one, final) for _, one in kept if (final := one.final)]
+    changed = [
+        (one, top)
+        for one, final in concluded
+        if (top := top_of(one.session)) is not None and compare(final, top).relation is not Relation.SAME
+    ]
+    judged = [
+        (names_truth(top, one.record), bool(strict(one.record)))
+        for one, top in changed
+        if one.record is not None and one.record.ground_truth and strict(one.record) is not None
+    ]
     return SessionsSummary(
-        sessions=len(sessions.kept),
-        steps=steps.estimate(seed),
-        facts=facts.estimate(seed),
-        hypotheses=width.estimate(seed),
-        with_probabilities=proportion(stated, number),
-        recorded_by_clinic=proportion(written, number),
-        concluded=proportion(concluded, len(sessions.kept)),
-        synthesis_failed=proportion(failed, concluded),
-        synthesis_differs=proportion(differs, concluded),
-        mended=mended,
-        spoiled=spoiled,
+        sessions=len(kept),
+        steps=mean(((case, len(one.session.steps)) for case, one in kept), seed, low=0),
+        facts=mean(((case, len(one.session.facts)) for case, one in kept), seed, low=0),
+        hypotheses=mean(
+            (
+                (case, fmean(len(s.current_uncertainties) for s in given))
+                for case, one in kept
+                if (given := one.session.steps)
+            ),
+            seed,
+            low=0,
+        ),
+        with_probabilities=proportion(sum(map(_states_probabilities, steps)), len(steps)),
+        recorded_by_clinic=proportion(
+            sum(getattr(step, "recorded_by", None) == "clinic" for step in steps), len(steps)
+        ),
+        concluded=proportion(len(concluded), len(kept)),
+        synthesis_failed=proportion(
+            sum(bool(getattr(one.session, "synthesis_error", None)) for one, _ in concluded), len(concluded)
+        ),
+        synthesis_differs=proportion(len(changed), len(concluded)),
+        mended=sum(after and not before for before, after in judged),
+        spoiled=sum(before and not after for before, after in judged),
     )
 
 
-def _stated(session: Session) -> Iterator[bool]:
-    for step in session.steps:
-        items = getattr(step, "differential", None) or []
-        yield bool(items) and all(isinstance(item, dict) and item.get("probability") is not None for item in items)
+def _states_probabilities(step: Step) -> bool:
+    items = getattr(step, "differential", None) or []
+    return bool(items) and all(isinstance(item, dict) and item.get("probability") is not None for item in items)

@@ -1,1 +1,1 @@
-"""One vocabulary for all: diseases, findings, tests, their names and how likely they are together."""
+"""Diseases, findings and tests: their names, and how likely they occur together."""

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from agentclinic.vocabulary.name_table import name_table
+from agentclinic.vocabulary.phrases import Phrasebook
 from agentclinic.vocabulary.tests import Test, priced_tests
-from agentclinic.vocabulary.text import Phrasebook, words
+from agentclinic.vocabulary.text import words
 
 _DATA = Path(__file__).parent / "data"
 
@@ -173,47 +175,6 @@ def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
     return Knowledge(diseases, known.findings, known.tests)
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """General medical words for comparing disease names (`data/abbreviations.json`)."""
-
-    abbreviations: Mapping[str, str]
-    """Matched in this spelling only: ALL is a leukemia, "all" is not."""
-    synonyms: tuple[tuple[str, ...], ...]
-    """Names of one disease, the usual one first."""
-    words: Mapping[str, str]
-    """Another form of a word: renal to kidney."""
-
-
-class Related(NamedTuple):
-    """A name and the names it is related to."""
-
-    name: str
-    of: tuple[str, ...]
-
-
-@lru_cache(maxsize=1)
-def vocabulary() -> Vocabulary:
-    """The shipped vocabulary, read once."""
-    content = _content("abbreviations")
-    return Vocabulary(
-        content["abbreviations"],
-        tuple(tuple(names) for names in content["synonyms"]),
-        {form: word for word, forms in content["words"].items() for form in forms},
-    )
-
-
-def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
-    """A table of related names; ids of our diseases are replaced by their names."""
-    named = {disease.id: disease.name for disease in knowledge().diseases.values()}
-    return [Related(entry["name"], tuple(named.get(of, of) for of in entry["of"])) for entry in _load(table)]
-
-
-def siblings() -> list[tuple[str, ...]]:
-    """Groups of related but distinct diseases."""
-    return [tuple(names) for names in _content("siblings")["siblings"]]
-
-
 def _load(name: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = _content(name)[name]
     return entries
@@ -243,11 +204,12 @@ def _finding(entry: dict[str, Any]) -> Finding:
 
 
 def _disease(entry: dict[str, Any]) -> Disease:
+    named = name_table().by_id[entry["id"]]
     return Disease(
         id=entry["id"],
-        name=entry["name"],
+        name=named.names[0],
         icd10=entry["icd10"],
-        synonyms=tuple(entry["synonyms"]),
+        synonyms=(*named.names[1:], *named.short),
         prior=entry["prior"],
         age=tuple(AgeBand(**band) for band in entry["age"]),
         sex=entry["sex"],

@@ -1,4 +1,4 @@
-"""Reading a doctor's diagnosis: which disease is named first, what is said about it, and whether it is a hedge."""
+"""Parse a doctor's diagnosis: which disease is named first, what is said about it, and whether it hedges."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentclinic.vocabulary.denial import denies_something
 from agentclinic.vocabulary.names import name
-from agentclinic.vocabulary.text import clauses, words
+from agentclinic.vocabulary.text import words
 
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
@@ -19,7 +20,7 @@ _LEAD = re.compile(
     r"(?:diagnosis(?: is| of)?[:\s]+)?(?:most likely |likely |probably )?(?:\d{1,2}[.)]\s+)?",
     re.IGNORECASE,
 )
-# A sentence that leads up to the diagnosis: what follows its last words is the name.
+# The start of a sentence that leads up to the name of the disease.
 _SENTENCE = re.compile(
     r"^(?:[^.;\n]*?\b)?(?:diagnosis (?:is|of|would be)|(?:patient|he|she|child|boy|girl|man|woman|infant) "
     r"(?:most likely |likely |probably )?(?:has|suffers from)|consistent with|suggestive of|compatible with"
@@ -27,10 +28,10 @@ _SENTENCE = re.compile(
     r"(?: (?:that )?(?:this|it) is)?)\s+(?:that\s+)?",
     re.IGNORECASE,
 )
-# A full stop that ends no sentence: C. difficile, vs., St.
+# A full stop that does not end a sentence: C. difficile, vs., St.
 _STOP = re.compile(r"\b([A-Z]|vs|St)\.\s*(?=[a-zA-Z])")
 _LIST = re.compile(r"\s+(?:\d{1,2}[.)]\s|[•▪]\s).*$", re.DOTALL)
-# Reasons, effects and what was weighed against it: after one of these nothing more is said about the diagnosis.
+# Reasons, effects and rejected alternatives: nothing after one of these belongs to the diagnosis.
 _REASON = (
     r"\brather than\b|\binstead of\b|\bmimicking\b|\bbecause\b|\bbased on\b|\bgiven\b|\bcausing\b"
     r"|\bcontributing\b|\bpresenting\b|\bmanifest(?:ing|ed)\b|\bas evidenced\b|\bevidenced by\b|\bleading to\b"
@@ -43,13 +44,13 @@ _END = re.compile(
     rf"\s*(?:,(?!\s*(?:acute|chronic|type|left|right|stage)\b)|;|\.\s|\n|\s[-–—]\s|:\s|{_REASON}).*$",
     re.IGNORECASE | re.DOTALL,
 )
-# What makes another thing its cause.
+# What introduces a cause.
 _FROM = (
     r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b"
     r"|\bas (?:an?|the) (?:\w+ )?(?:result|complication|consequence|manifestation|presentation|sign|feature) of\b"
     r"|\battribut(?:ed|able) to\b|\bfrom\b"
 )
-# Where what it comes with or from begins.
+# What introduces a cause or an accompanying condition.
 _TAIL = re.compile(
     rf"\s*(?:{_FROM}|\bwith\b|\bwithout\b|\bcomplicated by\b|\bcomplicating\b|\bsuperimposed on\b|\bassociated with\b"
     r"|\bin the (?:setting|context) of\b|\bon a background of\b|\b(?:triggered|precipitated|provoked|induced) by\b"
@@ -65,7 +66,7 @@ _BY_CAUSE = re.compile(
 _OF_CAUSE = re.compile(rf"{_BY_CAUSE.pattern}|\b(?:related|induced|associated|mediated|triggered)$", re.IGNORECASE)
 _CAUSES = re.compile(rf"(?:{_FROM})\s+", re.IGNORECASE)
 _PARTS = re.compile(r"\s*(?:,|:\s|\s[-–—]\s)\s*")
-# A word with which the doctor settles on what follows: "diarrhea, most likely C. difficile infection".
+# The doctor settles on what follows: "diarrhea, most likely C. difficile infection".
 _SETTLES = re.compile(
     r"^(?:(?:most |very |highly )?(?:likely|probably|probable|consistent with|compatible with|suggestive of"
     r"|suspicious for|concerning for|worrisome for|suspected|presumed)|favou?r(?:ing|ed)?|specifically|namely"
@@ -79,13 +80,13 @@ _LIKELY_AFTER = re.compile(
 )
 _DOUBTED = re.compile(r"\b(?:less (?:likely|probable)|unlikely|doubtful|to be excluded)\b", re.IGNORECASE)
 _POSSIBLE = re.compile(r"\bpossibl[ey]\b", re.IGNORECASE)
-# What is named only to be set aside: "less likely lymphoma", "rule out cancer".
+# Named only to be set aside: "less likely lymphoma", "rule out cancer".
 _ASIDE = re.compile(
     r"(?:[,;(–—]\s*|\s-\s*|\s+(?:but|with|and)\s+)(?:\w+\s+)?(?:less likely|less probable|rule out|r/o|(?:cannot|can't|"
     r"to|need to|must) (?:exclude|rule out)|consider(?:ed)? also|also consider)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
-# Which of two it is in the end: "A vs B, favor A", "A or B; B more likely".
+# Which alternative the doctor prefers: "A vs B, favor A", "A or B; B more likely".
 _FAVORED = (
     re.compile(
         r"\b(?:favou?r(?:ing|s)?|lean(?:ing)? towards?|more likely|most likely|suspect)\s+(?:the\s+)?(?P<it>[^,;.()]+)",
@@ -102,7 +103,7 @@ _CAUSE = re.compile(
     r"\s+(?P<cause>.+)$",
     re.IGNORECASE | re.DOTALL,
 )
-# Not "possibly": a mere possibility claims nothing that the chart would have to show.
+# Not "possibly": a mere possibility makes no claim that the chart would have to support.
 _GUESS = re.compile(
     r"[,;(–—]\s*(?:most )?(?:likely|probably|probable|presumed|presumably|suspected)\s+"
     r"(.+?)(?=[,;.()]|\bwith\b|\bgiven\b|$)(?:\s*\(([^)]*)\))?",
@@ -124,48 +125,48 @@ _STATEMENT = re.compile(r"[;\n]|\.\s|\s[-–—]\s|\b(?:because|based on|given|w
 
 
 @dataclass(frozen=True)
-class Said:
-    """A diagnosis taken apart."""
+class ParsedDiagnosis:
+    """The parts of a diagnosis."""
 
     text: str
-    """All that was said, without lead-in and decoration."""
+    """The whole text without lead-in and markup."""
     full: str
-    """The first-named diagnosis with what it comes with and from, without brackets."""
+    """The first-named diagnosis with its causes and accompanying conditions, without parentheses."""
     principal: str
     """The first-named diagnosis alone."""
     cause: str
-    """What it is said to come from."""
+    """What it is said to be due to."""
     causes: tuple[str, ...]
-    """All that it is plainly said to come from, step by step: "hyponatremia due to SIADH from lung cancer"."""
+    """Every stated cause, in order: "hyponatremia due to SIADH from lung cancer"."""
     parts: tuple[str, ...]
     """What follows the first-named diagnosis after commas, dashes or a colon."""
     possible: tuple[str, ...]
-    """The same, named as a mere possibility."""
+    """The same, but only as a possibility."""
     settled: tuple[str, ...]
-    """What follows a word with which the doctor settles on it: "diarrhea, most likely C. difficile infection"."""
+    """What the doctor settles on after a broader name: "diarrhea, most likely C. difficile infection"."""
     brackets: tuple[str, ...]
     guesses: tuple[str, ...]
-    """What is added as likely only: "leprosy, likely tuberculoid"; a likely cause is no guess of a kind."""
+    """Kinds added as likely: "leprosy, likely tuberculoid"."""
     likely_causes: tuple[str, ...]
-    """Causes added as likely only: "gout, likely from diuretics"."""
+    """Causes added as likely: "gout, likely from diuretics"."""
     hedged: bool
     open_brackets: bool
-    """The brackets name alternatives: "food poisoning (Staphylococcus or Bacillus)"."""
+    """The parentheses name alternatives: "food poisoning (Staphylococcus or Bacillus)"."""
     denied: bool
 
 
 @lru_cache(maxsize=65536)
-def read(diagnosis: str) -> Said:
-    """Take a diagnosis apart."""
+def parse(diagnosis: str) -> ParsedDiagnosis:
+    """Parse a diagnosis."""
     text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _TOKEN.sub("", diagnosis))))
     text = _without_lead(text)
     first = _LIST.sub("", text)
     kept = _ASIDE.sub("", first).strip()
-    # "A or, less likely, B" names B still.
+    # "A or, less likely, B" still names B.
     first = first if not kept or _LEFT_OPEN.search(kept) else kept
     favored = _favored(first) if _hedges(first) else ""
     segments = [part.strip() for part in re.split(r"[;\n]|\.\s+", favored or first) if words(part)]
-    # "No embolism; chest wall pain": what is denied is not the diagnosis, what follows may be.
+    # "No embolism; chest wall pain": skip what is denied; what follows may be the diagnosis.
     stated = next((part for part in segments if not _denies(_outside(part))), None)
     denied = stated is None
     stated = _without_lead(stated) if stated is not None else first
@@ -176,7 +177,7 @@ def read(diagnosis: str) -> Said:
     guesses = [guess for found in _GUESS.findall(text) for guess in found if words(guess)]
     named = [part for part in _PARTS.split(body)[1:] if words(part) and not _denies(part) and not _DOUBTED.search(part)]
     parts = [part for part in named if not _POSSIBLE.search(part)]
-    return Said(
+    return ParsedDiagnosis(
         text=text,
         full=full,
         principal=_cut(_TAIL, full),
@@ -195,17 +196,17 @@ def read(diagnosis: str) -> Said:
 
 
 def _bare(part: str) -> str:
-    """A part without the word with which the doctor settles on it."""
+    """A part without the words that settle on it."""
     return _LIKELY_AFTER.sub("", _SETTLES.sub("", part))
 
 
 def _first(text: str) -> str:
-    """What is named first, without what it comes with and without a lead-in."""
+    """What is named first, without lead-in and accompanying conditions."""
     return _without_lead(_cut(_TAIL, _PARTS.split(text)[0]))
 
 
 def _favored(text: str) -> str:
-    """The one of the alternatives on which the doctor settles in the end; empty where he does not."""
+    """The alternative the doctor prefers; empty if there is none."""
     statement = _STATEMENT.split(_outside(text))[0]
     named = [_cut(_END, part) for part in _OR.split(statement) if words(part)]
     for pattern in _FAVORED:
@@ -215,10 +216,10 @@ def _favored(text: str) -> str:
                 return named[0]
             if it.lower() in ("latter", "second") and len(named) > 1:
                 return named[1]
-            # It must be about one of them: "favor surgery" settles nothing.
+            # It must be one of the alternatives: "favor surgery" is not.
             about = [part for part in named if set(name(it).specific) & name(part).key]
             if about:
-                # "Schizotypal favored" is short for the alternative that is called so.
+                # "Schizotypal favored" abbreviates one of the alternatives.
                 return next((part for part in about if name(it).key < name(part).key), it)
     return ""
 
@@ -239,14 +240,11 @@ def _outside(text: str) -> str:
 
 def _denies(text: str) -> bool:
     first = _cut(_END, text) if not text.lower().startswith("not ") else text
-    return any(
-        any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
-        for clause in clauses(_TAIL.sub("", first) or first)
-    )
+    return denies_something(_TAIL.sub("", first) or first)
 
 
 def _hedges(text: str) -> bool:
-    """Whether alternatives are named in place of one diagnosis; two names of one disease are none."""
+    """Whether the text names alternatives; two names of one disease are not alternatives."""
     outside = _outside(text)
     statement = _STATEMENT.split(outside)[0]
     if _OPEN.search(statement):
@@ -259,7 +257,7 @@ def _hedges(text: str) -> bool:
 
 
 def _one_thing(text: str, slash: re.Match[str]) -> bool:
-    """A slash inside one name: HIV/AIDS, or two names of one disease."""
+    """Whether a slash is part of one name (HIV/AIDS) or separates two names of one disease."""
     before, after = text[: slash.start()].split(), text[slash.end() :].split()
     if before and after and before[-1].isupper() and after[0].isupper():
         return True

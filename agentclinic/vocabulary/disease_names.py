@@ -1,30 +1,30 @@
-"""The ways in which a text can name a diagnosis: its title, synonyms, abbreviations, eponyms and codes."""
+"""Find where a text names a diagnosis: by its title, synonyms, abbreviations, eponyms or codes."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-from agentclinic.vocabulary.base import knowledge, vocabulary
+from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
-from agentclinic.vocabulary.text import Clause, Phrasebook, clauses, fold, words
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import fold, words
 
-# Qualifiers without which a name still names the disease.
+# Qualifiers that can be dropped from a name.
 _QUALIFIERS = frozenset(
     "acute chronic subacute active severe mild moderate primary secondary recurrent idiopathic stable unstable "
     "bilateral unilateral left right possible probable early late advanced classic typical uncomplicated "
     "traumatic nontraumatic closed open displaced nondisplaced comminuted".split()
 )
-# What is left of a name must be more than these to count as the name.
+# A name must consist of more than these words.
 _TOO_LITTLE = frozenset(
     "disease syndrome disorder infection injury failure tumor cancer carcinoma anemia deficiency normal behavior "
     "toxic exposure reaction fracture rupture dislocation cyst".split()
 )
-# The part of a title before "with" or "due to" must be more than these: they stand in anybody's chart.
+# The part of a title before "with" or "due to" must have more than these: they are in many charts.
 _BROAD = _TOO_LITTLE | frozenset(
     "malignant benign neoplasm hemorrhage bleeding abscess ulcer hernia hypertension diabete mellitus infarction "
     "embolism thrombosis occlusion stenosis poisoning complication disruption displacement contusion laceration "
@@ -32,12 +32,12 @@ _BROAD = _TOO_LITTLE | frozenset(
     "intoxication abuse dependence use alcohol viral bacterial local mechanical postoperative device "
     "displaced nondisplaced initial encounter organ vein artery deep hand foot mouth".split()
 )
-# A disease that a patient lives with and that a title names before its present turn: "diabetes with ketoacidosis".
+# A chronic disease that a title names before the acute problem: "diabetes with ketoacidosis".
 _LASTING = frozenset(
     "diabete chronic cirrhosis atherosclerosi atherosclerotic hypertensive hypertension dependence asthma epilepsy "
     "dementia sclerosis arthritis schizophrenia myeloma".split()
 )
-# What coders add to a title and no speaker says.
+# What coders add to a title and no one says.
 _RESIDUE = re.compile(
     r",?\s*\b(?:NOS|NEC|not elsewhere classified|not otherwise specified|(?:organism|site|cause) unspecified"
     r"|unspecified (?:organism|site|cause|type|state|duration)|unspecified as to \w+|initial encounter.*"
@@ -54,7 +54,7 @@ _TAIL = re.compile(r"\s+(?:with|without|due to|following|affecting|involving|fro
 _WITH = re.compile(r"^(?:diabetes|diabetes mellitus|.*\bdiabetes mellitus) with (?:diabetic )?(.+)$", re.IGNORECASE)
 _BOTH = re.compile(r"^(?P<first>\w+) and (?P<second>\w+) of (?P<place>.+)$")
 _NEOPLASM = re.compile(r"^(?P<second>secondary )?malignant neoplasm of (?:the )?(?P<site>.+)$", re.IGNORECASE)
-# A test carries the name of what it looks for: "Hepatitis C virus antibody" names an assay, not the patient's disease.
+# A test is named after what it looks for: "Hepatitis C virus antibody" is an assay, not the patient's disease.
 _ASSAY = frozenset(
     "antibody antigen virus dna rna pcr screen test toxin culture titer igg igm iga ab ag viral load smear serology "
     "panel ratio index".split()
@@ -62,8 +62,7 @@ _ASSAY = frozenset(
 _AGENT = re.compile(r"\b(?:virus|antibod(?:y|ies)|antigen|dna|rna|pcr|toxin|igg|igm)s?\b(?! (?:infection|disease))")
 _CAPITALS = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")
 _LONGEST_EXTRA = 2
-"""Words a text may put more than the name has, and still be turned into it: "cancer of the gallbladder"."""
-_OTHER_NAMES = Path(__file__).parent / "data" / "other_names.json"
+"""Words that a rewording may have in addition to those of the name: "cancer of the gallbladder"."""
 
 
 @dataclass(frozen=True)
@@ -72,44 +71,44 @@ class Found:
 
     phrase: str
     broad: bool = False
-    """Only the part of the title that also a companion disease would bear: no news in a past history."""
+    """Only the chronic disease in the title, which is no leak in a past history."""
 
 
 class Names:
-    """Every name of one diagnosis, ready to be looked for."""
+    """Finds the names of one diagnosis in texts."""
 
     def __init__(self, diagnosis: str, synonyms: Iterable[str] = (), codes: Iterable[str] = ()) -> None:
         given = (diagnosis, *synonyms)
-        self.phrases = diagnosis_names(diagnosis, given[1:])
+        self._phrases = diagnosis_names(diagnosis, given[1:])
         titles = [variant for title in given for variant in (title, *_variants(title))]
         heads = list(dict.fromkeys(_heads(titles)))
-        lasting = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
-        acute = [other for head in heads if head not in lasting for other in (head, *_group(head))]
-        self.phrases += [head for head in dict.fromkeys(acute) if head not in (*self.phrases, *lasting)]
-        heads = [head for head in dict.fromkeys(lasting) if head not in self.phrases]
-        # Not what an abbreviation stands for: it stands for several things, and is one name of this disease only.
-        spelled = [phrase for phrase in self.phrases if not _is_short(phrase)]
-        full = {name(phrase).key: phrase for phrase in spelled if _says_enough(phrase, _TOO_LITTLE)}
-        self._keys = {name(head).key: head for head in heads if not _is_short(head)} | full
+        chronic = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
+        acute = [other for head in heads if head not in chronic for other in (head, *_group(head))]
+        self._phrases += [head for head in dict.fromkeys(acute) if head not in (*self._phrases, *chronic)]
+        chronic = [head for head in dict.fromkeys(chronic) if head not in self._phrases]
+        # Not what an abbreviation stands for: it may stand for other diseases as well.
+        written_out = [phrase for phrase in self._phrases if not _is_short(phrase) and _says_enough(phrase)]
+        full = {name(phrase).key: phrase for phrase in written_out}
+        self._keys = {name(head).key: head for head in chronic if not _is_short(head)} | full
         self._words = frozenset(word for key in self._keys for word in key)
-        self._longest = max((len(words(phrase)) for phrase in (*self.phrases, *heads)), default=0) + _LONGEST_EXTRA
-        shorts = {short: name(full_name).key for short, full_name in _abbreviations()}
+        self._longest = max((len(words(text)) for text in (*self._phrases, *chronic)), default=0) + _LONGEST_EXTRA
+        shorts = {short: name(long).key for short, long in name_table().abbreviations.items()}
         known = [short for short, key in shorts.items() if key in full]
         broad = [short for short, key in shorts.items() if key in self._keys and key not in full]
-        self._broad = frozenset((*heads, *broad)) - frozenset((*self.phrases, *known))
-        self._shorts = frozenset(p for p in (*self.phrases, *heads, *known, *broad) if _is_short(p))
-        phrases = dict.fromkeys((*self.phrases, *heads, *known, *broad))
+        self._broad = frozenset((*chronic, *broad)) - frozenset((*self._phrases, *known))
+        phrases = dict.fromkeys((*self._phrases, *chronic, *known, *broad))
+        self._shorts = frozenset(filter(_is_short, phrases))
         self._book = Phrasebook({phrase: (phrase,) for phrase in phrases})
         self._codes = [_code_pattern(code) for code in codes if code.strip()]
 
     def find(self, text: str, heads: tuple[str, ...] = (), *, result: bool = False) -> Iterator[Found]:
-        """Every name that stands in the text, or in the headings above it, and is not denied there.
+        """Every name in the text, or in the headings above it, that is not denied.
 
-        With `result` the headings are names of tests, and bare numbers are values rather than codes.
+        With `result`, the headings name tests, and bare numbers are values rather than codes.
         """
         whole = " ".join((*heads, text))
         for mention in self._book.find(whole):
-            if mention.negated or (mention.key in self._shorts and not _stands_in(mention.key, whole)):
+            if mention.negated or (mention.key in self._shorts and not _is_written_in(mention.key, whole)):
                 continue
             if result and (_only_an_assay(mention.words, heads, text) or _only_an_agent(mention.words, text)):
                 continue
@@ -117,41 +116,35 @@ class Names:
         if not (result and _AGENT.search(fold(text))):
             yield from self._reworded(text)
         for short in _CAPITALS.findall(text):
-            # Two words have too few initials to tell: MRI has those of "mesenteric infarction".
-            long = (p for p in self.phrases if len(set(words(p)) - FUNCTION) >= 3)
-            phrase = next((p for p in long if stands_for(short, p)), None)
+            # Not of two words: MRI has the initials of "mesenteric infarction".
+            long = (text for text in self._phrases if len(set(words(text)) - FUNCTION) >= 3)
+            phrase = next((text for text in long if stands_for(short, text)), None)
             if phrase and not _denied(short, text):
                 yield Found(f"{short} for {phrase}")
         for pattern in self._codes:
-            code = pattern.search(text, loose=not result)
-            if code:
+            if code := pattern.search(text, loose=not result):
                 yield Found(code)
 
     def _reworded(self, text: str) -> Iterator[Found]:
-        """Names in other words: another order, other word forms, a synonym of a part."""
+        """Reworded names: another word order, other word forms, a synonym of a part."""
         for clause in clauses(text):
-            marked = [bool(self._words & set(name(word).words)) for word in clause.words]
-            if any(marked):
-                yield from self._windows(clause, marked)
-
-    def _windows(self, clause: Clause, marked: list[bool]) -> Iterator[Found]:
-        for start in range(len(clause.words)):
-            for end in range(start + 1, min(len(clause.words), start + self._longest) + 1):
-                # A window begins and ends with a word of the name's own.
-                if not (marked[start] and marked[end - 1]) or any(clause.negated[start:end]):
-                    continue
-                if end - start == 1 and clause.words[start].upper() in _short_words():
-                    continue  # "all" is no leukemia; abbreviations are looked for as they are written
-                phrase = self._keys.get(name(" ".join(clause.words[start:end])).key)
-                if phrase and not clause.denied_after(end):
-                    yield Found(phrase, phrase in self._broad)
+            # Only stretches that begin and end with a word of the name.
+            marked = [place for place, word in enumerate(clause.words) if self._words & set(name(word).words)]
+            for start in marked:
+                for end in (place + 1 for place in marked if start <= place < start + self._longest):
+                    if any(clause.negated[start:end]):
+                        continue
+                    if end - start == 1 and clause.words[start].upper() in _short_words():
+                        continue  # "all" is not a leukemia: abbreviations count only as written
+                    phrase = self._keys.get(name(" ".join(clause.words[start:end])).key)
+                    if phrase and not clause.denied_after(end):
+                        yield Found(phrase, phrase in self._broad)
 
 
 def diagnosis_names(diagnosis: str, synonyms: tuple[str, ...] = ()) -> list[str]:
-    """The ways in which a text might name a diagnosis: whole, without brackets, the brackets, synonyms."""
+    """How a text might name a diagnosis: in full, without parentheses, by what is in them, by synonyms."""
     titles = [diagnosis, *synonyms]
-    for title in (diagnosis, *synonyms):
-        titles += _variants(title)
+    titles += [variant for title in titles for variant in _variants(title)]
     names = list(dict.fromkeys(titles))
     for variant in titles:
         core = [word for word in words(variant) if word not in _QUALIFIERS]
@@ -159,16 +152,15 @@ def diagnosis_names(diagnosis: str, synonyms: tuple[str, ...] = ()) -> list[str]
             names.append(" ".join(core))
     for variant in list(names):
         names += _group(variant)
-    return [n for n in dict.fromkeys(map(str.strip, names)) if n and (_is_short(n) or _says_enough(n, _TOO_LITTLE))]
+    return [n for n in dict.fromkeys(map(str.strip, names)) if n and (_is_short(n) or _says_enough(n))]
 
 
-def _says_enough(phrase: str, too_little: frozenset[str]) -> bool:
-    said = set(words(phrase)) - too_little
-    return bool(said - FUNCTION) and len("".join(words(phrase))) > 2
+def _says_enough(phrase: str) -> bool:
+    return bool(set(words(phrase)) - _TOO_LITTLE - FUNCTION) and len("".join(words(phrase))) > 2
 
 
 def _variants(title: str) -> Iterator[str]:
-    """A title as people say it: brackets in or out, coders' words left away, tumours called cancer."""
+    """A title as people say it: with or without parentheses, without coders' words, with "cancer" for tumors."""
     outside = re.sub(r"\s*(?:\([^)]*\)|\[[^\]]*\])", "", title).strip()
     inside = [text for text in re.findall(r"[(\[]([^)\]]*)[)\]]", title) if _is_alias(text)]
     plain = re.sub(r"[()\[\]]", "", title)
@@ -183,16 +175,16 @@ def _variants(title: str) -> Iterator[str]:
 
 
 def _is_alias(text: str) -> bool:
-    """Whether what stands in brackets is a name: "(PML)", "[E. coli]" is an organism's, "[bands]" explains a word."""
+    """Whether parentheses hold a name: "(PML)" does, but "[E. coli]" is an organism and "[bands]" explains a word."""
     return not set(name(text).words) <= ORGANISMS and (" " in text.strip() or not text.strip().islower())
 
 
 def _parts(said: str) -> Iterator[str]:
-    """What a title says in pieces: the tumour of a site, two diseases of one place, a disease and its turn."""
-    tumour = _NEOPLASM.match(said)
-    if tumour:
-        kinds = ("metastasis", "metastatic cancer") if tumour["second"] else ("cancer", "carcinoma")
-        yield from (f"{kind} of {tumour['site']}" for kind in kinds)
+    """The parts of a title: the tumor of a site, two diseases of one place, a disease and its complication."""
+    tumor = _NEOPLASM.match(said)
+    if tumor:
+        kinds = ("metastasis", "metastatic cancer") if tumor["second"] else ("cancer", "carcinoma")
+        yield from (f"{kind} of {tumor['site']}" for kind in kinds)
     both = _BOTH.match(said)
     if both:
         yield from (f"{both[one]} of {both['place']}" for one in ("first", "second"))
@@ -214,7 +206,7 @@ def _is_disease(text: str) -> bool:
 
 
 def _heads(names: list[str]) -> Iterator[str]:
-    """What stands before "with" or "due to", where it is more than a broad word."""
+    """What comes before "with" or "due to", if it is more than a broad word."""
     for phrase in names:
         head = _TAIL.sub("", phrase).strip(" ,")
         if head and head != phrase and set(words(head)) - _BROAD - _QUALIFIERS - FUNCTION - GENERIC - GRADE:
@@ -222,41 +214,39 @@ def _heads(names: list[str]) -> Iterator[str]:
 
 
 def _group(variant: str) -> list[str]:
-    """Names the vocabularies know for the same disease."""
-    disease = knowledge().disease_named(variant)
-    known = (disease.name, *disease.synonyms) if disease else ()
-    return [*known, *(other for names in _groups().get(name(variant).key, ()) for other in names)]
+    """Every name the table has for the same disease."""
+    return [other for names in _groups().get(name(variant).key, ()) for other in names]
 
 
 @lru_cache(maxsize=1)
 def _groups() -> dict[frozenset[str], list[tuple[str, ...]]]:
+    """The names that give each disease away, by the key of each name."""
+    table = name_table().diseases
+    by_name = {entry.names[0]: entry for entry in table}
     found: dict[frozenset[str], list[tuple[str, ...]]] = {}
-    own = json.loads(_OTHER_NAMES.read_text(encoding="utf-8"))["names"]
-    for group in (*vocabulary().synonyms, *(tuple(names) for names in own)):
-        for key in {name(member).key for member in group}:
-            if key - GENERIC:
-                found.setdefault(key, []).append(group)
+    for entry in table:
+        alike = (entry, *(by_name[other] for other in entry.leaks_with))
+        group = tuple(text for one in alike for text in (*one.names, *one.short, *one.leaks))
+        if len(group) > 1:
+            # The table's abbreviations have one meaning, the leak checker's may have another: AS, aortic stenosis.
+            for key in {name(text).key for text in group if text not in name_table().abbreviations}:
+                if key - GENERIC:
+                    found.setdefault(key, []).append(group)
     return found
 
 
 @lru_cache(maxsize=1)
-def _abbreviations() -> list[tuple[str, str]]:
-    own = [(s, d.name) for d in knowledge().diseases.values() for s in d.synonyms if _is_short(s)]
-    return [*vocabulary().abbreviations.items(), *own]
-
-
-@lru_cache(maxsize=1)
 def _short_words() -> frozenset[str]:
-    return frozenset(short.upper() for short, _ in _abbreviations())
+    return frozenset(short.upper() for short in name_table().abbreviations)
 
 
 def _is_short(phrase: str) -> bool:
-    """An abbreviation: it counts as it is written only, since "all" and "pe" are other words."""
+    """Whether a phrase is an abbreviation, which counts only as written: "all" and "pe" are other words."""
     return " " not in phrase and 2 <= len(phrase) <= 6 and sum(char.isupper() for char in phrase) >= 2
 
 
-def _stands_in(short: str, text: str) -> bool:
-    # A shout is no abbreviation: in a heading like "ALL CULTURES" every word is in capitals.
+def _is_written_in(short: str, text: str) -> bool:
+    # Not in a heading that is all capitals: "ALL CULTURES".
     found = re.search(rf"(?<![\w]){re.escape(short)}(?:s|'s)?(?![\w])", text)
     return bool(found) and not (len(short) <= 4 and text.isupper() and " " in text.strip())
 
@@ -266,28 +256,25 @@ def _denied(short: str, text: str) -> bool:
 
 
 def _only_an_assay(found: tuple[str, ...], heads: tuple[str, ...], text: str) -> bool:
-    """Whether the name stands in the headings only, as part of a test's name."""
+    """Whether the name is only in the headings, as part of a test's name."""
     tested = words(" ".join(heads))
-    if _place(found, words(text)) is not None:
-        return False
-    place = _place(found, tested)
-    return place is not None and bool(_ASSAY & set(tested))
+    return not _places(found, words(text)) and bool(_places(found, tested) and _ASSAY & set(tested))
 
 
 def _only_an_agent(found: tuple[str, ...], text: str) -> bool:
-    """Whether the text names what was found in a specimen, not what the patient has: "varicella zoster virus"."""
+    """Whether the text only names what was found in a specimen: "varicella zoster virus"."""
     said = words(text)
-    places = [i for i in range(len(said)) if said[i : i + len(found)] == found]
-    return bool(places) and all(_AGENT.search(" ".join(said[i + len(found) : i + len(found) + 3])) for i in places)
+    ends = [place + len(found) for place in _places(found, said)]
+    return bool(ends) and all(_AGENT.search(" ".join(said[end : end + 3])) for end in ends)
 
 
-def _place(few: tuple[str, ...], many: tuple[str, ...]) -> int | None:
-    return next((i for i in range(len(many) - len(few) + 1) if many[i : i + len(few)] == few), None)
+def _places(few: tuple[str, ...], many: tuple[str, ...]) -> list[int]:
+    return [place for place in range(len(many)) if many[place : place + len(few)] == few]
 
 
 @dataclass(frozen=True)
 class _Code:
-    """How a code may be written: as a code among words, or only after a word that announces one."""
+    """How a code may be written: on its own, or only after a word like "ICD-10"."""
 
     anywhere: re.Pattern[str] | None
     in_words: re.Pattern[str] | None
@@ -308,10 +295,10 @@ def _code_pattern(code: str) -> _Code:
     ending = rf"(?:\.?{re.escape(rest)})?(?![\w])"
     announced = re.compile(rf"{_ANNOUNCES}{re.escape(category)}{ending}", re.IGNORECASE)
     if not plain.isdigit():
-        # As written only: "e43" may stand in a serial number, and "HLA-B27" is not mononucleosis.
+        # Only as written: "e43" may be part of a serial number, and "HLA-B27" is not mononucleosis.
         anywhere = re.compile(rf"(?<![\w-]){re.escape(category)}(?:\.?[0-9A-Z]{{1,4}})?(?![\w])")
         return _Code(anywhere, None, announced)
-    # Three digits alone are a number like any other; with the dot, or five of them, they are a code among words.
+    # Three digits alone may be any number; with a dot, or with five digits, they are a code.
     dotted = re.compile(rf"(?<![\w.]){category}\.{rest}(?![\w])") if rest else None
     bare = re.compile(rf"(?<![\w.]){plain}(?![\w])") if len(plain) >= 4 else None
     both = [pattern.pattern for pattern in (dotted, bare) if pattern]

@@ -1,7 +1,7 @@
-"""The frozen part of the knowledge base: what was settled before the cases were written.
+"""The part of the knowledge base that was frozen before the cases were written.
 
-Diseases, priors, modifiers, likelihoods with their ranges, and leaks are frozen by hash. Names, terms, lay words and
-equivalents may grow. `python -m agentclinic.vocabulary.freeze` prints the hash of what is there now.
+Diseases, priors, modifiers, likelihoods with their ranges, and leak probabilities are frozen by hash; names, terms, lay
+words and equivalents may change. `python -m agentclinic.vocabulary.freeze` prints the current hash.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import json
 from agentclinic.vocabulary.base import Knowledge, knowledge
 
 FROZEN = "c2626b2d69c0ec6d2a401832779f16cd64f373daf792d117360bee2eabfecc77"
-"""Settled on 2026-11-15, before the first OpenOSCE case was written."""
+"""Frozen on 2026-11-15, before the first OpenOSCE case was written."""
 
 
 def digest(known: Knowledge) -> str:
-    """Hash of everything that decides a posterior, blind to order and to names."""
+    """Hash of everything that determines a posterior; names and order do not change it."""
     diseases = {
         d.id: [
             d.prior,

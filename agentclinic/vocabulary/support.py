@@ -1,13 +1,14 @@
-"""Whether a chart bears out what a diagnosis says beyond the truth."""
+"""Whether a chart supports what a diagnosis adds to the truth."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, narrower
-from agentclinic.vocabulary.text import Clause, clauses, words
+from agentclinic.vocabulary.text import words
 
-# What shows a cause or a type without naming it; the words as names are spelled (cardioembolic without its o).
+# Words in a chart that support a cause or a kind. Keys are words of a `Name` (diabete, exercize).
 _CUES = {
     "alcohol": "alcohol drink drinks drinking vodka whiskey whisky beer wine liquor ethanol",
     "gallstone": "gallstone cholelithiasis stone calculi biliary",
@@ -15,19 +16,16 @@ _CUES = {
     "nonsteroidal": "nsaid ibuprofen naproxen diclofenac indomethacin ketorolac meloxicam aspirin painkiller analgesic",
     "aspirin": "aspirin asa salicylate",
     "smoking": "smoke smoker smoking cigarette tobacco pack",
-    "diabetes": "diabetes diabetic hba1c insulin metformin glucose",
+    "diabete": "diabetes diabetic hba1c insulin metformin glucose",
     "autoimmune": "autoimmune antibody antibodies ana coombs antiglobulin warm",
     "occupational": "work worker job occupation factory exposure",
     "streptococcus": "streptococcus streptococcal strep aso pneumoniae pyogenes",
     "staphylococcus": "staphylococcus staphylococcal aureus mrsa",
-    "meningococcus": "meningococcus meningococcal meningitidis",
-    "pneumococcus": "pneumococcus pneumococcal pneumoniae",
     "gonococcus": "gonococcus gonococcal gonorrhea gonorrhoeae diplococci",
     "escherichia": "escherichia coli",
-    "clostridioides": "difficile antibiotic clindamycin levofloxacin ciprofloxacin amoxicillin cephalosporin toxin",
+    "clostridioide": "difficile antibiotic clindamycin levofloxacin ciprofloxacin amoxicillin cephalosporin toxin",
     "tuberculosis": "tuberculosis tuberculous tb afb acid",
     "chlamydia": "chlamydia chlamydial urethritis dysuria urination discharge sexually",
-    "virus": "virus viral",
     "bacteria": "bacteria bacterial gram culture cocci bacilli rods purulent pus neutrophil",
     "leg": "leg calf thigh popliteal femoral ankle foot",
     "cardiembolic": "fibrillation thrombus endocarditis embolic embolus",
@@ -42,11 +40,10 @@ _CUES = {
     "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother gene mutation",
     "newborn": "newborn neonate neonatal premature preterm day week",
 }
-# What bears out a guess of this kind, though a chart need not name it: a guess is asked for less than a statement.
+# Words that support a mere guess: it needs less than a statement does.
 _GUESS_CUES = {
     "cancer": "cancer malignancy mass nodule opacity smoke smoker smoking cigarette pack cachexia metastasis",
     "paraneoplastic": "cancer malignancy mass nodule smoke smoker smoking cigarette pack",
-    "hereditary": "family mother father brother sister parent uncle aunt cousin grandfather grandmother inherited",
     "congenital": "birth born newborn infant neonate",
     "traumatic": "trauma accident fall fell injury collision struck hit",
     "posttraumatic": "trauma accident fall fell injury collision struck hit",
@@ -54,13 +51,12 @@ _GUESS_CUES = {
     "postinfectious": "infection gastroenteritis viral cold flu diarrhea ill illness sick",
     "postviral": "viral cold flu upper respiratory",
     "postoperative": "surgery operation postoperative underwent",
-    "infection": "fever infection febrile",
     "ischemia": "hypertension smoke smoker atherosclerosis diabetes coronary",
     "allergy": "allergy allergic pollen dust cat dog",
     "stress": "stress loss death divorce argument",
-    "exercise": "exercise running sport exertion",
+    "exercize": "exercise running sport exertion",
 }
-# A type that has a laboratory name of its own.
+# Types for which laboratories have their own name.
 _TYPE_CUES = {
     frozenset({"hepatitis", "a"}): "hav anti-hav",
     frozenset({"hepatitis", "b"}): "hbv hbsag hbc",
@@ -69,22 +65,22 @@ _TYPE_CUES = {
     frozenset({"hemophilia", "b"}): "ix fix",
 }
 _SAID_BY_DEFAULT = frozenset({"virus"})
-"""Said of what mostly is so, and shown by no chart: viral pericarditis."""
+"""Usually the case, and rarely shown by a chart: viral pericarditis."""
 _SIDES = frozenset({"left", "right"})
 _LETTERS = frozenset("a b c d e 1 2 3 4".split())
 _WAYS = frozenset(
     "acute induced related associated positive bilateral exacerbated triggered precipitated caused secondary mediated "
     "following after use prior from chronic".split()
 )
-# Long enough to tell words apart, short enough for hypertrophy to meet hypertrophic.
+# Long enough to keep words distinct, short enough for hypertrophy to match hypertrophic.
 _STEM = 6
 
 
 def unsupported(details: frozenset[str], truth: frozenset[str], chart: str) -> frozenset[str]:
-    """The details a chart does not bear out; none where one may not ask.
+    """The details that the chart should show but does not.
 
-    Only a side, an organism, a cause or a type with a laboratory name of its own can be missed in a chart: it would
-    be there by that name. Other details (a histology, a course, a site in other words) get the benefit of the doubt.
+    A chart would name a side, an organism, a cause, or a type with its own laboratory name. Other details (histology,
+    course, a site in other words) get the benefit of the doubt.
     """
     details = details - FUNCTION - GENERIC - GRADE - _WAYS - _SAID_BY_DEFAULT
     if not details:
@@ -95,13 +91,13 @@ def unsupported(details: frozenset[str], truth: frozenset[str], chart: str) -> f
 
 
 def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> frozenset[str]:
-    """The words of guesses of which the chart shows nothing at all."""
+    """The words of guesses that nothing in the chart supports."""
     affirmed = _affirmed(chart)
     bad: set[str] = set()
     for guess in guesses:
         key = name(guess).key
         said = key - truth - FUNCTION - GENERIC - GRADE - _WAYS
-        # Of other guesses (a subtype, a course, a stage) a chart need not show anything.
+        # A chart need not support other guesses (a subtype, a course, a stage).
         checked = said & (_SIDES | ORGANISMS | _CUES.keys() | _GUESS_CUES.keys())
         shown = any(_shown(word, truth, affirmed) for word in said) or any(_hinted(word, affirmed) for word in key)
         if checked and not shown:
@@ -110,11 +106,11 @@ def unshown(guesses: tuple[str, ...], truth: frozenset[str], chart: str) -> froz
 
 
 def causes(brackets: tuple[str, ...], cause: str) -> frozenset[str]:
-    """Causes named beside the disease: "(likely NSAID-related)", "due to Legionella"."""
-    beside = frozenset(word for text in brackets for word in _affirmed(text)) & (_CUES.keys() - ORGANISMS)
-    # "(H. pylori-negative)" states a result, which only the chart can hold.
-    beside |= {word for text in brackets for word in name(text).key & ORGANISMS if "negative" in words(text)}
-    return beside | (name(cause).key & (_CUES.keys() | ORGANISMS) if cause else frozenset())
+    """Causes named with the disease: "(likely NSAID-related)", "due to Legionella"."""
+    found = frozenset(word for text in brackets for word in _affirmed(text)) & (_CUES.keys() - ORGANISMS)
+    # "(H. pylori-negative)" states a result that only a chart can support.
+    found |= {word for text in brackets for word in name(text).key & ORGANISMS if "negative" in words(text)}
+    return found | (name(cause).key & (_CUES.keys() | ORGANISMS))
 
 
 def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
@@ -122,34 +118,24 @@ def _shown(word: str, truth: frozenset[str], affirmed: frozenset[str]) -> bool:
         for kind, shown_by in _TYPE_CUES.items():
             if word in kind and kind - {word} <= truth:
                 return any(cue in affirmed for cue in words(shown_by))
-        return True  # which letter the chart would show we cannot tell
-    cues = (*_CUES.get(word, "").split(), *narrower(word), word)
+        return True  # we cannot tell what the chart would show
+    cues = (*words(_CUES.get(word, "")), *narrower(word), word)
     return any(cue in affirmed or (len(cue) >= _STEM and cue[:_STEM] in affirmed) for cue in cues)
 
 
 def _hinted(word: str, affirmed: frozenset[str]) -> bool:
-    """Whether something in the chart speaks for a guess: a cue, or a narrower word (haloperidol for antipsychotic)."""
+    """Whether the chart has a cue for a guess, or a narrower word: haloperidol for antipsychotic."""
     if narrower(word) & affirmed:
         return True
-    return any(cue in affirmed or cue[:_STEM] in affirmed for cue in _GUESS_CUES.get(word, "").split())
-
-
-def _denied(clause: Clause, place: int) -> bool:
-    """Denied by what follows in the same part: "Legionella urinary antigen negative"."""
-    for end in range(place + 1, min(place + 4, len(clause.words) + 1)):
-        if clause.denied_after(end):
-            return True
-        if end in clause.breaks:
-            return False
-    return False
+    return any(cue in affirmed or cue[:_STEM] in affirmed for cue in words(_GUESS_CUES.get(word, "")))
 
 
 @lru_cache(maxsize=256)
 def _affirmed(chart: str) -> frozenset[str]:
-    """The words of a chart that are not denied, as they stand, in their usual form and by their stems."""
+    """The words of a chart that are not denied: as written, in their usual form, and their stems."""
     found: set[str] = set()
     for clause in clauses(chart.replace('"', " ").replace("{", "\n").replace("}", "\n").replace("], ", "\n")):
         for place, word in enumerate(clause.words):
-            if not clause.negated[place] and not _denied(clause, place):
+            if not clause.denies(place):
                 found.update((word, word[:_STEM], *name(word.upper() if len(word) < _STEM else word).words))
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""Which disease is a kind of which, shows as which, or belongs to the same family: the tables by name."""
+"""Which diseases are kinds, manifestations or siblings of others, by name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentclinic.vocabulary.base import relations, siblings
+from agentclinic.vocabulary.name_table import relations, siblings
 from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
 
 Key = frozenset[str]
 
 
-class Kinship:
-    """The tables, indexed by the words of their names."""
+class Taxonomy:
+    """The tables of related names, indexed by the words of the names."""
 
     def __init__(self) -> None:
         self._parents: dict[Key, set[Key]] = defaultdict(set)
@@ -31,20 +31,16 @@ class Kinship:
         for number, family in enumerate(siblings()):
             for member in family:
                 self._families[_key(member)].add(number)
-        self._known = (
-            set(self._parents)
-            | {parent for parents in self._parents.values() for parent in parents}
-            | {shown for shown_as in self._shows_as.values() for shown in shown_as}
-            | set(self._shows_as)
-            | set(self._families)
-        )
+        self._known = set(self._families)
+        for table in (self._parents, self._shows_as):
+            self._known.update(table, *table.values())
         self._by_word: dict[str, list[Key]] = defaultdict(list)
-        for key in self._known:
+        for key in sorted(self._known, key=sorted):  # the order must not depend on the hash seed
             for word in key:
                 self._by_word[word].append(key)
 
     def found(self, said: Name) -> Iterator[Key]:
-        """The names of the tables that this is, or is a further specified form of: they hold its head."""
+        """The table entries that a name equals or narrows; a narrowed entry has the name's head."""
         specific = said.specific
         if not specific:
             return
@@ -57,7 +53,7 @@ class Kinship:
         yield from (key for key in held if not any(key < other for other in held))
 
     def is_kind_of(self, child: Key, parent: Key) -> bool:
-        """Through any number of steps."""
+        """Whether the parent is reached in any number of steps."""
         return parent in self._above(child)
 
     def _above(self, child: Key) -> set[Key]:
@@ -70,11 +66,11 @@ class Kinship:
         return seen
 
     def shows_as(self, disease: Key, shown: Key) -> bool:
-        """Whether one is a manifestation or complication of the other."""
+        """Whether `shown` is a manifestation or complication of the disease."""
         return shown in self._shows_as.get(disease, ())
 
     def one_family(self, one: Key, other: Key) -> bool:
-        """Members of one family, or a kind of the one and the other: pneumococcal and viral meningitis."""
+        """Whether two diseases, or what one of them is a kind of, are siblings: pneumococcal and viral meningitis."""
         return any(
             mine != theirs and self._families.get(mine, set()) & self._families.get(theirs, set())
             for mine, theirs in (
@@ -90,6 +86,6 @@ def _key(text: str) -> Key:
 
 
 @lru_cache(maxsize=1)
-def kinship() -> Kinship:
+def taxonomy() -> Taxonomy:
     """The shipped tables, read once."""
-    return Kinship()
+    return Taxonomy()

@@ -186,7 +186,7 @@ def test_every_format_tells_the_same(run: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "audit.md"
     done = clinic("audit", run, "--format", "md", "--list", "-o", out)
-    assert f"written to {out}" in done.stdout
+    assert f"Written to {out}" in done.stdout
     assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
 
     listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
@@ -222,7 +222,7 @@ def test_mistakes_end_with_code_2_and_a_plain_message(run: Path, arguments: list
 
 
 def test_a_folder_that_is_no_run_and_a_data_set_that_is_gone_are_refused(run: Path, tmp_path: Path) -> None:
-    assert "no run there" in clinic("audit", tmp_path / "nothing", expect=2).stderr
+    assert "not a run" in clinic("audit", tmp_path / "nothing", expect=2).stderr
 
     (run.parent / "cases.jsonl").unlink()
     gone = clinic("audit", run, expect=2).stderr

@@ -1,4 +1,4 @@
-"""The builtin laboratory: what was ordered, as charted, and nothing else."""
+"""The builtin laboratory reports what was ordered, as the chart has it, and nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CASE = case_of(
 
 
 def told(request: str) -> set[str]:
-    """The charted values a report gives."""
+    """The chart values in a report."""
     paths = {path for disclosure in order(CASE, request).disclosures for path in disclosure.paths}
     return {path.split("/", 1)[1] for path in paths}
 
@@ -89,7 +89,7 @@ NOT_THERE = [
 
 
 @pytest.mark.parametrize(("request_", "expected"), ORDERS)
-def test_an_order_is_answered_with_what_it_names_alone(request_: str, expected: set[str]) -> None:
+def test_an_order_gets_only_what_it_names(request_: str, expected: set[str]) -> None:
     reply = order(CASE, request_)
     assert told(request_) == expected
     assert {disclosure.provenance for disclosure in reply.disclosures} == {Provenance.CHART}
@@ -97,7 +97,7 @@ def test_an_order_is_answered_with_what_it_names_alone(request_: str, expected: 
 
 
 @pytest.mark.parametrize("request_", NOT_THERE)
-def test_what_the_chart_does_not_hold_is_unavailable_or_normal_as_configured(request_: str) -> None:
+def test_a_test_that_is_not_in_the_chart_is_unavailable_or_normal_as_configured(request_: str) -> None:
     unavailable, normal = order(CASE, request_), order(CASE, request_, "normal")
     assert [d.provenance for d in unavailable.disclosures] == [Provenance.UNAVAILABLE]
     assert unavailable.text.endswith("not available.")
@@ -112,7 +112,7 @@ def test_a_reviewed_equivalent_answers_and_says_so() -> None:
     assert "Low probability" in reply.text
 
 
-def test_several_orders_in_one_line_are_answered_each_for_itself() -> None:
+def test_each_of_several_orders_in_one_line_gets_its_own_answer() -> None:
     reply = order(CASE, "Lipase and troponin")
     assert {d.provenance for d in reply.disclosures} == {Provenance.CHART, Provenance.UNAVAILABLE}
     assert "30 U/L" in reply.text
@@ -136,14 +136,12 @@ EXAMINED = {
         ("Physical exam including temperature and BP", {"Vital_Signs/Temperature", "Vital_Signs/Blood_Pressure"}),
     ],
 )
-def test_an_examination_is_given_with_the_vital_signs_that_are_named_and_no_tests(
-    request_: str, vitals: set[str]
-) -> None:
+def test_an_examination_includes_the_vital_signs_it_names_and_no_tests(request_: str, vitals: set[str]) -> None:
     assert told(request_) == EXAMINED | vitals
 
 
 @pytest.mark.parametrize("request_", ["full physical exam", "Comprehensive physical exam (heart, lungs, vital signs)"])
-def test_a_whole_examination_gives_examination_and_vital_signs_but_no_tests(request_: str) -> None:
+def test_a_full_examination_includes_vital_signs_but_no_tests(request_: str) -> None:
     assert told(request_) == {
         "Vital_Signs/Temperature",
         "Vital_Signs/Blood_Pressure",
@@ -154,7 +152,7 @@ def test_a_whole_examination_gives_examination_and_vital_signs_but_no_tests(requ
     }
 
 
-def test_values_stand_under_one_heading_as_charted() -> None:
+def test_values_are_listed_under_one_heading_as_in_the_chart() -> None:
     assert order(CASE, "CBC").text == (
         "RESULTS: Complete Blood Count: WBC: 14,000/µL; Hemoglobin: 11.1 g/dL; Platelets: 300,000/µL."
     )
@@ -174,7 +172,7 @@ def test_results_in_prose_are_found_by_their_words() -> None:
     assert "The toe is red" in order(case, "toe").text
 
 
-def test_the_report_does_not_depend_on_the_truth() -> None:
+def test_a_report_does_not_depend_on_the_true_diagnosis() -> None:
     for request in [request for request, _ in ORDERS] + NOT_THERE:
         rows = [osce(tests={"Blood_Tests": {"Lipase": "30"}}, truth=truth) for truth in ("Gout", "Lipase fever")]
         first, second = (order(case_of(row), request) for row in rows)

@@ -1,4 +1,4 @@
-"""The builtin patient: answers what was asked, from the script, in a person's words, and invents nothing."""
+"""The builtin patient answers questions from the script, in a person's words, and invents nothing."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ FIXED = (
     "I don't know about my family history.",
     "No.",
 )
-# What a voice may add: who speaks, of whom, and the name withheld.
+# Words a voice may add: who speaks, about whom, and what stands for a withheld name.
 VOICE = STOP_WORDS | {"daughter", "son", "child", "condition", "myself", "themself", "dont", "him"}
 
 
 def stem(word: str) -> str:
-    """Blind to what conjugation changes: denies, deny; goes, go."""
+    """A word without the endings that conjugation changes: denies, deny; goes, go."""
     return re.sub(r"(?:e?s|y|ie)$", "", word)
 
 
@@ -76,7 +76,7 @@ def every_case() -> list[Case]:
 
 
 @needs_public_data
-def test_no_public_or_bundled_patient_invents_anything_or_tells_what_only_examination_shows() -> None:
+def test_no_patient_invents_anything_or_reveals_what_only_an_examination_shows() -> None:
     for case in every_case():
         known = {fact.path: fact for fact in case.patient_facts}
         for question in QUESTIONS:
@@ -90,7 +90,7 @@ def test_no_public_or_bundled_patient_invents_anything_or_tells_what_only_examin
 
 
 @needs_public_data
-def test_a_reply_does_not_depend_on_the_truth() -> None:
+def test_a_reply_does_not_depend_on_the_true_diagnosis() -> None:
     for case in public_cases("MedQA_Ext")[::7]:
         other = replace(case, diagnosis="Gout", id="x")
         for question in QUESTIONS:
@@ -108,7 +108,7 @@ def said(text: str, section: str = "History", question: str = "What brings you i
 
 @pytest.mark.parametrize("name", ["pulmonary embolism", "Crohn's disease", "GOUT", "lupus", "COPD", "PE"])
 @pytest.mark.parametrize("truth", ["Pulmonary embolism", "Gout", "Frobisher fever"])
-def test_a_disease_is_not_named_by_the_patient_whatever_the_truth(name: str, truth: str) -> None:
+def test_the_patient_names_no_disease_whatever_the_true_diagnosis(name: str, truth: str) -> None:
     reply = said(f"The patient fears that {name} made her tired.", truth=truth)
     assert reply == "I fear that a condition made me tired."
 
@@ -121,7 +121,7 @@ def test_a_disease_is_not_named_by_the_patient_whatever_the_truth(name: str, tru
         ("Family_History", "What runs in your family?"),
     ],
 )
-def test_past_drug_and_family_history_name_diseases(section: str, question: str) -> None:
+def test_past_drug_and_family_history_may_name_diseases(section: str, question: str) -> None:
     assert "gout" in said("Something against gout", section, question)
 
 
@@ -129,7 +129,7 @@ def test_a_withheld_name_reads_naturally_after_a_possessive() -> None:
     assert said("The patient has a flare of her Crohn’s disease.") == "I have a flare of my condition."
 
 
-def test_a_symptom_the_chart_is_silent_about_is_denied_or_left_open_as_configured() -> None:
+def test_a_symptom_that_is_not_in_the_chart_is_denied_or_left_open_as_configured() -> None:
     case = patient(History="The patient has a cough.")
     denied, unknown = (ask(case, "Do you have a fever?", silent) for silent in ("deny", "unknown"))
     assert (denied.text, denied.disclosures[0].provenance) == (
@@ -143,7 +143,7 @@ def test_a_symptom_the_chart_is_silent_about_is_denied_or_left_open_as_configure
 @pytest.mark.parametrize(
     "question", ["Does anyone in your family have cancer?", "What is your family history?", "Are your parents well?"]
 )
-def test_a_silent_family_history_stays_unknown(silent: Any, question: str) -> None:
+def test_a_family_history_that_is_not_in_the_chart_is_unknown(silent: Any, question: str) -> None:
     reply = ask(patient(History="The patient has a cough."), question, silent)
     assert reply.text == "I don't know about my family history."
     assert [d.provenance for d in reply.disclosures] == [Provenance.UNAVAILABLE]
@@ -160,13 +160,13 @@ def test_a_silent_family_history_stays_unknown(silent: Any, question: str) -> No
         "Can I check your reflexes?",
     ],
 )
-def test_an_examination_asked_of_the_patient_is_pointed_to_a_request(question: str) -> None:
+def test_a_patient_who_is_asked_for_an_examination_refers_the_doctor_to_a_request(question: str) -> None:
     reply = ask(patient(History="The patient has a cough."), question)
     assert reply.text == "You would have to examine or test that yourself, doctor."
     assert [(d.provenance, d.paths) for d in reply.disclosures] == [(Provenance.UNAVAILABLE, ())]
 
 
-def test_two_things_asked_are_answered_each_for_itself() -> None:
+def test_each_part_of_a_question_gets_its_own_answer() -> None:
     case = patient(History="The patient has a cough.", Review_of_Systems="Denies fever.")
     reply = ask(case, "Do you have a cough, a fever or chills?")
     assert reply.text == "I have a cough. No fever. I have not noticed the rest."
@@ -183,7 +183,7 @@ def test_a_question_about_habits_is_not_denied_like_a_symptom() -> None:
     assert ask(case, "What do you do for a living?").text == "I am not sure."
 
 
-def test_an_unclear_question_is_asked_back() -> None:
+def test_the_patient_asks_for_an_unclear_question_to_be_rephrased() -> None:
     reply = ask(patient(History="The patient has a cough."), "Hm.")
     assert "another way" in reply.text
 
@@ -196,7 +196,7 @@ def test_an_opening_question_gets_the_complaint_and_how_it_began() -> None:
     assert ask(case, "What brings you in today?").text == "Sore toe. I woke with a sore toe. It is red."
 
 
-def test_only_the_habit_that_was_asked_for_is_told() -> None:
+def test_only_the_habit_asked_about_is_told() -> None:
     case = patient(Social_History="Smokes a pipe. Drinks wine. Works as a nurse.")
     assert ask(case, "Do you smoke?").text == "I smoke a pipe."
     assert ask(case, "What is your job?").text == "I work as a nurse."
@@ -206,17 +206,17 @@ def test_only_the_habit_that_was_asked_for_is_told() -> None:
     ("age", "begins"),
     [("3-year-old boy", "My son has"), ("6-month-old girl", "My daughter has"), ("2-week-old infant", "My child has")],
 )
-def test_a_small_child_is_spoken_for(age: str, begins: str) -> None:
+def test_a_caregiver_speaks_for_a_small_child(age: str, begins: str) -> None:
     case = patient(Demographics=age, History="The patient has been crying. Mother reports a rash.")
     assert ask(case, "What brings you in?").text == f"{begins} been crying. I report a rash."
 
 
-def test_an_unresponsive_adult_is_spoken_for_but_is_nobodys_child() -> None:
+def test_a_caregiver_does_not_call_an_unresponsive_adult_a_child() -> None:
     case = patient(Demographics="60-year-old unresponsive man", History="The patient was found on the floor.")
     assert ask(case, "What happened? What brings him in?").text == "The patient was found on the floor."
 
 
-def test_a_caregiver_turns_a_script_that_says_you() -> None:
+def test_a_caregiver_can_use_a_script_that_says_you() -> None:
     case = case_of(nejm(patient_info="You are a 3-year-old girl. You've been coughing and your nose runs."))
     assert ask(case, "Is there coughing?").text == "My daughter has been coughing and her nose runs."
 
@@ -254,7 +254,7 @@ VOICES = [
 
 
 @pytest.mark.parametrize(("chart", "spoken"), VOICES)
-def test_a_chart_is_spoken_in_the_first_person(chart: str, spoken: str) -> None:
+def test_the_patient_puts_the_chart_into_the_first_person(chart: str, spoken: str) -> None:
     assert own_voice(chart, Section.HISTORY) == spoken
 
 

@@ -1,4 +1,4 @@
-"""The builtin doctor as planner, discriminator, synthesis, tool user, and asked how sure it is."""
+"""The builtin doctor as planner, discriminator and synthesis, with tools, and asked for its confidence."""
 
 from __future__ import annotations
 
@@ -53,14 +53,24 @@ def test_a_plan_has_as_many_hypotheses_and_findings_as_asked_for() -> None:
     assert "unknown" in states.values(), "not everything was"
 
 
-def test_discriminators_tell_the_named_hypotheses_apart_and_were_not_asked_before() -> None:
-    found = reply(DiscriminatorPayload(DOOR, KNEE[:1], ("Gout", "Septic arthritis")), Purpose.DISCRIMINATOR).parsed
+def discriminators(exchanges: tuple[Exchange, ...]) -> list[str]:
+    named = ("Gout", "Septic arthritis")
+    found = reply(DiscriminatorPayload(DOOR, exchanges, named), Purpose.DISCRIMINATOR).parsed
     assert isinstance(found, Discriminators)
-    assert found.discriminators
-    assert all(item.tells_apart == ["Gout", "Septic arthritis"] for item in found.discriminators)
+    assert all(item.tells_apart == list(named) for item in found.discriminators)
+    return [item.request for item in found.discriminators]
 
 
-def test_synthesis_goes_by_the_facts_alone() -> None:
+def test_discriminators_separate_the_named_hypotheses_and_are_not_repeated() -> None:
+    first = discriminators(KNEE[:1])[0]
+    assert first.startswith("REQUEST TEST: ")
+    ordered = Exchange("test", first.removeprefix("REQUEST TEST: "), "RESULTS: not available.")
+    again = discriminators((*KNEE[:1], ordered))
+    assert again
+    assert first not in again
+
+
+def test_synthesis_uses_the_facts_alone() -> None:
     facts = (
         "60-year-old man with a hot swollen joint",
         "needle-shaped, negatively birefringent crystals in joint fluid",
@@ -88,7 +98,7 @@ def test_it_says_how_sure_it_is() -> None:
     assert stated.hypotheses[0].probability > 0.5
 
 
-def test_stated_probabilities_over_one_are_scaled_and_the_rest_is_left_to_other() -> None:
+def test_stated_probabilities_above_one_are_scaled_and_the_remainder_goes_to_other() -> None:
     sure = Hypothesis(diagnosis="Gout", probability=0.9)
     less = Hypothesis(diagnosis="Septic arthritis", probability=0.3)
     scaled, alone = as_differential(Source.ELICITED, [less, sure]), as_differential(Source.ELICITED, [less])
@@ -99,7 +109,7 @@ def test_stated_probabilities_over_one_are_scaled_and_the_rest_is_left_to_other(
     assert alone.other == pytest.approx(0.7)
 
 
-def test_confidence_is_asked_outside_the_dialogue_and_counts_as_no_turn() -> None:
+def test_the_confidence_question_is_outside_the_dialogue_and_is_not_a_turn() -> None:
     async def played(sure: bool) -> Record:
         plan = make_plan(Settings(run=RunSettings(scenarios="3", elicit_confidence=sure)))
         async with Models(plan.settings) as models:
@@ -110,6 +120,6 @@ def test_confidence_is_asked_outside_the_dialogue_and_counts_as_no_turn() -> Non
     assert (asked.doctor_hist, asked.final_doctor_dialogue) == (plain.doctor_hist, plain.final_doctor_dialogue)
     last = (asked.transcript or [])[-1]
     assert last.role == "confidence"
-    assert requests(asked) == requests(plain), "what is asked afterwards is no question to the patient"
+    assert requests(asked) == requests(plain), "the confidence question is not a question to the patient"
     assert asked.differential is not None
     assert asked.differential.source == "elicited"

@@ -1,4 +1,4 @@
-"""Whose data a case is: what the row says, what its data set implies, and what fails closed."""
+"""The data class of a case: stated in the row, implied by the data set, and the strictest one if in doubt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plan_class(dataset: str, **paths: str) -> DataClass:
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_only_mimic_is_credentialed_when_rows_say_nothing(name: str, tmp_path: Path) -> None:
+def test_only_mimic_is_credentialed_if_rows_do_not_state_a_class(name: str, tmp_path: Path) -> None:
     row = NEJM if name.startswith("NEJM") else osce()
     path = write(tmp_path / "cases.jsonl", row)
     expected = DataClass.CREDENTIALED if name == "MIMICIV" else DataClass.PUBLIC
@@ -44,7 +44,7 @@ def test_only_mimic_is_credentialed_when_rows_say_nothing(name: str, tmp_path: P
 @pytest.mark.parametrize("said", [DataClass.SYNTHETIC, DataClass.OPEN_DEMO, DataClass.CREDENTIALED])
 @pytest.mark.parametrize("place", ["row", "chart"])
 @pytest.mark.parametrize("name", ["MIMICIV", "MedQA"])
-def test_a_row_says_itself_what_it_is(name: str, place: str, said: DataClass, tmp_path: Path) -> None:
+def test_a_row_can_state_its_class(name: str, place: str, said: DataClass, tmp_path: Path) -> None:
     row = osce()
     (row if place == "row" else row["OSCE_Examination"])["data_class"] = said.value
     (case,) = load_cases(name, {name: str(write(tmp_path / "cases.jsonl", row))})
@@ -52,7 +52,7 @@ def test_a_row_says_itself_what_it_is(name: str, place: str, said: DataClass, tm
     assert privacy.silent() == (said is DataClass.CREDENTIALED)
 
 
-def test_a_row_that_says_two_things_is_the_stricter(tmp_path: Path) -> None:
+def test_the_stricter_of_two_classes_counts(tmp_path: Path) -> None:
     row = osce()
     row["data_class"] = "synthetic"
     row["OSCE_Examination"]["data_class"] = "credentialed"
@@ -60,26 +60,26 @@ def test_a_row_that_says_two_things_is_the_stricter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["Credentialed", "secret", "", None, 3, True, ["public"], {"a": 1}])
-def test_a_class_nobody_knows_is_refused_with_file_and_line(value: object, tmp_path: Path) -> None:
+def test_an_unknown_class_is_refused_with_file_and_line(value: object, tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", osce(), {**osce(), "data_class": value})
-    with pytest.raises(CaseError, match=r"cases\.jsonl line 2: data_class: .* is not a class of data"):
+    with pytest.raises(CaseError, match=r"cases\.jsonl line 2: data_class: .* is not a data class"):
         load_cases(str(path))
 
 
-def test_the_nearest_class_is_named(tmp_path: Path) -> None:
+def test_the_nearest_class_is_suggested(tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", {**osce(), "data_class": "opendemo"})
     with pytest.raises(CaseError, match="did you mean 'open-demo'"):
         load_cases(str(path))
 
 
-def test_patients_are_not_public(tmp_path: Path) -> None:
+def test_data_from_patients_cannot_be_public(tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", {**osce(), "data_class": "public"})
     with pytest.raises(CaseError, match="line 1: data_class: cases made from patients are not public"):
         load_cases("MIMICIV", {"MIMICIV": str(path)})
     assert load_cases(str(path))[0].data_class is DataClass.PUBLIC
 
 
-def test_the_strictest_row_counts_for_the_whole_file_also_when_it_is_not_played(tmp_path: Path) -> None:
+def test_the_strictest_row_counts_for_the_whole_file_even_if_it_is_not_selected(tmp_path: Path) -> None:
     rows = [{**osce(truth=f"Fever {n}"), "data_class": "synthetic"} for n in range(3)]
     rows[2]["data_class"] = "credentialed"
     path = write(tmp_path / "cases.jsonl", *rows)
@@ -101,7 +101,7 @@ def test_a_name_for_mimic_in_the_config_is_credentialed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["same", "path", "link", "hard link", "public name"])
-def test_the_file_of_mimic_under_another_name_is_still_credentialed(way: str, tmp_path: Path) -> None:
+def test_the_mimic_file_is_credentialed_under_any_name(way: str, tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", osce())
     other = tmp_path / "other.jsonl"
     if way == "link":
@@ -116,7 +116,7 @@ def test_the_file_of_mimic_under_another_name_is_still_credentialed(way: str, tm
 
 
 @pytest.mark.parametrize("key", ["subject_id", "hadm_id", "stay_id", "HADM_ID"])
-def test_a_row_with_an_identifier_of_mimic_is_credentialed(key: str, tmp_path: Path) -> None:
+def test_a_row_with_a_mimic_identifier_is_credentialed(key: str, tmp_path: Path) -> None:
     assert plan_class(str(write(tmp_path / "a.jsonl", {**osce(), key: 1}))) is DataClass.CREDENTIALED
     row = {**osce(), key: 1, "data_class": "open-demo"}
     assert plan_class(str(write(tmp_path / "b.jsonl", row))) is DataClass.OPEN_DEMO
@@ -128,14 +128,14 @@ def test_a_link_to_a_file_called_mimic_is_credentialed(tmp_path: Path) -> None:
     assert plan_class(str(tmp_path / "mine.jsonl")) is DataClass.CREDENTIALED
 
 
-def test_the_seeds_scenarios_know_their_class(tmp_path: Path) -> None:
+def test_the_original_scenario_classes_have_a_data_class(tmp_path: Path) -> None:
     path = write(tmp_path / "cases.jsonl", osce())
     assert ScenarioLoaderMIMICIV(path).get_scenario(0).case.data_class is DataClass.CREDENTIALED
     assert ScenarioMIMICIV(osce()).case.data_class is DataClass.CREDENTIALED
     assert ScenarioMedQA(osce()).case.data_class is DataClass.PUBLIC
 
 
-def test_the_class_is_no_part_of_a_cases_identity(tmp_path: Path) -> None:
+def test_the_class_does_not_change_the_id_of_a_case(tmp_path: Path) -> None:
     rows = [osce(), {**osce(), "data_class": "synthetic"}]
     first, second = load_cases(str(write(tmp_path / "cases.jsonl", *rows)))
     assert first.id == second.id

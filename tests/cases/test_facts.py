@@ -1,4 +1,4 @@
-"""Atomic facts: every statement of a chart once, with a place that leads back to it."""
+"""Single statements of a chart: each appears once, with a path that leads back to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from helpers import case_of, needs_public_data, nejm, osce, public_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentclinic.cases.demographics import age_in_years, sex, speaks_for_self
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.vocabulary.text import words
@@ -19,7 +18,7 @@ DENIAL_WORDS = frozenset({"no", "deny", "history", "of"})
 
 
 def at(chart: Any, path: str) -> Any:
-    """What stands at a path; sentence (#1) and item (.2) numbers are cut off where they do not name a key."""
+    """The value at a path; sentence (#1) and item (.2) numbers are dropped unless they are part of a key."""
     if path == "":
         return chart
     if isinstance(chart, dict):
@@ -29,7 +28,7 @@ def at(chart: Any, path: str) -> Any:
         raise KeyError(path)
     if isinstance(chart, list):
         place = re.match(r"\[(\d+)\]", path)
-        assert place, f"{path} should name a place in a list"
+        assert place, f"{path} should have a list index"
         return at(chart[int(place[1])], path[place.end() :])
     assert re.fullmatch(r"(?:#\d+)*(?:\.\d+)?", path), f"{path} leads past a value"
     return chart
@@ -43,7 +42,7 @@ def chart_of(case: Case) -> dict[str, Any]:
 def assert_leads_back(fact: Fact, chart: Any) -> None:
     source = " ".join((*fact.heads, str(at(chart, "/" + fact.path))))
     invented = set(words(fact.text)) - set(words(source)) - (DENIAL_WORDS if fact.denied else set())
-    assert not invented, f"{fact.path} says {invented}, which its place does not"
+    assert not invented, f"{fact.path} says {invented}, which the chart does not say there"
 
 
 @needs_public_data
@@ -57,7 +56,7 @@ def test_every_public_fact_leads_back_to_the_value_it_came_from(name: str) -> No
 
 @needs_public_data
 @pytest.mark.parametrize("name", ["MedQA_Ext", "NEJM_Ext"])
-def test_no_two_public_facts_share_a_place(name: str) -> None:
+def test_no_two_public_facts_share_a_path(name: str) -> None:
     for case in public_cases(name):
         paths = [fact.path for fact in case.facts]
         assert len(set(paths)) == len(paths), case.scenario_id
@@ -68,7 +67,7 @@ def test_no_word_of_a_public_chart_is_lost() -> None:
     for case in public_cases("MedQA_Ext"):
         kept = {word for fact in case.facts for word in words(" ".join((*fact.heads, fact.text)))}
         lost = _all_words(case.patient) | _all_words(case.exam)
-        # What a denial leads with is put in its own words, and silence ("not available") is no fact.
+        # The opening of a denial is reworded, and "not available" is not a fact.
         assert len(lost - kept) <= 12, (case.scenario_id, lost - kept)
 
 
@@ -107,7 +106,7 @@ CHARTS = st.recursive(
 
 @given(CHARTS)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_charts_facts_say_only_what_stands_at_their_place(chart: Any) -> None:
+def test_the_facts_of_any_chart_say_only_what_is_at_their_path(chart: Any) -> None:
     root = {"Patient_Actor": chart}
     for fact in patient_facts(chart, "Patient_Actor"):
         assert_leads_back(fact, root)
@@ -118,7 +117,7 @@ def test_any_charts_facts_say_only_what_stands_at_their_place(chart: Any) -> Non
 
 @given(st.text(max_size=200))
 @settings(max_examples=60, deadline=None)
-def test_any_proses_facts_say_only_what_it_says(text: str) -> None:
+def test_the_facts_of_any_prose_say_only_what_it_says(text: str) -> None:
     for fact in prose_facts(text, "patient_info", Section.TESTS):
         assert_leads_back(fact, {"patient_info": text})
 
@@ -140,7 +139,7 @@ def told(text: str) -> list[str]:
         ("Denies fever; reports a cough", ["Denies fever", "reports a cough"]),
     ],
 )
-def test_a_denied_list_becomes_one_denial_each(text: str, facts: list[str]) -> None:
+def test_a_list_of_denials_becomes_one_fact_per_item(text: str, facts: list[str]) -> None:
     assert told(text) == facts
 
 
@@ -155,7 +154,7 @@ def test_a_denied_list_becomes_one_denial_each(text: str, facts: list[str]) -> N
         "No known allergies, takes aspirin",
     ],
 )
-def test_what_a_sentence_affirms_is_not_denied_by_its_beginning(text: str) -> None:
+def test_a_denial_does_not_reach_what_the_sentence_goes_on_to_affirm(text: str) -> None:
     (fact,) = patient_facts({"Social_History": text}, "P")
     assert fact.text == text
     assert not fact.denied
@@ -178,7 +177,7 @@ def test_words_that_belong_together_stay_together(text: str, count: int) -> None
 
 
 @pytest.mark.parametrize("text", ["", " ", "N/A", "Not available.", "Unknown", "not provided", None, {}, []])
-def test_silence_is_no_fact(text: Any) -> None:
+def test_not_available_is_not_a_fact(text: Any) -> None:
     assert patient_facts({"Family_History": text}, "P") == ()
 
 
@@ -204,7 +203,7 @@ def test_a_fact_knows_its_section(key: str, section: Section) -> None:
     assert fact.path == f"P/{key}"
 
 
-def test_vital_signs_examination_and_tests_are_told_apart() -> None:
+def test_vital_signs_examination_and_tests_are_separate_sections() -> None:
     case = case_of(osce(exam={"Vital_Signs": {"Pulse": "80/min"}, "Heart": "Murmur"}, tests={"WBC": "7"}))
     assert [fact.section for fact in case.exam_facts] == [Section.VITALS, Section.EXAMINATION, Section.TESTS]
     assert [fact.heads for fact in case.exam_facts] == [("Vital Signs", "Pulse"), ("Heart",), ("WBC",)]
@@ -216,37 +215,16 @@ def test_patient_and_laboratory_share_no_fact() -> None:
     assert not set(case.patient_facts) & set(case.exam_facts)
 
 
-def test_stage_directions_are_no_facts() -> None:
+def test_stage_directions_are_not_facts() -> None:
     case = case_of(
         nejm(patient_info="For the patient actor: You have a cough. You are not aware of the biopsy findings.")
     )
     assert [fact.text for fact in case.patient_facts] == ["You have a cough."]
 
 
-def test_prose_results_are_headed_by_their_names() -> None:
+def test_results_in_prose_keep_their_names_as_headings() -> None:
     case = case_of(nejm(physical_exams="Temperature: 38.5 C. The toe is red."))
     assert [(fact.heads, fact.text) for fact in case.exam_facts] == [
         (("Temperature",), "38.5 C."),
         ((), "The toe is red."),
     ]
-
-
-@pytest.mark.parametrize(
-    ("line", "age", "gender", "speaks"),
-    [
-        ("35-year-old woman", 35, "female", True),
-        ("6-month-old boy", 0.5, "male", False),
-        ("Newborn male", 0, "male", False),
-        ("3 week old girl", 21 / 365, "female", False),
-        ("6-year-old female", 6, "female", False),
-        ("7-year-old female", 7, "female", True),
-        ("45-year-old unresponsive man", 45, "male", False),
-        ("a patient", None, None, True),
-    ],
-)
-def test_age_and_sex_are_read_and_small_children_are_spoken_for(
-    line: str, age: float | None, gender: str | None, speaks: bool
-) -> None:
-    assert age_in_years(line) == (pytest.approx(age) if age is not None else None)
-    assert sex(line) == gender
-    assert speaks_for_self(line) is speaks

@@ -1,4 +1,4 @@
-"""Reading case files: the public ones with their irregularities, and bad lines named by their place."""
+"""Reading case files: the public ones with their irregularities, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from helpers import PUBLIC_FILES, case_of, needs_public_data, nejm, osce, public_cases, public_path, write_rows
 
-from agentclinic.cases.formats import NEJM, OSCE, read_case, read_rows
+from agentclinic.cases.formats import OSCE, Row, read_case, read_rows
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import DATASETS, Dataset, load_cases, resolve
+from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.compat.scenarios import ScenarioLoader, ScenarioLoaderMedQA, ScenarioLoaderNEJM, ScenarioMedQA
 from agentclinic.errors import CaseError
 from agentclinic.lint.check import check_file, overlaps
@@ -64,7 +64,7 @@ def without(row: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 BAD_LINES: list[tuple[str, Any, str]] = [
-    ("not JSON", b'{"OSCE_Examination": ', r"line 2 column \d+: not valid JSON"),
+    ("not JSON", b'{"OSCE_Examination": ', r"line 2: not valid JSON .* column \d+"),
     ("not an object", [1, 2], r"line 2: expected a JSON object, found list"),
     ("a number", 7, r"line 2: expected a JSON object, found int"),
     ("not UTF-8", b'{"OSCE_Examination": "\xff\xfe"}', r"line 2: not UTF-8"),
@@ -79,7 +79,8 @@ BAD_LINES: list[tuple[str, Any, str]] = [
     ("no patient", without(osce(), "Patient_Actor"), r"line 2: Patient_Actor is missing"),
     ("patient as a number", osce(patient=3), r"line 2: Patient_Actor must be an object or text, found int"),
     ("no objective", without(osce(), "Objective_for_Doctor"), r"line 2: Objective_for_Doctor is missing"),
-    ("nothing charted", osce(patient={"History": ""}, exam={}), r"line 2: the chart holds no facts"),
+    ("nested too deeply", b'{"a": ' + b"[" * 100_000, r"line 2: nested too deeply"),
+    ("nothing charted", osce(patient={"History": ""}, exam={}), r"line 2: the chart has no facts"),
     ("bad answer key", osce(Answer_Key={"reject": ["A"]}), r"line 2: Answer_Key must be an object"),
     ("names as one text", osce(Answer_Key={"accept": "Gout"}), r"line 2: Answer_Key must be an object"),
     ("no right answer", nejm(answers=[{"text": "A", "correct": False}]), r"line 2: answers must mark .* found 0"),
@@ -94,14 +95,14 @@ BAD_LINES: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("row", "message"), [bad[1:] for bad in BAD_LINES], ids=[bad[0] for bad in BAD_LINES])
-def test_a_bad_line_is_named_by_file_line_and_key(tmp_path: Path, row: Any, message: str) -> None:
+def test_an_error_names_file_line_and_key(tmp_path: Path, row: Any, message: str) -> None:
     path = tmp_path / "cases.jsonl"
     line = row if isinstance(row, bytes) else json.dumps(row).encode()
     path.write_bytes(GOOD + b"\n" + line + b"\n" + GOOD + b"\n")
     with pytest.raises(CaseError, match=re.escape(str(path)) + " " + message):
         load_cases(str(path))
     report = check_file(path, "cases")
-    assert len(report.errors) == 1, "checking goes on after a bad line and names it once"
+    assert len(report.errors) == 1, "checking continues after a bad line and reports it once"
     assert [case.scenario_id for case in report.cases] == [0, 2], "rows keep their numbers"
     assert report.rows == 3
 
@@ -118,7 +119,7 @@ def test_a_bad_line_is_named_by_file_line_and_key(tmp_path: Path, row: Any, mess
     ],
     ids=["no final newline", "final newline", "BOM", "CRLF", "blank lines", "BOM on a blank line"],
 )
-def test_a_file_reads_the_same_however_its_lines_end(tmp_path: Path, content: bytes, count: int) -> None:
+def test_line_endings_and_a_bom_do_not_matter(tmp_path: Path, content: bytes, count: int) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(content)
     cases = load_cases(str(path))
@@ -143,19 +144,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, make: Callable[[Pat
         list(read_rows(make(tmp_path)))
 
 
-def test_an_empty_file_holds_no_cases(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text("\n\n")
-    with pytest.raises(CaseError, match="holds no cases"):
+    with pytest.raises(CaseError, match="has no cases"):
         load_cases(str(path))
 
 
-def test_a_row_in_the_other_format_is_refused_where_one_is_expected() -> None:
-    row = next(iter([nejm()]))
-    from agentclinic.cases.formats import Row
-
+def test_a_row_in_the_wrong_format_is_refused() -> None:
     with pytest.raises(CaseError, match="line 1: not a case in the format OSCE"):
-        read_case(Row(Path("x.jsonl"), 1, 0, row), "MedQA", OSCE)
+        read_case(Row(Path("x.jsonl"), 1, 0, nejm()), "MedQA", OSCE)
 
 
 def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
@@ -178,7 +176,7 @@ CHART = {"Demographics": "40-year-old woman", "History": "She is “well”, mos
     ],
     ids=["key order", "case", "blanks", "quotes", "objective", "truth's case", "annotations"],
 )
-def test_a_copy_is_found_although_it_is_written_differently(copy: dict[str, Any]) -> None:
+def test_a_copy_in_other_formatting_is_the_same_case(copy: dict[str, Any]) -> None:
     assert same(osce(patient=CHART), copy)
 
 
@@ -196,13 +194,13 @@ def test_another_chart_or_truth_is_another_case(other: dict[str, Any]) -> None:
     assert not same(osce(patient=CHART), other)
 
 
-def test_an_image_is_the_same_whatever_its_size_and_type_say() -> None:
+def test_the_size_in_an_image_url_does_not_matter() -> None:
     assert same(nejm(), nejm(type="Image", image_url="http://EXAMPLE.org/view?width=900&id=7"))
     assert same(nejm(), nejm(question="Another wording?"))
     assert not same(nejm(), nejm(image_url="https://example.org/view?id=8&width=300"))
 
 
-def test_the_nejm_question_and_answers_are_for_nobody_but_the_judge() -> None:
+def test_only_the_judge_sees_the_nejm_question_and_answers() -> None:
     case = case_of(nejm())
     shown = json.dumps([case.patient, case.exam, case.door.objective, case.door.demographics])
     assert "zyxwort" not in shown + " ".join(fact.text for fact in case.facts)
@@ -211,7 +209,7 @@ def test_the_nejm_question_and_answers_are_for_nobody_but_the_judge() -> None:
     assert case.door.demographics == "40-year-old man"
 
 
-def test_irregular_sections_are_read_as_they_come() -> None:
+def test_irregular_sections_are_read() -> None:
     case = case_of(
         osce(
             patient={
@@ -229,13 +227,13 @@ def test_irregular_sections_are_read_as_they_come() -> None:
     assert case.annotations == {"Extra_Key": 1}
 
 
-def test_a_case_without_examination_or_tests_is_a_case() -> None:
+def test_examination_and_tests_are_optional() -> None:
     row = osce()
     del row["OSCE_Examination"]["Physical_Examination_Findings"], row["OSCE_Examination"]["Test_Results"]
     assert case_of(row).exam_facts == ()
 
 
-def test_a_patient_script_in_prose_is_a_case() -> None:
+def test_a_patient_script_may_be_prose() -> None:
     case = case_of(osce(patient="A 40-year-old woman has a sore toe. She denies fever."))
     assert case.door.demographics == "40-year-old woman"
     assert len(case.patient_facts) == 2
@@ -249,28 +247,7 @@ def test_an_answer_key_is_read() -> None:
     assert case.answer_key.reject == (("C", "old"),)
 
 
-def test_a_new_data_set_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_rows(tmp_path / "own.jsonl", osce())
-    monkeypatch.setitem(DATASETS, "Own", Dataset("Own", OSCE, path, "ours"))
-    (case,) = load_cases("Own")
-    assert case.dataset == "Own"
-
-
-@pytest.mark.parametrize(("typed", "meant"), [("medqa", "MedQA"), ("MedQAExt", "MedQA_Ext"), ("NEMJ", "NEJM")])
-def test_an_unknown_data_set_is_answered_with_the_nearest(typed: str, meant: str) -> None:
-    with pytest.raises(CaseError, match=f"unknown data set '{typed}'; did you mean '{meant}'"):
-        load_cases(typed)
-
-
-def test_a_data_set_is_found_by_config_by_name_and_by_path(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "mine.jsonl", osce())
-    assert resolve("MedQA", {"MedQA": str(path)}) == ("MedQA", path, OSCE)
-    assert resolve("NEJM", {})[2] is NEJM
-    assert resolve("Mine", {"Mine": str(path)}) == ("Mine", path, None)
-    assert resolve(str(path), {}) == ("mine", path, None)
-
-
-def test_the_bundled_cases_are_sound() -> None:
+def test_the_bundled_cases_have_no_errors_duplicates_or_leaks() -> None:
     bundled = DATASETS["OpenOSCE_Demo"]
     report = check_file(bundled.path, bundled.name, bundled.format)
     assert report.rows >= 12
@@ -278,7 +255,7 @@ def test_the_bundled_cases_are_sound() -> None:
     assert all(case.answer_key.accept for case in report.cases)
 
 
-def test_the_seeds_classes_are_doors_onto_a_case(tmp_path: Path) -> None:
+def test_the_original_scenario_classes_give_access_to_a_case(tmp_path: Path) -> None:
     scenario = ScenarioMedQA(osce(truth="Gout"))
     assert scenario.diagnosis_information() == "Gout"
     assert scenario.examiner_information() == "Find out what is wrong."

@@ -1,4 +1,4 @@
-"""Cases that give their diagnosis away: where they do it, and where they only seem to."""
+"""Where cases give their diagnosis away, and where they only seem to."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_a_planted_name_is_found_where_it_was_planted(row: dict[str, Any], kind:
         "Embolism of a renal artery",
     ],
 )
-def test_a_negated_or_partial_mention_is_no_leak(text: str) -> None:
+def test_a_negated_or_partial_mention_is_not_a_leak(text: str) -> None:
     assert found(tests={"CT": text}) == set()
     assert found(patient=patient(History=text)) == set()
 
 
-def test_a_denial_before_a_comma_does_not_hide_what_stands_after_it() -> None:
+def test_a_denial_does_not_hide_what_comes_after_but() -> None:
     assert found(tests={"CT": "No effusion, but pulmonary embolism on the left"})
 
 
@@ -87,12 +87,12 @@ def test_synonyms_abbreviations_and_spellings_are_found(truth: str, text: str) -
     assert found(truth=truth, tests={"Biopsy": text}) == {(Leak.RESULT, "Test_Results/Biopsy")}
 
 
-def test_an_accepted_name_is_a_name() -> None:
+def test_a_name_accepted_by_the_answer_key_is_a_leak() -> None:
     case = case_of(osce(tests={"Biopsy": "Marsh ague"}, Answer_Key={"accept": ["Marsh ague"]}))
     assert [leak.kind for leak in leaks(case)] == [Leak.RESULT]
 
 
-def test_a_generic_word_is_no_leak() -> None:
+def test_a_generic_word_is_not_a_leak() -> None:
     assert found(truth="Acute infection", tests={"Swab": "Infection"}) == set()
 
 
@@ -114,6 +114,6 @@ def test_copies_within_a_file_and_between_files_are_named_by_row(tmp_path: Any) 
     ("name", "expected"),
     [("MedQA", {Leak.RESULT: 22}), ("MedQA_Ext", {Leak.RESULT: 39}), ("NEJM", {}), ("NEJM_Ext", {})],
 )
-def test_the_public_sets_leak_as_counted_by_hand(name: str, expected: dict[Leak, int]) -> None:
+def test_the_public_sets_have_as_many_leaks_as_a_person_counted(name: str, expected: dict[Leak, int]) -> None:
     assert public_path(name).exists()
     assert Counter(leak.kind for case in public_cases(name) for leak in leaks(case)) == expected

@@ -1,4 +1,4 @@
-"""Which rows a run plays."""
+"""Which rows are selected for a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows(**choice: Any) -> list[int]:
         ("0-0", [0]),
     ],
 )
-def test_rows_and_ranges_are_read_each_row_once_in_file_order(text: str, expected: list[int]) -> None:
+def test_rows_and_ranges_give_each_row_once_in_file_order(text: str, expected: list[int]) -> None:
     assert parse_rows(text, 30) == expected
     assert rows(scenarios=text) == expected
 
@@ -49,20 +49,20 @@ def test_rows_and_ranges_are_read_each_row_once_in_file_order(text: str, expecte
         ("28-30", "row 30 does not exist"),
     ],
 )
-def test_a_selection_that_cannot_be_meant_is_explained(text: str, message: str) -> None:
+def test_an_invalid_selection_is_explained(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_rows(text, 30)
 
 
-def test_without_a_choice_every_case_is_played() -> None:
+def test_by_default_every_case_is_selected() -> None:
     assert rows() == list(range(30))
 
 
-def test_the_first_cases_are_played_after_an_offset() -> None:
+def test_the_first_cases_after_an_offset_are_selected() -> None:
     assert rows(num_scenarios=3) == [0, 1, 2]
     assert rows(offset=27) == [27, 28, 29]
     assert rows(offset=10, num_scenarios=2) == [10, 11]
-    assert rows(num_scenarios=99) == list(range(30)), "more than there are is all of them, as in the original"
+    assert rows(num_scenarios=99) == list(range(30)), "asking for too many gives all of them, as in the original"
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_keeps_file_order() -> None:
@@ -72,7 +72,7 @@ def test_a_sample_is_the_same_for_the_same_seed_and_keeps_file_order() -> None:
     assert any(rows(sample=8, seed=seed) != first for seed in range(2, 6))
 
 
-def test_a_sample_is_drawn_after_the_offset_and_cut_by_the_number() -> None:
+def test_a_sample_is_drawn_after_the_offset_and_before_the_limit() -> None:
     assert min(rows(sample=5, offset=25, seed=3)) == 25
     assert rows(sample=5, num_scenarios=2, seed=3) == rows(sample=5, seed=3)[:2]
 
@@ -95,7 +95,7 @@ def test_an_impossible_choice_is_explained(choice: dict[str, Any], message: str)
 LOCKED: list[Case] = [replace(case, annotations={"lockbox": case.scenario_id % 3 == 0}) for case in CASES]
 
 
-def test_the_lockbox_stays_closed_unless_asked_for() -> None:
+def test_the_lockbox_stays_closed_by_default() -> None:
     assert all(case.scenario_id % 3 for case in select(LOCKED))
     assert len(select(LOCKED)) == 20
     assert len(select(LOCKED, lockbox=True)) == 30
@@ -103,7 +103,7 @@ def test_the_lockbox_stays_closed_unless_asked_for() -> None:
 
 
 def test_naming_a_row_in_the_lockbox_says_how_to_open_it() -> None:
-    with pytest.raises(ConfigError, match="row 3 is in the lockbox; --lockbox plays it"):
+    with pytest.raises(ConfigError, match="row 3 is in the lockbox; --lockbox opens it"):
         select(LOCKED, scenarios="1-4")
     assert [case.scenario_id for case in select(LOCKED, scenarios="1-4", lockbox=True)] == [1, 2, 3, 4]
     assert [case.scenario_id for case in select(LOCKED, scenarios="1,2,4")] == [1, 2, 4]

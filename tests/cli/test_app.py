@@ -1,4 +1,4 @@
-"""The command line as its users meet it: the seed's way of calling it, flags, mistakes, output."""
+"""The command line as users see it: the original's calls, flags, mistakes, output."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ import time
 from pathlib import Path
 
 import pytest
-from runs_support import AT_ENDPOINT, CLINIC, LONG, ROOT, clinic, environment, only_run, point_at, records, summary
+from runs_support import (
+    AT_ENDPOINT,
+    CLINIC,
+    LONG,
+    ROOT,
+    clinic,
+    environment,
+    only_run,
+    point_at,
+    records,
+    summary,
+    untimed,
+)
 from scripted_server import ScriptedServer
 
-from agentclinic.cli import normalised
+from agentclinic.cli import normalized
 
 
 def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run Python itself, with all that happens at its start."""
+    """Run Python itself, including everything it does at start-up."""
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=cwd,
@@ -35,7 +47,7 @@ def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.C
 # Calling it
 
 
-def test_the_seeds_command_line_runs_from_the_root(tmp_path: Path) -> None:
+def test_the_originals_command_line_runs_from_the_root(tmp_path: Path) -> None:
     done = python(
         "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "4", "--output_dir", tmp_path / "out"
     )
@@ -46,10 +58,10 @@ def test_the_seeds_command_line_runs_from_the_root(tmp_path: Path) -> None:
     assert (used["run"]["workers"], used["run"]["dataset"]) == (4, "OpenOSCE")
     assert len(records(folder)) == summary(folder)["presented"] == used["agentclinic"]["units"]
     assert "accuracy (strict)" in done.stdout
-    assert "95 % interval" in done.stdout
+    assert "95% interval" in done.stdout
     assert f"Written to {folder}" in done.stdout
-    assert "--doctor_llm MODEL" in done.stdout, "how to point it at a model of one's own"
-    assert len(done.stdout.splitlines()) <= 24, "one screen"
+    assert "--doctor_llm MODEL" in done.stdout, "how to test your own model"
+    assert len(done.stdout.splitlines()) <= 24, "fits on one screen"
 
 
 def test_the_package_runs_as_a_module_and_as_the_installed_command() -> None:
@@ -78,11 +90,11 @@ def test_the_package_runs_as_a_module_and_as_the_installed_command() -> None:
         ([], []),
     ],
 )
-def test_underscores_are_hyphens_in_flags_and_bare_flags_mean_run(given: list[str], understood: list[str]) -> None:
-    assert normalised(given) == understood
+def test_flags_may_have_underscores_and_bare_flags_mean_run(given: list[str], understood: list[str]) -> None:
+    assert normalized(given) == understood
 
 
-def test_flags_win_over_the_file_and_both_spellings_work(tmp_path: Path) -> None:
+def test_flags_override_the_file_and_both_spellings_work(tmp_path: Path) -> None:
     (tmp_path / "agentclinic.config.json").write_text(
         json.dumps({"run": {"num_scenarios": 5, "total_inferences": 7, "output_dir": "out"}})
     )
@@ -103,6 +115,27 @@ def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
     assert "warning: run.measurement_cost_llm is deprecated" in done.stderr
 
 
+def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_path: Path) -> None:
+    """Its `openai` and `llm` sections apply, even next to an llm.config.json, unless --llm-config is given."""
+    given = point_at(tmp_path, server, tries=2)
+    flags = ("--num_scenarios", "2", "--seed", "5", "--total_inferences", "6", "--output_dir", "first")
+    clinic("run", *flags, *AT_ENDPOINT, cwd=tmp_path)
+    first = only_run(tmp_path / "first")
+    given.rename(tmp_path / "kept.json")
+    (tmp_path / "llm.config.json").write_text('{"openai": {"base_url": "http://127.0.0.1:9/v1"}}')
+    server.reset()
+
+    clinic("run", "--config", first / "config.used.json", "--output_dir", "second", cwd=tmp_path)
+    second = only_run(tmp_path / "second")
+
+    assert untimed(records(second)) == untimed(records(first))
+    used = json.loads((second / "config.used.json").read_text())
+    assert used["llm"]["runtime"]["tries"] == 2
+    other = ("--llm-config", "llm.config.json", "--output_dir", "third")
+    clinic("run", "--config", first / "config.used.json", *other, cwd=tmp_path)
+    assert summary(only_run(tmp_path / "third"))["outcomes"] == {"model_failed": 2}
+
+
 # Help
 
 
@@ -115,7 +148,7 @@ def test_help_takes_less_than_half_a_second_of_cpu_time() -> None:
         assert "resume" in done.stdout
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # The best of three: what the machine does beside it is not the command's time.
+    # The best of three: the machine may be busy.
     assert min(seconds() for _ in range(3)) < 0.5
 
 
@@ -164,7 +197,7 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["dance"], "dance"),
     ],
 )
-def test_a_mistake_ends_with_exit_code_2_and_a_word_on_it(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_a_mistake_gives_exit_code_2_and_names_the_culprit(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
 
     done = clinic(*arguments, cwd=tmp_path, expect=2)
@@ -184,7 +217,7 @@ def test_a_mistake_ends_with_exit_code_2_and_a_word_on_it(arguments: list[str], 
         ("llm.config.json", '{"llm": {"runtime": {"tries": 0}}}', "llm.runtime.tries"),
     ],
 )
-def test_a_bad_config_ends_with_exit_code_2_naming_file_and_key(
+def test_a_bad_config_gives_exit_code_2_and_names_file_and_key(
     file: str, content: str, said: str, tmp_path: Path
 ) -> None:
     (tmp_path / file).write_text(content)
@@ -199,7 +232,7 @@ def test_a_bad_config_ends_with_exit_code_2_naming_file_and_key(
 # What is shown
 
 
-def test_json_is_all_there_is_on_standard_output(server: ScriptedServer, tmp_path: Path) -> None:
+def test_with_json_nothing_else_is_on_standard_output(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "patient", "nth": 1}, "fault": "500"}])
 
@@ -214,7 +247,7 @@ def test_json_is_all_there_is_on_standard_output(server: ScriptedServer, tmp_pat
     assert "--retry-failed" in done.stderr
 
 
-def test_plain_lines_tell_progress_where_there_is_no_terminal_and_quiet_has_none(tmp_path: Path) -> None:
+def test_without_a_terminal_progress_is_plain_lines_and_quiet_has_none(tmp_path: Path) -> None:
     told = clinic("run", "--num_scenarios", "3", cwd=tmp_path)
     quiet = clinic("run", "--num_scenarios", "3", "--quiet", cwd=tmp_path)
 
@@ -226,7 +259,7 @@ def test_plain_lines_tell_progress_where_there_is_no_terminal_and_quiet_has_none
     assert "accuracy (strict)" in quiet.stdout
 
 
-def test_the_table_names_failures_and_the_bounds_they_leave(server: ScriptedServer, tmp_path: Path) -> None:
+def test_the_table_shows_failures_and_the_bounds_they_leave(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "patient", "nth": 1}, "fault": "500"}])
 
@@ -235,14 +268,14 @@ def test_the_table_names_failures_and_the_bounds_they_leave(server: ScriptedServ
     shown = " ".join(done.stdout.split())
     assert "model failed (missing, not wrong) 1" in shown
     assert "patient.server 1, e.g. 127.0.0.1" in shown
-    assert "between 75.0% (all wrong) and 100.0% (all right)" in shown
-    assert "100.0% (95 % interval 43.9% to 100.0%; 3 of 3)" in shown
+    assert "bounds with missing 75.0% (all wrong) to 100.0% (all right)" in shown
+    assert "100.0% (95% interval 43.9% to 100.0%; 3 of 3)" in shown
     assert "cost doctor unknown" in shown
     assert f"Written to {only_run(tmp_path / '[/out]').relative_to(tmp_path)}" in done.stdout
 
 
 def on_terminal(arguments: list[str], cwd: Path) -> str:
-    """Run a command on a pseudo-terminal and return all it showed."""
+    """Run a command on a pseudo-terminal and return what it showed."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [*CLINIC, *arguments],
@@ -272,9 +305,9 @@ def on_terminal(arguments: list[str], cwd: Path) -> str:
     return shown.decode()
 
 
-def test_a_bar_shows_done_of_total_on_a_terminal(server: ScriptedServer, tmp_path: Path) -> None:
+def test_on_a_terminal_a_bar_shows_the_progress(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
-    server.control(latency=0.03)  # so that the bar, drawn ten times a second, is seen on its way
+    server.control(latency=0.03)  # slow enough that the bar, drawn ten times a second, is seen half way
 
     shown = on_terminal(["run", "--num_scenarios", "6", *AT_ENDPOINT], tmp_path)
 

@@ -1,4 +1,4 @@
-"""`agentclinic probe` says in plain words what an endpoint can do."""
+"""`agentclinic probe`: what an endpoint can do, in plain words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEES = {"match": {"text_contains": "Which colour fills"}, "reply": "Red."}
 
 
 @pytest.mark.parametrize(("api", "shown"), [("responses", "the Responses API"), ("chat", "chat completions")])
-def test_a_capable_endpoint_gets_four_times_yes(api: str, shown: str, server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_capable_endpoint_passes_all_checks(api: str, shown: str, server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(rules=[SEES], responses=api == "responses")
 
@@ -25,12 +25,12 @@ def test_a_capable_endpoint_gets_four_times_yes(api: str, shown: str, server: Sc
     assert "tokens in" in answers
     assert tools.startswith("yes  tool calls: called note_colour(")
     assert structured.startswith('yes  structured output: {"colour"')
-    assert images == "yes  images: saw that the test picture is red"
+    assert images == "yes  images: recognized the red test picture"
     assert "agentclinic run --doctor_llm scripted" in done.stdout
     assert {request["purpose"] for request in server.log()} == {"probe"}
 
 
-def test_each_thing_it_cannot_do_is_told_apart(server: ScriptedServer, tmp_path: Path) -> None:
+def test_each_failing_check_has_its_own_message(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(
         rules=[
@@ -47,12 +47,10 @@ def test_each_thing_it_cannot_do_is_told_apart(server: ScriptedServer, tmp_path:
     assert structured["works"] is False
     assert "gave no usable" in structured["detail"]
     assert images["works"] is False
-    assert "did not see that it is red" in images["detail"]
+    assert "did not recognize that it is red" in images["detail"]
 
 
-def test_an_endpoint_that_takes_no_output_format_can_still_be_asked_in_the_prompt(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+def test_an_endpoint_without_output_formats_is_asked_in_the_prompt(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(
         rules=[
@@ -67,20 +65,20 @@ def test_an_endpoint_that_takes_no_output_format_can_still_be_asked_in_the_promp
     assert "in the prompt only" in structured["detail"]
 
 
-def test_a_refused_key_is_named_with_the_mend(server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_rejected_key_is_reported_with_the_fix(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.fault("auth")
 
     done = clinic("probe", "scripted", cwd=tmp_path, expect=1)
 
     assert done.stdout.startswith("no   answers: ")
-    assert "the key is not accepted: check OPENAI_API_KEY, .env or llm.config.json" in done.stdout
-    assert len(done.stdout.splitlines()) == 1, "nothing else is tried"
+    assert "the key was rejected: check OPENAI_API_KEY, .env or llm.config.json" in done.stdout
+    assert len(done.stdout.splitlines()) == 1, "the other checks are skipped"
 
 
-def test_nothing_listening_is_named_with_the_mend(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_reported_with_the_fix(tmp_path: Path) -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # bound but not listening: nobody else can take the port, nobody answers
+        free.bind(("127.0.0.1", 0))  # bound but not listening: no one else can take the port, and nothing answers
         port = free.getsockname()[1]
         settings = {
             "openai": {"base_url": f"http://127.0.0.1:{port}/v1"},
@@ -90,12 +88,12 @@ def test_nothing_listening_is_named_with_the_mend(tmp_path: Path) -> None:
 
         done = clinic("probe", "scripted", cwd=tmp_path, expect=1)
 
-    assert "nothing answers there: check base_url and whether the server runs" in done.stdout
+    assert "no server answers: check base_url and whether the server is running" in done.stdout
 
 
-def test_a_named_endpoint_is_probed_and_an_unknown_one_refused(server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_named_endpoint_is_probed_and_an_unknown_one_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
     (tmp_path / "agentclinic.config.json").write_text(
-        # A recording in the settings is the run's; a probe leaves it alone.
+        # The recording named in the settings is for runs; a probe must not write it.
         json.dumps({"run": {"record": "kept.jsonl"}, "endpoints": {"ward": {"base_url": server.base_url}}})
     )
 

@@ -1,4 +1,4 @@
-"""`agentclinic sessions`: list, one, summary, as text and JSON."""
+"""`agentclinic sessions`: the list, one session, and the summary, as text and JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEPS: list[dict[str, Any]] = [
 
 @pytest.fixture
 async def run(server: ScriptedServer, tmp_path: Path) -> Path:
-    """Three encounters: synthesis as the favourite and right, another and wrong, failed and right."""
+    """Three encounters whose synthesis is the leading diagnosis and right, another and wrong, failed and right."""
     server.control(
         steps=STEPS,
         rules=[
@@ -54,7 +54,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     return capsys.readouterr().out
 
 
-async def test_the_list_has_a_line_for_each(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_list_has_a_line_per_session(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, run)
     rows = [line.split("  ") for line in text.splitlines() if line.startswith("scenario_")]
     assert [(row[0][:11], row[-2].strip(), row[-1]) for row in rows] == [
@@ -84,7 +84,7 @@ async def test_one_session_is_shown_step_by_step(run: Path, capsys: pytest.Captu
     assert data["session"]["steps"][1]["new_information"] == "warm"
 
 
-async def test_the_summary_counts_what_the_records_do_not_tell(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_summary_counts_what_the_records_lack(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = summarise_sessions(load_sessions(run))
     assert (summary.sessions, summary.steps.value, summary.facts.value) == (3, 3, 3)
     assert summary.hypotheses.value == pytest.approx(7 / 3)
@@ -95,7 +95,7 @@ async def test_the_summary_counts_what_the_records_do_not_tell(run: Path, capsys
     assert summary.synthesis_differs.value == pytest.approx(1 / 3)
     assert (summary.mended, summary.spoiled) == (0, 1)
     text = shown(capsys, run, "--summary")
-    assert "favourite wrong and synthesis right 0, the other way round 1" in text
+    assert "synthesis fixed 0, broke 1" in text
     assert "accuracy" in text
     data = json.loads(shown(capsys, run, "--summary", "--json"))
     assert data["sessions"]["spoiled"] == 1
@@ -107,7 +107,7 @@ async def test_a_folder_of_sessions_needs_no_run(run: Path, capsys: pytest.Captu
     assert "right" not in text
     assert "3 sessions in" in text
     assert "final diagnosis: Gout" in shown(capsys, run / "diagnosis_sessions", "0")
-    assert "no records beside these sessions" in shown(capsys, run / "diagnosis_sessions", "--summary")
+    assert "there are no records with these sessions" in shown(capsys, run / "diagnosis_sessions", "--summary")
 
 
 async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,35 +118,35 @@ async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.
     assert "2 sessions in" in text
     assert f"damaged: {first} line 1: not a session" in text
     assert "old.json.damaged: put aside as damaged" in text
-    assert first.read_text() == '{"session_id"', "looking changes nothing"
+    assert first.read_text() == '{"session_id"', "reading does not change it"
     assert len(json.loads(shown(capsys, run, "--json"))["damaged"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such folder"),
         (["."], "holds no sessions"),
         (["RUN", "scenario_9"], "has no session 'scenario_9'"),
         (["RUN", "77"], "has no session '77'"),
-        (["RUN", "scenario_"], "fits 3 sessions"),
+        (["RUN", "scenario_"], "matches 3 sessions"),
         (["RUN/diagnosis_sessions", "--judge", "x"], "not the folder of a run"),
     ],
 )
-async def test_what_is_not_there_is_said(run: Path, tmp_path: Path, arguments: list[str], told: str) -> None:
+async def test_a_missing_session_is_named(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "empty").mkdir()
     given = [argument.replace("RUN", str(run)) for argument in arguments]
     done = clinic("sessions", *given, cwd=tmp_path / "empty", expect=2)
-    assert told in done.stderr
+    assert message in done.stderr
 
 
-def test_a_run_of_another_doctor_kept_none(tmp_path: Path) -> None:
+def test_runs_of_other_doctors_have_no_sessions(tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "1", "--output_dir", "out", cwd=tmp_path)
     (folder,) = (tmp_path / "out").iterdir()
     assert "its doctor kept no sessions" in clinic("sessions", folder, cwd=tmp_path, expect=2).stderr
 
 
-async def test_a_synonym_is_no_other_disease(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_synonym_is_not_another_disease(server: ScriptedServer, tmp_path: Path) -> None:
     steps = [{**step, "current_uncertainties": "Heart attack 70 %, Flu 10 %"} for step in STEPS]
     server.control(steps=steps, synthesis="Acute myocardial infarction")
     path = write_rows(tmp_path / "cases.jsonl", osce(truth="Acute myocardial infarction"))

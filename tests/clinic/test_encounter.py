@@ -43,7 +43,7 @@ def spoken(transcript: Transcript) -> list[tuple[int, str, str]]:
     return [(turn.turn, turn.role, turn.text) for turn in transcript.turns]
 
 
-async def test_a_question_goes_to_the_patient_a_test_to_the_laboratory_and_a_diagnosis_ends_it() -> None:
+async def test_questions_go_to_the_patient_tests_to_the_laboratory_and_a_diagnosis_ends_it() -> None:
     meeting = Meeting(
         Scripted("Where does it hurt?", "REQUEST TEST: CBC", "DIAGNOSIS READY: Migraine"),
         Scripted("Here."),
@@ -89,7 +89,7 @@ async def test_histories_are_kept_verbatim_with_a_blank_line_after_each_entry() 
     assert meeting.lab_role.history.text == told + tested
 
 
-async def test_only_the_last_turn_is_told_to_commit_and_nobody_is_asked_after_it() -> None:
+async def test_the_doctor_is_told_to_commit_on_the_last_turn_only_and_gets_no_reply_to_it() -> None:
     doctor = Scripted("One?", "Two?", "REQUEST TEST: CBC")
     transcript = await Meeting(doctor, Scripted("1", "2"), Scripted(), limit=3).hold()
     assert [LAST_TURN in prompt for prompt in doctor.prompts] == [False, False, True]
@@ -104,7 +104,7 @@ async def test_a_diagnosis_on_the_last_turn_counts() -> None:
     assert (transcript.status, transcript.num_turns) == (Status.DIAGNOSED, 1)
 
 
-async def test_the_payload_tells_turn_limit_and_what_was_exchanged_but_not_the_truth() -> None:
+async def test_the_payload_has_turn_limit_and_exchanges_but_not_the_truth() -> None:
     disclosed = (Disclosure("headache", Provenance.CHART, ("Patient_Actor/History",)),)
     doctor = Scripted("Where?", "DIAGNOSIS READY: Flu")
     await Meeting(doctor, Scripted(Reply("Here.", disclosures=disclosed)), limit=2).hold()
@@ -121,7 +121,7 @@ IMAGE = Image(str(NEJM["image_url"]))
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_images_once_shown_stay_in_view_and_are_shown_once(again: bool) -> None:
+async def test_images_once_shown_stay_in_view_without_being_repeated(again: bool) -> None:
     second = "REQUEST IMAGES" if again else "REQUEST TEST: biopsy"
     doctor = Scripted("Hello?", "REQUEST IMAGES", second, "Itchy?", "DIAGNOSIS READY: Psoriasis")
     lab = Scripted() if again else Scripted("none")
@@ -134,7 +134,7 @@ async def test_images_once_shown_stay_in_view_and_are_shown_once(again: bool) ->
 
 
 @pytest.mark.parametrize(("row", "images"), [(NEJM, False), (OSCE, True), (OSCE, False)])
-async def test_asking_for_images_that_cannot_be_shown_is_told_so(row: dict[str, object], images: bool) -> None:
+async def test_a_request_for_images_that_cannot_be_shown_is_answered(row: dict[str, object], images: bool) -> None:
     doctor = Scripted("REQUEST IMAGES", "DIAGNOSIS READY: Psoriasis")
     transcript = await Meeting(doctor, case=case_of(row), images=images).hold()
     assert "No images can be shown" in transcript.turns[1].text
@@ -143,7 +143,7 @@ async def test_asking_for_images_that_cannot_be_shown_is_told_so(row: dict[str, 
     assert transcript.num_turns == 2
 
 
-async def test_only_a_doctor_who_may_ask_is_told_of_images() -> None:
+async def test_only_a_doctor_who_may_request_images_is_told_about_them() -> None:
     suffix = load_prompts()["doctor"].text("images_suffix")
     for images in (True, False):
         doctor = Scripted("DIAGNOSIS READY: Psoriasis")
@@ -167,7 +167,7 @@ async def test_a_doctor_that_fails_is_at_fault_only_for_its_own_doing(error: typ
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.kind)
 @pytest.mark.parametrize("role", ["patient", "measurement"])
-async def test_patient_and_laboratory_failing_is_never_the_doctors_fault(role: str, error: type[ModelError]) -> None:
+async def test_a_failing_patient_or_laboratory_is_never_the_doctors_fault(role: str, error: type[ModelError]) -> None:
     failing = Scripted(error("went wrong"))
     if role == "patient":
         meeting = Meeting(Scripted("Hello?"), failing)
@@ -180,7 +180,7 @@ async def test_patient_and_laboratory_failing_is_never_the_doctors_fault(role: s
     assert transcript.num_turns == 1
 
 
-async def test_the_builtin_judge_looks_into_the_chart_and_a_language_model_is_not_shown_it() -> None:
+async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() -> None:
     case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
     unit, prompt = Unit(case, 0, 0), load_prompts()["moderator"]
@@ -244,7 +244,7 @@ async def test_a_programming_error_in_a_model_is_not_swallowed() -> None:
         await Meeting(Scripted(ZeroDivisionError())).hold()
 
 
-async def test_leaving_ends_the_encounter_without_an_outcome() -> None:
+async def test_a_person_leaving_ends_the_encounter_without_an_outcome() -> None:
     with pytest.raises(Leave):
         await Meeting(Scripted(Leave())).hold()
 
@@ -274,7 +274,7 @@ async def test_the_system_prompt_never_changes_and_most_of_each_prompt_was_sent_
     assert repeated / sum(len(prompt) for prompt in prompts[1:]) >= 0.85
 
 
-async def test_builtin_roles_meet_until_a_diagnosis() -> None:
+async def test_builtin_roles_reach_a_diagnosis() -> None:
     case = load_cases("OpenOSCE_Demo")[0]
     doctor = Listening(Builtin())
     transcript = await Meeting(doctor, Builtin(), Builtin(), case).hold()
@@ -283,7 +283,7 @@ async def test_builtin_roles_meet_until_a_diagnosis() -> None:
     assert all(turn.disclosures for turn in transcript.turns if turn.role in ("patient", "measurement"))
 
 
-async def test_a_prompt_file_without_a_place_for_notes_still_tells_of_the_last_turn() -> None:
+async def test_a_prompt_file_without_notes_placeholder_still_announces_the_last_turn() -> None:
     prompts = load_prompts()
     bare = replace(prompts["doctor"], texts={**prompts["doctor"].texts, "user_prompt_template": "{history} {reply}"})
     doctor = Scripted("DIAGNOSIS READY: Migraine")

@@ -1,19 +1,12 @@
-"""Reading findings out of a dialogue: present, absent, or not said at all."""
+"""Reading findings from a dialogue: present, absent, or not mentioned."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from agentclinic.builtin.beliefs import beliefs
-from agentclinic.builtin.doctor import act
-from agentclinic.builtin.judge import judge
-from agentclinic.cases.model import AnswerKey, Door
+from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import DoctorPayload, JudgePayload
 from agentclinic.results.turn import Disclosure, Exchange, Provenance
-from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 
 DOOR = Door("Find out what is wrong.", "40-year-old woman")
 
@@ -43,19 +36,17 @@ def reported(order: str, reply: str, *disclosures: Disclosure) -> Evidence:
         ("What brings you in?", "I am not sure.", {}),
     ],
 )
-def test_a_bare_yes_or_no_speaks_only_of_the_one_thing_that_was_asked(
-    question: str, reply: str, evidence: Evidence
-) -> None:
+def test_a_bare_yes_or_no_counts_only_if_one_thing_was_asked(question: str, reply: str, evidence: Evidence) -> None:
     assert heard(question, reply) == evidence
 
 
 @pytest.mark.parametrize("provenance", [Provenance.DEFAULT_NEGATIVE, Provenance.UNAVAILABLE])
-def test_a_default_of_the_patient_is_no_evidence(provenance: Provenance) -> None:
+def test_a_default_answer_of_the_patient_is_not_evidence(provenance: Provenance) -> None:
     assert heard("Do you have a cough?", "No, I have not noticed that.", Disclosure("Cough", provenance)) == {}
     assert heard("Do you have a cough?", "No cough.", Disclosure("Cough", provenance)) == {}
 
 
-def test_beside_a_default_what_is_charted_counts() -> None:
+def test_what_is_charted_counts_next_to_a_default() -> None:
     evidence = heard(
         "Do you have a cough or chills?",
         "No chills. I have not noticed the rest.",
@@ -67,18 +58,18 @@ def test_beside_a_default_what_is_charted_counts() -> None:
 
 @pytest.mark.parametrize("provenance", [Provenance.DEFAULT_NORMAL, Provenance.UNAVAILABLE])
 @pytest.mark.parametrize("reply", ["RESULTS: NORMAL READINGS", "RESULTS: Electrocardiogram not available."])
-def test_a_default_of_the_laboratory_is_no_evidence(provenance: Provenance, reply: str) -> None:
+def test_a_default_result_is_not_evidence(provenance: Provenance, reply: str) -> None:
     assert reported("ECG", reply, Disclosure("Electrocardiogram", provenance)) == {}
     assert reported("ECG", reply) == {}, "also where the laboratory is a language model that says so in words"
 
 
-def test_a_charted_normal_report_denies_what_its_test_would_show() -> None:
+def test_a_charted_normal_report_makes_what_its_test_shows_absent() -> None:
     evidence = reported("ECG", "RESULTS: Normal.", Disclosure("Electrocardiogram", Provenance.CHART, ("a",)))
     assert evidence["st_elevation"] is False
     assert "lung_infiltrate" not in evidence
 
 
-def test_a_charted_normal_report_says_nothing_of_the_test_that_was_not_done() -> None:
+def test_a_charted_normal_report_says_nothing_about_a_test_not_done() -> None:
     evidence = reported(
         "ECG and chest x-ray",
         "RESULTS: Electrocardiogram: Normal. NORMAL READINGS",
@@ -89,7 +80,7 @@ def test_a_charted_normal_report_says_nothing_of_the_test_that_was_not_done() ->
     assert "lung_infiltrate" not in evidence
 
 
-def test_normal_readings_beside_a_charted_report_deny_nothing() -> None:
+def test_default_normal_readings_next_to_a_charted_report_are_not_evidence() -> None:
     evidence = reported(
         "ECG and chest x-ray",
         "RESULTS: Electrocardiogram: Rate 90. NORMAL READINGS",
@@ -145,12 +136,12 @@ def test_a_number_is_read_in_its_unit_and_magnitude(report: str, finding: str, p
         ("Urinalysis", "Urinalysis: Glucose: 500 mg/dL; WBC: 30/hpf."),
     ],
 )
-def test_values_of_another_fluid_are_not_the_bloods(order: str, report: str) -> None:
+def test_values_of_another_fluid_are_not_blood_values(order: str, report: str) -> None:
     evidence = reported(order, f"RESULTS: {report}")
     assert not {"leukocytosis", "high_glucose", "leukopenia"} & set(evidence)
 
 
-def test_blood_values_beside_those_of_another_fluid_are_read() -> None:
+def test_blood_values_are_read_next_to_those_of_another_fluid() -> None:
     evidence = reported(
         "CBC and CSF", "RESULTS: Lumbar Puncture: WBC: 3. Complete Blood Count: WBC: 14,500/mm3; Hemoglobin: 8 g/dL."
     )
@@ -163,7 +154,7 @@ def test_septic_joint_fluid_is_read_from_the_joint() -> None:
     assert reported("Joint aspiration", "RESULTS: Synovial fluid WBC: 90,000/µL.")["septic_synovial_fluid"] is True
 
 
-def test_what_was_once_present_is_not_unsaid_by_a_later_denial() -> None:
+def test_a_later_denial_does_not_undo_a_finding() -> None:
     exchanges = [
         Exchange("question", "What brings you in?", "I have a cough."),
         Exchange("question", "Anything else?", "No cough at the moment."),
@@ -171,74 +162,5 @@ def test_what_was_once_present_is_not_unsaid_by_a_later_denial() -> None:
     assert gather(DOOR, exchanges) == {"cough": True}
 
 
-def test_the_door_is_evidence_too() -> None:
+def test_what_the_doctor_is_told_first_is_evidence() -> None:
     assert gather(Door("See a patient with a cough.", ""), []) == {"cough": True}
-
-
-def update(door: Door, evidence: Evidence) -> dict[str, float]:
-    mind = beliefs(knowledge())
-    return dict(zip(mind.hypotheses, mind.posterior(door, evidence), strict=True))
-
-
-def test_probabilities_sum_to_one_and_follow_the_evidence() -> None:
-    before = update(DOOR, {})
-    after = update(DOOR, {"urate_crystals": True})
-    assert sum(before.values()) == pytest.approx(1)
-    assert sum(after.values()) == pytest.approx(1)
-    assert after["gout"] > 10 * before["gout"]
-    mind = beliefs(knowledge())
-    assert (mind.expected_information(mind.posterior(DOOR, {})) >= 0).all()
-
-
-def test_correlated_findings_count_less_than_independent_ones() -> None:
-    mind = beliefs(knowledge())
-    disease = knowledge().diseases["community_acquired_pneumonia"]
-    grouped = [link for link in disease.links if link.group == "inflammation" and link.p > 0.5][:2]
-    assert len(grouped) == 2, "the knowledge base groups signs of inflammation"
-    row = mind.hypotheses.index(disease.id)
-
-    def weight(*findings: str) -> float:
-        told = dict.fromkeys(findings, True)
-        columns = [mind.column[name] for name in findings]
-        return float(mind._log_likelihood(told)[row] - mind.leak_present[columns].sum())
-
-    one, other = (weight(link.finding) for link in grouped)
-    assert weight(*(link.finding for link in grouped)) == pytest.approx((one + other) / 2**0.5)
-
-
-def test_a_disease_of_the_other_sex_is_impossible() -> None:
-    assert update(Door("", "40-year-old man"), {"missed_period": True})["ectopic_pregnancy"] < 1e-9
-
-
-def test_redrawn_likelihoods_stay_within_their_ranges_and_are_put_back() -> None:
-    before = update(DOOR, {"cough": True})
-    with in_place(redrawn(knowledge(), random.Random(1))):
-        links = [link for disease in knowledge().diseases.values() for link in disease.links]
-        assert all(link.low <= link.p <= link.high for link in links)
-        assert update(DOOR, {"cough": True}) != before
-    assert update(DOOR, {"cough": True}) == before
-
-
-def test_the_doctor_opens_asks_and_commits_on_the_last_turn() -> None:
-    opening = act(DoctorPayload(DOOR, (), 1, 20, last=False))
-    assert opening.text.startswith("What brings you in")
-    asked = Exchange("question", opening.text, "I have a cough.")
-    following = act(DoctorPayload(DOOR, (asked,), 2, 20, last=False))
-    assert following.text != opening.text
-    last = act(DoctorPayload(DOOR, (asked,), 20, 20, last=True))
-    assert last.text.startswith("DIAGNOSIS READY: ")
-    assert last.differential is not None
-    assert sum(h.probability or 0 for h in last.differential.hypotheses) + (
-        last.differential.other or 0
-    ) == pytest.approx(1, abs=1e-4)
-
-
-def test_the_judge_says_yes_or_no_with_a_relation_and_a_reason() -> None:
-    yes = judge(JudgePayload("Heart attack", "Acute myocardial infarction", AnswerKey()))
-    no = judge(JudgePayload("Marsh ague", "Frobisher fever", AnswerKey(partial=("Marsh ague",))))
-    assert (yes.text, no.text) == ("Yes", "No")
-    assert yes.verdict is not None
-    assert (yes.verdict.relation, yes.verdict.correct_lenient) == ("same", True)
-    assert no.verdict is not None
-    assert (no.verdict.relation, no.verdict.correct_lenient) == ("broader", True)
-    assert no.usage.input_tokens == 0

@@ -26,8 +26,8 @@ from agentclinic.runs.undo import Tape
 pytestmark = pytest.mark.anyio
 
 
-def typing(*lines: str) -> tuple[Human, io.StringIO, list[str]]:
-    """A person who types these lines and then closes the terminal; what is shown; the prompts."""
+def typing(*lines: str, undo: bool = True) -> tuple[Human, io.StringIO, list[str]]:
+    """A person who types these lines and then closes the terminal; what the terminal shows; its prompts."""
     screen, waiting, prompts = io.StringIO(), list(lines), list[str]()
 
     def read(prompt: str) -> str:
@@ -36,7 +36,7 @@ def typing(*lines: str) -> tuple[Human, io.StringIO, list[str]]:
             raise EOFError
         return waiting.pop(0)
 
-    return Human(read, screen), screen, prompts
+    return Human(read, screen, undo=undo), screen, prompts
 
 
 async def test_a_person_as_doctor_asks_tests_and_diagnoses_by_command() -> None:
@@ -58,7 +58,7 @@ async def test_a_person_as_doctor_asks_tests_and_diagnoses_by_command() -> None:
     assert transcript.turns[0].usage.input_tokens == 0
 
 
-async def test_the_tokens_themselves_work_as_well() -> None:
+async def test_a_person_can_also_type_the_control_tokens() -> None:
     human, _, _ = typing("DIAGNOSIS READY: Migraine")
     assert (await Meeting(human).hold()).diagnosis == "Migraine"
 
@@ -96,7 +96,7 @@ async def test_help_history_and_mistyped_commands_use_no_turn() -> None:
 async def test_a_doctor_takes_the_last_turn_back() -> None:
     human, _, prompts = typing("Wrong?", ":undo", "Right?", ":diagnose Migraine")
     meeting = Meeting(human, Scripted("no", "yes"))
-    transcript = await meeting.hold()
+    transcript = await meeting.hold(Tape())
     assert [t.text for t in transcript.turns] == ["Right?", "yes", "DIAGNOSIS READY: Migraine"]
     assert "Wrong?" not in meeting.patient_role.history.text
     assert prompts == ["doctor 1/20> ", "doctor 2/20> ", "doctor 1/20> ", "doctor 2/20> "]
@@ -105,7 +105,7 @@ async def test_a_doctor_takes_the_last_turn_back() -> None:
 async def test_a_person_as_patient_sees_the_script_and_answers() -> None:
     human, screen, _ = typing(":undo", ":script", "It throbs.", ":history", ":undo", "It pounds.", "Yes.")
     doctor = Scripted("REQUEST TEST: CBC", "How is it?", "Sick?", "Nauseous?", "DIAGNOSIS READY: Migraine")
-    transcript = await Meeting(doctor, human, Scripted("13")).hold()
+    transcript = await Meeting(doctor, human, Scripted("13")).hold(Tape())
     assert [t.text for t in transcript.turns if t.role == "patient"] == ["It pounds.", "Yes."]
     shown = screen.getvalue()
     assert shown.count("throbbing headache") == 3  # at first, by command, and back at the first question
@@ -116,7 +116,7 @@ async def test_a_person_as_patient_sees_the_script_and_answers() -> None:
 
 @pytest.mark.parametrize("lines", [(":quit",), ()], ids=["quit", "end of input"])
 @pytest.mark.parametrize("role", ["doctor", "patient"])
-async def test_leaving_by_command_or_by_closing_the_terminal(role: str, lines: tuple[str, ...]) -> None:
+async def test_a_person_leaves_by_command_or_by_closing_the_terminal(role: str, lines: tuple[str, ...]) -> None:
     human, _, _ = typing(*lines)
     meeting = Meeting(human) if role == "doctor" else Meeting(Scripted("Hello?"), human)
     with pytest.raises(Leave):
@@ -131,7 +131,7 @@ async def test_a_keyboard_that_breaks_is_not_waited_for_forever() -> None:
         await Meeting(Human(read, io.StringIO())).hold()
 
 
-async def test_the_clinic_goes_on_while_a_person_thinks() -> None:
+async def test_other_work_goes_on_while_a_person_thinks() -> None:
     asked, answered = threading.Event(), threading.Event()
 
     def read(prompt: str) -> str:
@@ -150,14 +150,14 @@ async def test_the_clinic_goes_on_while_a_person_thinks() -> None:
     assert transcript.status is Status.DIAGNOSED
 
 
-async def test_a_person_plays_no_other_role() -> None:
+async def test_a_person_cannot_play_the_judge() -> None:
     human, _, _ = typing("x")
-    with pytest.raises(BadRequestError, match="doctor or patient, not moderator"):
+    with pytest.raises(BadRequestError, match="can play the doctor or the patient, not the moderator"):
         await human.reply(Request(Purpose.MODERATOR, (Message("user", "x"),)))
 
 
-async def test_a_patient_cannot_take_back_what_a_users_program_remembers() -> None:
-    """A user's doctor cannot be made to forget: the question is asked again instead."""
+async def test_a_patient_cannot_take_back_what_a_custom_doctor_remembers() -> None:
+    """A user's program cannot be made to forget: the question is asked again instead."""
 
     class Program:
         said = 0
@@ -166,13 +166,14 @@ async def test_a_patient_cannot_take_back_what_a_users_program_remembers() -> No
             self.said += 1
             return ["One?", "Two?", "DIAGNOSIS READY: Flu"][self.said - 1]
 
-    human, screen, _ = typing("1", ":undo", "2")
+    human, screen, prompts = typing("1", ":undo", "2", undo=False)
     meeting = Meeting(Scripted(), human)
     doctor = CustomDoctor(lambda view: Program(), DoctorView(meeting.case), "mine")
     clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
     transcript = await encounter(clinic, doctor, 5)
     assert [t.text for t in transcript.turns] == ["One?", "1", "Two?", "2", "DIAGNOSIS READY: Flu"]
-    assert screen.getvalue().count("Doctor: Two?") == 2
+    assert "A custom doctor cannot go back." in screen.getvalue()
+    assert len(prompts) == 3
 
 
 @pytest.mark.parametrize("mode", ["human_doctor", "human_patient"])
@@ -185,12 +186,12 @@ def test_human_modes_play_one_scenario_at_a_time_and_say_so(mode: str) -> None:
     assert plan_of(inf_type=mode).people
 
 
-def test_the_terminal_is_the_usual_one_unless_told_otherwise() -> None:
+def test_the_default_output_is_stdout() -> None:
     assert Human()._out is sys.stdout
 
 
-async def doubting(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:
-    """A person who keeps notes of what is learned and doubted."""
+async def with_session(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:
+    """An encounter with a person as the uncertainty-aware doctor."""
     store = SessionStore(folder)
     prompts = load_prompts(None, "uncertainty", "synthesis")
     tape = Tape()
@@ -212,13 +213,13 @@ async def doubting(human: Human, meeting: Meeting, folder: Path) -> tuple[Transc
     return await tape.play(once), store.load("s1")
 
 
-async def test_a_person_can_be_the_doctor_that_keeps_its_doubts(tmp_path: Path) -> None:
+async def test_a_person_can_play_the_uncertainty_aware_doctor(tmp_path: Path) -> None:
     human, screen, prompts = typing(
         "Where?", "headache", ":help", "migraine 60 %, tumour 10 %",
         ":test CT", "on the left", "migraine 70 %, tumour 5 %",
         ":diagnose Migraine", "CT normal", "migraine 95 %", "Migraine",
     )  # fmt: skip
-    transcript, session = await doubting(human, Meeting(human, Scripted("Left."), Scripted("normal")), tmp_path)
+    transcript, session = await with_session(human, Meeting(human, Scripted("Left."), Scripted("normal")), tmp_path)
     said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
     assert said == ["Where?", "REQUEST TEST: CT", "DIAGNOSIS READY: Migraine"]
     assert session.facts == ["headache", "on the left", "CT normal"]
@@ -232,18 +233,18 @@ async def test_a_person_is_told_why_a_step_is_sent_back(tmp_path: Path) -> None:
         ":diagnose Migraine", "headache", "migraine", "Where?", "headache", "migraine, tumour",
         ":diagnose Migraine", "left", "migraine", "Migraine",
     )  # fmt: skip
-    transcript, session = await doubting(human, Meeting(human, Scripted("Left.")), tmp_path)
+    transcript, session = await with_session(human, Meeting(human, Scripted("Left.")), tmp_path)
     assert transcript.num_turns == 2
     assert "It is too early to conclude" in screen.getvalue()
     assert len(session.steps) == 2
 
 
-async def test_a_person_takes_a_step_back_and_the_session_goes_back_too(tmp_path: Path) -> None:
+async def test_undo_also_takes_back_the_step_in_the_session(tmp_path: Path) -> None:
     human, _, _ = typing(
         "Wrong?", "headache", "migraine, tumour", "Next?", "oops", ":undo",
         "Right?", "headache for days", "migraine, flu", ":diagnose Migraine", "yes", "migraine", "Migraine",
     )  # fmt: skip
-    transcript, session = await doubting(human, Meeting(human, Scripted("no", "yes")), tmp_path)
+    transcript, session = await with_session(human, Meeting(human, Scripted("no", "yes")), tmp_path)
     assert [turn.text for turn in transcript.turns] == ["Right?", "yes", "DIAGNOSIS READY: Migraine"]
     assert session.facts == ["headache for days", "yes"]
 
@@ -251,4 +252,4 @@ async def test_a_person_takes_a_step_back_and_the_session_goes_back_too(tmp_path
 async def test_a_person_may_leave_while_writing_notes(tmp_path: Path) -> None:
     human, _, _ = typing("Where?", ":quit")
     with pytest.raises(Leave):
-        await doubting(human, Meeting(human), tmp_path)
+        await with_session(human, Meeting(human), tmp_path)

@@ -1,42 +1,20 @@
-"""A language-model moderator asked for the relation instead of Yes or No."""
+"""The judge: Yes or No, or the relation of two diagnoses, from a language model or the builtin judge."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes import Scripted
 
-from agentclinic.builtin.judge import judge
+from agentclinic.builtin import Builtin
 from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.judge import Judge, RelationVerdict
-from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.models.base import MalformedError, Reply, Request
+from agentclinic.models.base import MalformedError, Reply
 from agentclinic.vocabulary.compare import Relation
 
 pytestmark = pytest.mark.anyio
-
-
-@dataclass
-class Speaking:
-    """A model that gives the replies it was made with and keeps what it was asked."""
-
-    replies: list[Reply]
-    asked: list[Request] = field(default_factory=list)
-    name: str = "speaking"
-
-    async def reply(self, request: Request) -> Reply:
-        self.asked.append(request)
-        return self.replies.pop(0)
-
-
-class Builtin:
-    name = "builtin"
-
-    async def reply(self, request: Request) -> Reply:
-        assert isinstance(request.payload, JudgePayload)
-        return judge(request.payload)
 
 
 def related(relation: Relation, reason: str = "because") -> Reply:
@@ -44,44 +22,39 @@ def related(relation: Relation, reason: str = "because") -> Reply:
     return Reply(verdict.model_dump_json(), parsed=verdict)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-async def test_by_default_it_is_asked_for_yes_or_no_as_in_the_seed() -> None:
-    model = Speaking([Reply("Yes")])
+async def test_by_default_the_judge_is_asked_for_yes_or_no_as_in_the_original() -> None:
+    model = Scripted("Yes")
     judgement = await Judge(model, load_prompt("moderator")).judge("Gout", "Gout")
     assert judgement.correct
     assert judgement.relation is None
-    assert model.asked[0].schema is None
-    assert "Yes or No" in str(model.asked[0].messages[0].content)
+    assert model.requests[0].schema is None
+    assert "Yes or No" in str(model.requests[0].messages[0].content)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-async def test_asked_for_the_relation_the_first_two_are_yes(relation: Relation) -> None:
-    model = Speaking([related(relation, "as the names say")])
+async def test_same_and_narrower_consistent_are_right(relation: Relation) -> None:
+    model = Scripted(related(relation, "as the names say"))
     judgement = await Judge(model, load_prompt("moderator"), relation=True).judge("Acute gout", "Gout")
     assert judgement.correct is (relation in (Relation.SAME, Relation.NARROWER_CONSISTENT))
     assert judgement.relation == relation
     assert judgement.reason == "as the names say"
-    assert model.asked[0].schema is RelationVerdict
-    asked = " ".join(str(message.content) for message in model.asked[0].messages)
+    assert model.requests[0].schema is RelationVerdict
+    asked = " ".join(str(message.content) for message in model.requests[0].messages)
     assert all(str(name) in asked for name in Relation)
     assert "Acute gout" in asked
 
 
-async def test_a_broader_name_is_right_by_the_lenient_rule_only_where_the_key_has_it() -> None:
+async def test_a_broader_name_is_leniently_right_only_if_the_answer_key_has_it() -> None:
     key = AnswerKey(partial=("Crystal arthropathy",))
     for said, allowed in (("Crystal arthropathy", True), ("Arthritis", False)):
-        model = Speaking([related(Relation.BROADER)])
+        model = Scripted(related(Relation.BROADER))
         judgement = await Judge(model, load_prompt("moderator"), relation=True).judge(said, "Gout", key)
         assert not judgement.correct
         assert judgement.correct_lenient is allowed
 
 
-async def test_one_who_only_says_yes_or_no_is_understood_and_anything_else_is_malformed() -> None:
-    moderator = Judge(Speaking([Reply("No"), Reply("perhaps")]), load_prompt("moderator"), relation=True)
+async def test_a_judge_asked_for_a_relation_may_say_yes_or_no_but_nothing_else() -> None:
+    moderator = Judge(Scripted("No", "perhaps"), load_prompt("moderator"), relation=True)
     assert not (await moderator.judge("Gout", "Gout")).correct
     with pytest.raises(MalformedError):
         await moderator.judge("Gout", "Gout")
@@ -96,17 +69,17 @@ async def test_the_builtin_judge_gives_its_relation_either_way() -> None:
         assert judgement.relation == "narrower_consistent"
 
 
-async def test_the_builtin_judge_asks_the_chart_where_it_is_given_one() -> None:
+async def test_the_builtin_judge_checks_details_against_the_chart_if_given_one() -> None:
     moderator = Judge(Builtin(), load_prompt("moderator"))
     silent = await moderator.judge("Legionella pneumonia", "Pneumonia", chart="Fever and cough for three days.")
     shown = await moderator.judge("Legionella pneumonia", "Pneumonia", chart="Legionella antigen positive.")
     assert (silent.relation, shown.relation) == ("narrower_unsupported", "narrower_consistent")
 
 
-async def test_a_users_prompts_without_the_relation_fall_back_on_the_shipped_text(tmp_path: Path) -> None:
+async def test_a_users_prompt_without_relation_texts_falls_back_to_the_shipped_ones(tmp_path: Path) -> None:
     (tmp_path / "moderator.json").write_text(
         '{"system_base": "Judge.", "user_prompt_template": "{diagnosis} {truth}"}', encoding="utf-8"
     )
-    model = Speaking([related(Relation.SAME)])
+    model = Scripted(related(Relation.SAME))
     await Judge(model, load_prompt("moderator", tmp_path), relation=True).judge("Gout", "Gout")
-    assert "narrower_unsupported" in str(model.asked[0].messages[0].content)
+    assert "narrower_unsupported" in str(model.requests[0].messages[0].content)

@@ -26,7 +26,7 @@ async def test_the_relation_and_its_reason_come_from_the_model(
     assert record["judgement"]["reason"] == "the names agree"
 
 
-async def test_a_judge_that_gives_no_relation_has_failed_and_the_doctor_is_not_wrong(
+async def test_a_judge_that_gives_no_relation_has_failed_and_the_diagnosis_is_not_wrong(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(

@@ -1,4 +1,4 @@
-"""Prompt files: what ships, what a user's own folder changes, what is refused."""
+"""Prompt files: what ships, what a user's folder changes, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fakes import OSCE, Scripted, case_of, plan_of
 
 from agentclinic.clinic.patient import Patient
-from agentclinic.clinic.prompts import SHIPPED, fill, joined, load_prompt, load_prompts
+from agentclinic.clinic.prompts import SHIPPED, fill, joined, load_prompt, load_prompts, user_prompts
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import ConfigError
 
@@ -29,7 +29,7 @@ BOTH = {
 
 
 def write(folder: Path, name: str, **changes: Any) -> Path:
-    """The shipped file with changes; None takes a key out."""
+    """The shipped file with changes; None removes a key."""
     data = {**json.loads((SHIPPED / f"{name}.json").read_text()), **changes}
     path = folder / f"{name}.json"
     path.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
@@ -59,7 +59,7 @@ def test_an_unknown_bias_is_refused_with_all_known_ones() -> None:
         plan_of(patient_llm="some-model", patient_bias="confirmation")
 
 
-def test_a_bias_stands_in_the_system_prompt_word_by_word() -> None:
+def test_a_bias_is_added_to_the_system_prompt_verbatim() -> None:
     prompt = load_prompt("patient")
     plain = Patient(case_of(OSCE), Scripted(), prompt).system_prompt
     biased = Patient(case_of(OSCE), Scripted(), prompt, bias="race").system_prompt
@@ -83,7 +83,7 @@ def test_a_users_folder_wins_file_by_file(tmp_path: Path) -> None:
         assert own[role] == shipped[role]
 
 
-def test_a_users_file_may_leave_out_suffixes_but_the_clinic_keeps_its_own_words(tmp_path: Path) -> None:
+def test_a_users_file_may_leave_out_suffixes_but_the_clinic_keeps_its_own_texts(tmp_path: Path) -> None:
     write(tmp_path, "doctor", last_turn=None, opening=None, images_off=None, images_suffix=None)
     own, shipped = load_prompt("doctor", tmp_path), load_prompt("doctor")
     for key in ("last_turn", "opening", "images_off"):
@@ -93,9 +93,9 @@ def test_a_users_file_may_leave_out_suffixes_but_the_clinic_keeps_its_own_words(
     assert load_prompt("doctor", tmp_path).text("last_turn") == ""
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="gone is not a folder"):
-        load_prompts(tmp_path / "gone")
+def test_a_missing_folder_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"prompts_dir: .*gone is not a folder"):
+        user_prompts(str(tmp_path / "gone"))
 
 
 @pytest.mark.parametrize(
@@ -107,32 +107,32 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         ('{"system_bas": "x"}', "did you mean 'system_bas'"),
         ('{"system_base": ["x"], "user_prompt_template": "y"}', "'system_base' is missing or not text"),
         ('{"system_base": "x"}', "'user_prompt_template' is missing"),
-        ('{"system_base": "x", "user_prompt_template": "{history}"}', r"no place \{reply\}"),
+        ('{"system_base": "x", "user_prompt_template": "{history}"}', r"lacks \{reply\}"),
         ('{"system_base": "x", "user_prompt_template": "{history}{reply}", "biases": []}', "biases must be"),
         ('{"system_base": "x", "user_prompt_template": "{history}{reply}", "last_turn": 3}', "'last_turn' is"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path: Path, text: str, complaint: str) -> None:
+def test_an_unusable_file_is_refused_with_its_path_and_the_reason(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "doctor.json").write_text(text)
     with pytest.raises(ConfigError, match=complaint) as refused:
         load_prompts(tmp_path)
     assert str(tmp_path / "doctor.json") in str(refused.value)
 
 
-def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "doctor.json").write_bytes(b'{"system_base": "\xe4"}')
     with pytest.raises(ConfigError, match=r"doctor\.json: not UTF-8"):
         load_prompts(tmp_path)
 
 
-def test_a_folder_in_a_files_place_is_named(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "doctor.json").mkdir()
     with pytest.raises(ConfigError, match=r"doctor\.json: cannot be read"):
         load_prompts(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("role", "key", "place"),
+    ("role", "key", "placeholder"),
     [
         ("doctor", "user_prompt_template", "history"),
         ("patient", "system_base", "patient"),
@@ -141,13 +141,15 @@ def test_a_folder_in_a_files_place_is_named(tmp_path: Path) -> None:
         ("moderator", "user_prompt_template", "truth"),
     ],
 )
-def test_a_prompt_that_would_leave_its_role_blind_is_refused(tmp_path: Path, role: str, key: str, place: str) -> None:
-    write(tmp_path, role, **{key: load_prompt(role).text(key).replace(f"{{{place}}}", "")})
-    with pytest.raises(ConfigError, match=rf"{role}\.json: {key} has no place \{{{place}\}}"):
+def test_a_prompt_without_what_its_role_must_see_is_refused(
+    tmp_path: Path, role: str, key: str, placeholder: str
+) -> None:
+    write(tmp_path, role, **{key: load_prompt(role).text(key).replace(f"{{{placeholder}}}", "")})
+    with pytest.raises(ConfigError, match=rf"{role}\.json: {key} lacks \{{{placeholder}\}}"):
         load_prompts(tmp_path)
 
 
-def test_places_are_filled_in_one_pass() -> None:
+def test_placeholders_are_filled_in_one_pass() -> None:
     assert fill("{history} | {notes}", history="he said {notes}", notes="x") == "he said {notes} | x"
     assert fill("{unknown} {Reply} {} {reply}", reply="r") == "{unknown} {Reply} {} r"
     assert fill("{reply}", reply=r"\1 \g<0>") == r"\1 \g<0>"

@@ -1,4 +1,4 @@
-"""The seed's synchronous interface, used as the seed's script uses it."""
+"""The original's synchronous interface, used as the original's script uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scripted_server import ScriptedServer
 import agentclinic
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.compat import agents as doors
+from agentclinic.compat import agents
 from agentclinic.compat.scenarios import Scenario, ScenarioLoader
 from agentclinic.config import LLMFile
 from agentclinic.errors import AgentClinicError, ConfigError
@@ -29,10 +29,10 @@ from agentclinic.runs.build import Models
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Every test begins with the settings of a new process."""
-    doors.set_llm_config({})
+    """Every test starts with the settings of a new process."""
+    agents.set_llm_config({})
     yield
-    doors.set_llm_config({})
+    agents.set_llm_config({})
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Scripted]:
     return models
 
 
-def play_as_the_seed_does(scenario: Scenario) -> tuple[str, bool, str]:
-    """The loop of the seed's script, with its names."""
+def play_as_the_original_does(scenario: Scenario) -> tuple[str, bool, str]:
+    """The loop of the original's script, with its names."""
     doctor = agentclinic.DoctorAgent(scenario=scenario, backend_str="builtin", max_infs=20, bias_present=None)
     patient = agentclinic.PatientAgent(scenario=scenario, backend_str="builtin", bias_present="None")
     measurement = agentclinic.MeasurementAgent(scenario=scenario, backend_str="builtin")
@@ -74,8 +74,8 @@ def loader() -> ScenarioLoader:
     return ScenarioLoader()
 
 
-def test_the_seeds_loop_reaches_a_diagnosis(loader: ScenarioLoader) -> None:
-    said, right, history = play_as_the_seed_does(loader.get_scenario(id=0))
+def test_the_originals_loop_reaches_a_diagnosis(loader: ScenarioLoader) -> None:
+    said, right, history = play_as_the_original_does(loader.get_scenario(id=0))
     assert said == "DIAGNOSIS READY: Acute appendicitis"
     assert right
     assert history.startswith("Doctor: ")
@@ -83,14 +83,14 @@ def test_the_seeds_loop_reaches_a_diagnosis(loader: ScenarioLoader) -> None:
     assert "Patient: " in history
 
 
-def test_several_threads_play_at_once(loader: ScenarioLoader) -> None:
-    alone = [play_as_the_seed_does(loader.get_scenario(id=n)) for n in range(4)]
+def test_several_threads_play_concurrently(loader: ScenarioLoader) -> None:
+    alone = [play_as_the_original_does(loader.get_scenario(id=n)) for n in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda n: play_as_the_seed_does(loader.get_scenario(id=n % 4)), range(8)))
+        together = list(pool.map(lambda n: play_as_the_original_does(loader.get_scenario(id=n % 4)), range(8)))
     assert together == alone + alone
 
 
-def test_the_loaders_open_the_seeds_files(tmp_path: Path) -> None:
+def test_the_loaders_read_the_originals_files(tmp_path: Path) -> None:
     (tmp_path / "osce.jsonl").write_text(json.dumps({"OSCE_Examination": OSCE}) + "\n")
     (tmp_path / "nejm.jsonl").write_text(json.dumps(NEJM) + "\n")
     for name in ("MedQA", "MedQAExtended", "MIMICIV"):
@@ -132,7 +132,7 @@ def test_agents_keep_a_history_with_blank_lines(scripted: dict[str, Scripted]) -
     assert doctor.infs == 0
 
 
-def test_a_call_that_failed_can_be_made_again(scripted: dict[str, Scripted]) -> None:
+def test_a_failed_call_can_be_repeated(scripted: dict[str, Scripted]) -> None:
     scripted["d"] = Scripted("Hello?", ServerError("down"), "And now?")
     doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d", max_infs=3)
     doctor.inference_doctor("")
@@ -143,7 +143,7 @@ def test_a_call_that_failed_can_be_made_again(scripted: dict[str, Scripted]) -> 
     assert scripted["d"].requests[1] == scripted["d"].requests[2]
 
 
-def test_images_asked_for_are_sent_and_stay(scripted: dict[str, Scripted]) -> None:
+def test_requested_images_are_sent_and_stay_in_view(scripted: dict[str, Scripted]) -> None:
     scripted["d"] = Scripted("REQUEST IMAGES", "Itchy?", "DIAGNOSIS READY: Psoriasis")
     doctor = agentclinic.DoctorAgent(Scenario(case_of(NEJM)), "d", img_request=True)
     doctor.inference_doctor("")
@@ -154,7 +154,7 @@ def test_images_asked_for_are_sent_and_stay(scripted: dict[str, Scripted]) -> No
 
 
 @pytest.mark.parametrize("nothing", [None, "None", "none", ""])
-def test_no_bias_by_any_of_its_names(nothing: str | None) -> None:
+def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
     scenario = Scenario(case_of(OSCE))
     plain = agentclinic.PatientAgent(scenario, "builtin").system_prompt()
     assert agentclinic.PatientAgent(scenario, "builtin", nothing).system_prompt() == plain
@@ -173,7 +173,7 @@ def test_compare_results_says_yes_or_no(said: str, verdict: str) -> None:
     assert agentclinic.compare_results(said, "Migraine", "builtin") == verdict
 
 
-def test_compare_results_never_takes_nonsense_for_a_no(scripted: dict[str, Scripted]) -> None:
+def test_compare_results_never_reads_nonsense_as_no(scripted: dict[str, Scripted]) -> None:
     scripted["judge"] = Scripted("Hard to say")
     with pytest.raises(MalformedError):
         agentclinic.compare_results("Migraine", "Migraine", "judge")
@@ -200,7 +200,7 @@ def test_query_model_asks_the_configured_endpoint(server: ScriptedServer, tmp_pa
     assert "evil" not in json.dumps(body)
 
 
-def test_query_model_heeds_its_own_limits(server: ScriptedServer) -> None:
+def test_query_model_obeys_its_own_limits(server: ScriptedServer) -> None:
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
     server.fault("500")
     with pytest.raises(ServerError):
@@ -211,7 +211,7 @@ def test_query_model_heeds_its_own_limits(server: ScriptedServer) -> None:
     assert "x" * 301 not in json.dumps(server.bodies())
 
 
-def test_query_model_shows_the_scenarios_image_when_asked_to(server: ScriptedServer) -> None:
+def test_query_model_sends_the_scenarios_image_on_request(server: ScriptedServer) -> None:
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
     scenario = Scenario(case_of(NEJM))
     agentclinic.query_model("m", "p", "s", image_requested=False, scene=scenario)
@@ -240,7 +240,7 @@ def test_a_whole_encounter_with_a_model_at_an_endpoint(server: ScriptedServer) -
     assert purposes == ["doctor", "patient"] * 2 + ["doctor", "measurement", "doctor", "moderator"]
 
 
-def test_set_llm_config_refuses_what_it_does_not_know() -> None:
+def test_set_llm_config_refuses_unknown_keys() -> None:
     with pytest.raises(ConfigError, match=r"unknown key 'openai\.base_ulr'; did you mean 'base_url'"):
         agentclinic.set_llm_config({"openai": {"base_ulr": "x"}})
     agentclinic.set_llm_config(LLMFile().model_dump())
@@ -254,7 +254,7 @@ def test_a_model_without_a_key_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
         agentclinic.query_model("gpt-5", "p", "s")
 
 
-def test_a_users_prompts_win_here_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_agents_use_a_users_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prompts").mkdir()
     own = {"system_base": "Mine. {patient}", "user_prompt_template": "{reply}"}
@@ -262,7 +262,7 @@ def test_a_users_prompts_win_here_too(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert agentclinic.PatientAgent(Scenario(case_of(OSCE))).system_prompt().startswith("Mine. ")
 
 
-def test_a_door_opened_on_its_own_loop_explains_itself_instead_of_hanging() -> None:
+def test_a_call_on_its_own_loop_explains_itself_instead_of_hanging() -> None:
     async def inner() -> int:
         return 1
 
@@ -273,14 +273,14 @@ def test_a_door_opened_on_its_own_loop_explains_itself_instead_of_hanging() -> N
         sync_bridge.call(outer)
 
 
-def test_a_door_works_in_a_notebook_where_a_loop_always_runs() -> None:
+def test_a_call_works_in_a_notebook_where_a_loop_is_always_running() -> None:
     async def cell() -> str:
-        return doors.compare_results("Migraine", "Migraine", "builtin")
+        return agents.compare_results("Migraine", "Migraine", "builtin")
 
     assert asyncio.run(cell()) == "Yes"
 
 
-def test_a_door_called_from_plain_threads_uses_one_background_loop() -> None:
+def test_calls_from_plain_threads_use_one_background_loop() -> None:
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def note() -> None:
@@ -295,7 +295,7 @@ def test_a_door_called_from_plain_threads_uses_one_background_loop() -> None:
     assert len(set(loops)) == 1
 
 
-def test_a_script_that_used_the_doors_ends_quietly(server: ScriptedServer) -> None:
+def test_a_script_that_called_a_model_ends_quietly(server: ScriptedServer) -> None:
     script = f"""
         import agentclinic
         agentclinic.set_llm_config({{"openai": {{"base_url": "{server.base_url}"}}}})

@@ -1,4 +1,4 @@
-"""`agentclinic init DIR`, and the launcher that has the package's name."""
+"""`agentclinic init DIR`, and the launcher with the package's name."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """A new Python that finds the package only where it is installed."""
+    """A new Python that finds the package only as installed."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60
     )
 
 
-def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: Path) -> None:
+def test_the_folder_has_settings_launcher_prompts_and_a_place_for_data(folder: Path) -> None:
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {
         "agentclinic.config.json",
@@ -58,7 +58,7 @@ def test_the_folder_holds_configs_launcher_prompts_and_a_place_for_data(folder: 
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
 
 
-def test_what_is_written_can_be_read_and_changes_nothing(folder: Path) -> None:
+def test_the_written_settings_are_the_defaults(folder: Path) -> None:
     settings = load_settings(folder / "agentclinic.config.json", folder / "llm.config.json")
     assert settings.run == RunSettings(dataset="OpenOSCE")
     assert settings.openai.api_key is None
@@ -66,9 +66,7 @@ def test_what_is_written_can_be_read_and_changes_nothing(folder: Path) -> None:
     assert settings.datasets["MedQA"] == str(folder / "processed_data/agentclinic_medqa.jsonl")
 
 
-def test_files_already_there_are_kept_and_what_is_missing_is_written(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_files_are_kept_and_missing_ones_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     (folder / "agentclinic.config.json").write_text("mine")
     (folder / "llm.config.json").unlink()
@@ -81,7 +79,7 @@ def test_files_already_there_are_kept_and_what_is_missing_is_written(
     assert f"cd '{folder}'" in shown
 
 
-def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(InputError, match="taken is a file; name a folder"):
         write_folder(tmp_path / "taken")
@@ -96,7 +94,7 @@ def test_the_launcher_reaches_the_installed_package(folder: Path, tmp_path: Path
     assert "Evaluate a doctor on a data set." in done.stdout
 
 
-def test_the_launcher_runs_an_evaluation_as_the_seed_writes_it(folder: Path) -> None:
+def test_the_launcher_runs_the_originals_command_line(folder: Path) -> None:
     done = python(
         "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "2", "--num_scenarios", "2", "--json",
         cwd=folder,
@@ -124,7 +122,7 @@ def test_importing_in_the_folder_gives_the_installed_package(folder: Path, tmp_p
     assert done.stdout.split() == [agentclinic.__file__, "DoctorAgent", "original_main"]
 
 
-def test_the_launcher_also_works_beside_the_package(tmp_path: Path) -> None:
+def test_the_launcher_also_works_next_to_the_package(tmp_path: Path) -> None:
     done = python(str(ROOT / "agentclinic.py"), "--version", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"agentclinic {agentclinic.__version__}\n")
 
@@ -132,23 +130,23 @@ def test_the_launcher_also_works_beside_the_package(tmp_path: Path) -> None:
 def test_without_the_package_the_launcher_says_what_to_do(folder: Path) -> None:
     done = python("-S", "agentclinic.py", cwd=folder)
     assert done.returncode == 2
-    assert done.stderr == "error: agentclinic is not installed; run `make run`, or `pip install agentclinic`\n"
+    assert done.stderr == "error: agentclinic is not installed; run `pip install DIR`, DIR being the repository\n"
 
 
-def test_the_root_holds_what_init_writes() -> None:
+def test_the_repositorys_root_has_what_init_writes() -> None:
     assert (ROOT / "agentclinic.py").read_text() == LAUNCHER.read_text()
     assert json.loads((ROOT / "agentclinic.config.json").read_text()) == clinic_config()
     assert json.loads((ROOT / "llm.config.json").read_text()) == llm_config()
 
 
-def test_the_seeds_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:
+def test_the_originals_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:
     script = folder / "benchmarks" / "AgentClinic" / "script.py"
     script.write_text("from agentclinic_api_only import DoctorAgent, compare_results\nprint(DoctorAgent.__module__)\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.compat.agents"), done.stderr
 
 
-SEED_COMMANDS = {
+ORIGINAL_COMMANDS = {
     "All imports successful!": """
 import sys; sys.path.insert(0, 'agent')
 from tools import diagnosis_step, final_diagnosis, set_current_session, get_current_session
@@ -181,15 +179,15 @@ print('Tool execution successful!')
 print('Result:', result)
 """,
 }
-"""The seed's three commands, unchanged, and what each prints."""
+"""The original's three commands, unchanged, and what each prints."""
 
 
-@pytest.mark.parametrize("printed", SEED_COMMANDS)
-def test_the_seeds_commands_run_unchanged_in_the_folder(folder: Path, printed: str) -> None:
+@pytest.mark.parametrize("printed", ORIGINAL_COMMANDS)
+def test_the_originals_commands_run_unchanged_in_the_folder(folder: Path, printed: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", f'python3 -c "{SEED_COMMANDS[printed]}"'],
+        ["bash", "-c", f'python3 -c "{ORIGINAL_COMMANDS[printed]}"'],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -239,7 +237,7 @@ FOREIGN = """
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
 def test_the_doctor_drops_into_a_checkout_of_the_original(tmp_path: Path, folder: Path, elsewhere: bool) -> None:
-    """There a script of the package's name stands beside it, and scenarios have only the original's methods."""
+    """There, a script has the package's name, and scenarios have only the original's methods."""
     checkout = tmp_path / "AgentClinic"
     checkout.mkdir()
     (checkout / "agentclinic.py").write_text(textwrap.dedent(FOREIGN))
@@ -256,7 +254,7 @@ def test_the_doctor_drops_into_a_checkout_of_the_original(tmp_path: Path, folder
     assert f"DIAGNOSIS READY: {written['final_diagnosis']}" == said[-1]
 
 
-def test_the_drop_in_names_what_is_missing(folder: Path) -> None:
+def test_the_drop_in_says_what_is_missing(folder: Path) -> None:
     done = python(
         "-S",
         "-c",
@@ -264,4 +262,4 @@ def test_the_drop_in_names_what_is_missing(folder: Path) -> None:
         cwd=folder / "benchmarks" / "AgentClinic",
     )
     assert done.returncode == 1
-    assert "agentclinic is not installed; run `pip install agentclinic`" in done.stderr
+    assert "agentclinic is not installed; run `pip install DIR`" in done.stderr

@@ -1,8 +1,9 @@
-"""A user's own doctor, `FILE.py:Class`, through real runs of one or several units."""
+"""Custom doctors: `FILE.py:Class`, a class or an instance, in real runs of one or several units."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -15,19 +16,25 @@ import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
 
 from agentclinic import sync_bridge
+from agentclinic.clinic.doctor import Incoming, utterance
+from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.custom import DoctorFactory, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
-from agentclinic.models.base import Message, Purpose, Request
+from agentclinic.models.base import Message, Purpose, Reply, Request
+from agentclinic.results.differential import Hypothesis, Source, as_differential
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Exchange, Turn
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 from agentclinic.runs.progress import Progress
-from agentclinic.scoring.outcome import Tally
 
 pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).absolute()
+PAGE = (HERE.parents[2] / "docs" / "custom-doctor.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -40,9 +47,11 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-async def played(spec: str, **run: Any) -> Record:
-    """One unit of the demonstration set with this doctor."""
-    plan = plan_of(**{"doctor": spec, "scenarios": "0", **run})
+async def played(doctor: str | object, **run: Any) -> Record:
+    """One unit of the demonstration set with this doctor: a name, a class or an instance."""
+    named = {"doctor": doctor} if isinstance(doctor, str) else {}
+    settings = Settings(run=RunSettings(**{**named, "scenarios": "0", **run}))
+    plan = make_plan(settings, doctor=None if isinstance(doctor, str) else doctor)
     async with Models(plan.settings) as models:
         return await play(plan, plan.units[0], models)
 
@@ -97,7 +106,7 @@ async def test_an_async_doctor_leads_the_encounter(write: Any) -> None:
     assert record.usage["doctor"]["input_tokens"] is None
 
 
-async def test_a_plain_method_that_returns_an_awaitable_works_too(write: Any) -> None:
+async def test_a_synchronous_method_may_return_an_awaitable(write: Any) -> None:
     spec = write("""
         class Mine:
             def __init__(self, scenario):
@@ -120,7 +129,8 @@ async def test_a_plain_method_that_returns_an_awaitable_works_too(write: Any) ->
         ("mine.py", "is not a doctor"),
         ("gone.py:Mine", "gone.py cannot be read"),
         ("there.py:Other", "has no class 'Other'"),
-        ("there.py:Idle", "Idle in .*there.py has no method inference_doctor"),
+        ("there.py:Idle", "Idle in .*there.py has no method inference_doctor.* or act"),
+        ("python:Mine", "was passed to evaluate.*call evaluate.. again"),
         ("broken.py:Mine", "broken.py cannot be imported .SyntaxError"),
         ("exits.py:Mine", "exits.py cannot be imported .SystemExit"),
     ],
@@ -152,7 +162,7 @@ def test_a_doctor_that_cannot_be_loaded_is_refused_before_anything_is_played(
     ],
 )
 @pytest.mark.parametrize("kind", ["def", "async def"])
-async def test_what_a_doctor_does_wrong_is_its_own_fault(write: Any, kind: str, body: str, message: str) -> None:
+async def test_an_error_in_a_doctor_is_its_own_fault(write: Any, kind: str, body: str, message: str) -> None:
     spec = write(f"""
         class Mine:
             def __init__(self, scenario):
@@ -281,7 +291,7 @@ async def test_a_model_that_fails_inside_a_doctor_is_not_the_doctors_fault(write
     assert (record.fault.role, record.fault.error) == ("doctor", "not_recorded")
 
 
-async def test_a_door_called_in_an_async_doctor_explains_itself_instead_of_hanging(write: Any) -> None:
+async def test_query_model_in_an_async_doctor_explains_itself_instead_of_hanging(write: Any) -> None:
     spec = write("""
         from agentclinic import query_model
 
@@ -298,7 +308,7 @@ async def test_a_door_called_in_an_async_doctor_explains_itself_instead_of_hangi
     assert "called from inside a coroutine" in record.fault.message
 
 
-async def test_a_doctor_may_build_on_the_seeds_doctor_agent(write: Any) -> None:
+async def test_a_doctor_may_extend_the_originals_doctor_agent(write: Any) -> None:
     spec = write("""
         from agentclinic import DoctorAgent
 
@@ -312,29 +322,19 @@ async def test_a_doctor_may_build_on_the_seeds_doctor_agent(write: Any) -> None:
     assert "Patient: " in record.doctor_hist
 
 
-class Quiet:
-    def start(self, total: int, done: Tally) -> None: ...
-
-    def finished(self, tally: Tally) -> None: ...
-
-    def say(self, message: str) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-async def test_fifty_blocking_doctors_work_at_the_same_time(write: Any, tmp_path: Path) -> None:
+async def test_fifty_blocking_doctors_work_concurrently(write: Any, tmp_path: Path) -> None:
     """Each waits for all the others: with fewer threads than workers none would ever finish."""
     spec = write("""
         import threading
 
-        everybody = threading.Barrier(50)
+        everyone = threading.Barrier(50)
 
         class Mine:
             def __init__(self, scenario):
                 pass
 
             def inference_doctor(self, question):
-                everybody.wait(timeout=30)
+                everyone.wait(timeout=30)
                 return "DIAGNOSIS READY: Flu"
     """)
     row = json.dumps({"OSCE_Examination": OSCE})
@@ -412,7 +412,164 @@ async def test_in_thread_keeps_context_and_passes_exceptions_on() -> None:
         await sync_bridge.in_thread(lambda: 1 // 0)
 
 
-def test_the_doctors_file_is_known_by_its_content(write: Any) -> None:
+def test_the_digest_is_of_the_files_content(write: Any) -> None:
     first = DoctorFactory(write(SYNC)).digest
     assert DoctorFactory(write(SYNC)).digest == first
     assert DoctorFactory(write(SYNC + "\n    # changed\n")).digest != first
+
+
+# Classes and instances passed in Python.
+
+
+class Counting:
+    """A doctor with state: it counts what it was asked, and the encounters of this very object."""
+
+    def __init__(self, scenario: DoctorView | None = None, max_infs: int = 0) -> None:
+        self.asked: list[str] = []
+        self.started = 0
+        self.objective = scenario.examiner_information() if scenario else ""
+        self.limit = max_infs
+
+    def inference_doctor(self, question: str) -> str:
+        self.asked.append(question)
+        if len(self.asked) == 1:
+            return "Where does it hurt?"
+        return f"DIAGNOSIS READY: {self.objective} {self.limit} {self.started} {len(self.asked)}"
+
+
+class Starting(Counting):
+    def start(self, scenario: DoctorView) -> None:
+        self.started += 1
+        self.objective = scenario.demographics
+
+
+async def test_a_class_is_built_for_each_encounter_with_the_originals_arguments() -> None:
+    record = await played(Counting, total_inferences=7)
+    assert record.diagnosis_text is not None
+    assert record.diagnosis_text.startswith("Assess and diagnose a 23-year-old man")
+    assert record.diagnosis_text.endswith(" 7 0 2")
+    assert record.doctor == f"{HERE}:Counting", "a name that a run can be resumed with"
+
+
+@pytest.mark.parametrize(("doctor", "said"), [(Counting(), " 0 0 2"), (Starting(), "23-year-old man 0 1 2")])
+async def test_an_instance_is_copied_for_each_encounter_and_started_if_it_can_be(doctor: Counting, said: str) -> None:
+    for _ in range(2):
+        record = await played(doctor)
+        assert record.final_doctor_dialogue == f"DIAGNOSIS READY: {said}"
+        assert record.doctor == f"python:{type(doctor).__qualname__}"
+    assert (doctor.asked, doctor.started) == ([], 0), "the user's own object is not changed"
+
+
+async def test_a_class_inside_a_function_works_but_its_run_cannot_be_resumed() -> None:
+    class Inner:
+        def __init__(self, scenario: DoctorView) -> None: ...
+
+        def inference_doctor(self, question: str) -> str:
+            return "DIAGNOSIS READY: Flu"
+
+    record = await played(Inner)
+    assert record.diagnosis_text == "Flu"
+    assert (record.doctor or "").startswith("python:test_a_class_inside_a_function")
+
+
+class Doubting:
+    """A doctor with our own interface, which states a differential."""
+
+    def __init__(self, scenario: DoctorView) -> None:
+        self.seen: list[tuple[str, int, bool]] = []
+
+    async def act(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn, ...]:
+        self.seen.append((incoming.speaker, len(exchanges), last))
+        text = f"DIAGNOSIS READY: {self.seen}" if last else "REQUEST TEST: Vital signs"
+        differential = as_differential(
+            Source.STATED, [Hypothesis(diagnosis="Flu", probability=0.2), Hypothesis(diagnosis="Gout", probability=0.6)]
+        )
+        thought = Turn(turn=turn, role="planner", text="thinking aloud")
+        return thought, utterance(Reply(text, differential=differential), turn=turn)
+
+
+async def test_a_doctor_with_act_states_a_differential_and_may_add_side_work() -> None:
+    record = await played(Doubting, total_inferences=2)
+    assert record.final_doctor_dialogue == f"DIAGNOSIS READY: {[('', 0, False), ('Measurement', 1, True)]}"
+    assert [turn.role for turn in record.transcript or ()] == ["planner", "doctor", "measurement", "planner", "doctor"]
+    assert record.num_turns == 2
+    assert record.differential is not None
+    assert [(h.diagnosis, h.probability) for h in record.differential.hypotheses] == [("Gout", 0.6), ("Flu", 0.2)]
+    assert record.doctor_hist.startswith("Doctor: REQUEST TEST: Vital signs\n\nMeasurement: RESULTS:")
+
+
+class Answering:
+    """A doctor with a synchronous `act` that returns what it was given."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def act(self, incoming: Incoming, exchanges: tuple[Exchange, ...], **_: Any) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer", ["DIAGNOSIS READY: Flu", utterance(Reply("DIAGNOSIS READY: Flu"), turn=1)], ids=["text", "a turn"]
+)
+async def test_act_may_be_synchronous_and_return_text_or_one_turn(answer: Any) -> None:
+    assert (await played(Answering(answer))).diagnosis_text == "Flu"
+
+
+ASIDE = Turn(turn=1, role="planner", text="hm")
+OWN = utterance(Reply("Where?"), turn=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "act must return text, or turns"),
+        ("  ", "act must return text, or turns"),
+        ((), "act must return text, or turns"),
+        ((OWN, "Where?"), "act must return text, or turns"),
+        ([OWN], "act must return text, or turns"),
+        ((OWN, ASIDE), "side work, then the doctor's own"),
+        ((OWN, OWN), "side work, then the doctor's own"),
+        ((ASIDE.model_copy(update={"role": "patient"}), OWN), "side work, then the doctor's own"),
+        (utterance(Reply("Where?"), turn=3), "turns numbered 1"),
+        (KeyError("weights"), "KeyError: 'weights'"),
+    ],
+    ids=[
+        "nothing",
+        "blank",
+        "no turns",
+        "mixed",
+        "a list",
+        "not last",
+        "two of its own",
+        "the patient's",
+        "another turn",
+        "an exception",
+    ],
+)
+async def test_an_error_in_act_or_an_unusable_result_is_the_doctors_fault(answer: Any, message: str) -> None:
+    record = await played(Answering(answer))
+    assert (record.status, record.num_turns) == ("doctor_failed", 0)
+    assert record.fault is not None
+    assert record.fault.error == "doctor_program"
+    assert message in record.fault.message
+    assert "python:Answering" in record.fault.message
+
+
+@pytest.mark.parametrize("doctor", [object(), dict, 7])
+def test_an_object_without_the_interface_is_refused_before_anything_is_played(doctor: object) -> None:
+    with pytest.raises(ConfigError, match=r"has no method inference_doctor\(question\) or act"):
+        make_plan(Settings(run=RunSettings(scenarios="0")), doctor=doctor)
+
+
+async def test_the_doctor_with_act_on_the_docs_page_works() -> None:
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "def act" in block]
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(code, names)
+    record = await played(names["Doubting"], total_inferences=2)
+    assert (record.diagnosis_text, record.num_turns) == ("Gout", 2)
+    assert record.differential is not None
+    assert record.differential.hypotheses[0].probability == 0.6

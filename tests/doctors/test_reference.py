@@ -1,8 +1,7 @@
-"""Reference doctors: less, or more, than a consultation gives."""
+"""Reference doctors: less, or more, information than a consultation gives."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.reference import NAMES, every_step, without_tests
+from agentclinic.errors import ConfigError
 from agentclinic.models.base import Model, Reply, Request
 from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Listening:
-    """The builtin model, keeping what the doctor was asked."""
+    """The builtin model; keeps the doctor's requests."""
 
     name = "builtin"
 
@@ -50,7 +50,7 @@ def text_of(request: Request) -> str:
     return "\n".join(message.content for message in request.messages)
 
 
-async def test_prior_only_hears_nothing_about_the_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_prior_only_is_told_nothing_about_the_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     record, model = await met("prior_only", monkeypatch)
     assert record.num_turns == 1
     assert "41-year-old" not in text_of(model.doctor[0])
@@ -74,7 +74,7 @@ async def test_full_information_sees_the_whole_chart_and_never_the_truth(monkeyp
     assert (record.num_turns, record.correct) == (1, True)
 
 
-async def test_history_only_never_orders_and_would_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_history_only_never_orders_tests_and_would_get_none(monkeypatch: pytest.MonkeyPatch) -> None:
     record, model = await met("history_only", monkeypatch)
     actions = {turn.action.kind for turn in record.transcript or () if turn.action}
     assert actions == {"question", "diagnosis"}
@@ -94,15 +94,12 @@ async def test_random_questions_are_drawn_by_the_seed_and_end_in_a_diagnosis(mon
     assert set(said[0]) <= set(every_step())
 
 
-def test_every_reference_can_be_chosen_and_others_are_refused() -> None:
-    from agentclinic.errors import ConfigError
-
+def test_every_reference_doctor_can_be_chosen_and_others_are_refused() -> None:
     for name in NAMES:
         make_plan(Settings(run=RunSettings(doctor=name, num_scenarios=1)))
     with pytest.raises(ConfigError, match="is not a doctor"):
         make_plan(Settings(run=RunSettings(doctor="door_onli")))
 
 
-def test_the_doctor_s_prompt_file_has_a_text_for_a_consultation_without_tests() -> None:
+def test_the_doctors_prompt_file_has_a_text_for_a_consultation_without_tests() -> None:
     assert "not available" in load_prompts()["doctor"].text("no_tests")
-    assert random.Random(1).sample(every_step(), 3) == random.Random(1).sample(every_step(), 3)

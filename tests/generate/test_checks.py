@@ -1,4 +1,4 @@
-"""What a made case must not hold is found wherever it is planted; a clean case raises no alarm."""
+"""What must not be in a case is found wherever it is planted; a clean case raises no alarm."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def found_in(problems: list[Problem], path: str) -> set[str]:
     return {problem.kind for problem in problems if problem.path.startswith(path)}
 
 
-def test_the_case_in_which_things_are_planted_is_clean() -> None:
+def test_the_case_before_anything_is_planted_is_clean() -> None:
     row, prepared = good()
     assert check(row, prepared) == []
 
@@ -95,16 +95,16 @@ def test_a_planted_leak_is_found_in_every_section(what: str, truth: Truth, text:
     assert check(row, prepared) == []
     planted, path = plant(row, section, text)
     leaked = found_in(check(planted, prepared), path) & KINDS
-    # "Cirrhosis with ascites" of a patient known to have cirrhosis: the past history may say so, nothing else may.
+    # "Cirrhosis with ascites": that the patient is known to have cirrhosis may be in the past history, nowhere else.
     may_be_told = what.startswith("companion") and section in ("past history", "medications", "family history")
     assert bool(leaked) is not may_be_told
 
 
 @pytest.mark.parametrize(("what", "truth", "text"), LEAKS, ids=[what for what, _, _ in LEAKS])
-def test_what_the_writer_hears_of_a_leak_does_not_name_the_diagnosis(what: str, truth: Truth, text: str) -> None:
+def test_what_the_writer_is_told_about_a_leak_does_not_name_the_diagnosis(what: str, truth: Truth, text: str) -> None:
     row, prepared = good(source(truth))
     planted, _ = plant(row, "history", text)
-    told = " ".join(problem.told for problem in check(planted, prepared) if problem.mendable)
+    told = " ".join(problem.for_writer for problem in check(planted, prepared) if problem.fixable)
     assert "names a disease" in told
     assert not list(Names(truth.title, truth.synonyms, [truth.code]).find(told))
 
@@ -121,8 +121,8 @@ def test_what_the_writer_hears_of_a_leak_does_not_name_the_diagnosis(what: str, 
         (CANCER, "Gallbladder stones"),
     ],
 )
-def test_a_text_that_does_not_name_the_diagnosis_is_no_leak(truth: Truth, text: str) -> None:
-    expected = truth is LUNG  # in capitals PE is pulmonary embolism to the checker, whatever was meant
+def test_a_text_that_does_not_name_the_diagnosis_is_not_a_leak(truth: Truth, text: str) -> None:
+    expected = truth is LUNG  # the checker reads PE in capitals as pulmonary embolism
     assert bool(list(Names(truth.title, truth.synonyms, [truth.code]).find(text, result=True))) is expected
 
 
@@ -142,14 +142,14 @@ def test_an_invented_number_in_the_story_is_found(text: str, section: str) -> No
     assert found_in(check(planted, prepared), path) == {"invented_number"}
 
 
-def test_numbers_of_another_row_are_not_this_rows_numbers() -> None:
-    """131 is a sodium; as a temperature it is invented, although the number exists in the source."""
+def test_a_number_from_another_row_is_invented() -> None:
+    """131 is a sodium value: as a temperature it is invented."""
     row, prepared = good()
     planted, path = plant(row, "vital signs", "131")
     assert found_in(check(planted, prepared), path) == {"invented_number"}
 
 
-def test_a_result_that_no_row_gives_is_found() -> None:
+def test_a_result_without_a_row_is_found() -> None:
     row, prepared = good()
     row["OSCE_Examination"]["Test_Results"]["Blood_Chemistry"]["Urea"] = "high"
     assert [(p.kind, p.path) for p in check(row, prepared)] == [
@@ -183,7 +183,7 @@ def test_identifiers_dates_and_marks_of_removed_text_are_found_in_every_section(
     assert kind in found_in(check(planted, prepared), path)
 
 
-def test_a_year_and_a_long_number_are_found_in_a_story_and_are_values_in_a_result() -> None:
+def test_a_year_or_a_long_number_is_private_in_a_story_and_a_value_in_a_result() -> None:
     row, prepared = good()
     for text, kind in (("since 2011", "date"), ("number 7654321", "identifier")):
         planted, path = plant(row, "history", text)
@@ -199,19 +199,19 @@ def test_an_identifier_in_an_annotation_is_found() -> None:
 
 
 @pytest.mark.parametrize("text", ["She has a fever.", "She denies chest pain.", "She is short of breath."])
-def test_a_symptom_the_source_does_not_tell_is_invented(text: str) -> None:
+def test_a_symptom_that_is_not_in_the_source_is_invented(text: str) -> None:
     row, prepared = good()
     planted, path = plant(row, "history", text)
     assert found_in(check(planted, prepared), path) == {"invented_finding"}
 
 
-def test_a_denied_symptom_told_as_present_is_invented() -> None:
+def test_a_denied_symptom_reported_as_present_is_invented() -> None:
     told = source(story=("History of present illness: belly cramps for 3 days, no fever.",))
     row, prepared = good(told, STORY.model_copy(update={"history": "Belly cramps and fever for 3 days."}))
     assert "invented_finding" in {problem.kind for problem in check(row, prepared)}
 
 
-def test_a_nurses_shorthand_is_the_same_in_plain_words() -> None:
+def test_triage_shorthand_may_be_written_out() -> None:
     told = source(history_source="triage", story=("SOB", "CP"), past=(), drugs=())
     story = STORY.model_copy(
         update={
@@ -231,7 +231,7 @@ def test_a_nurses_shorthand_is_the_same_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize("field", ["primary_symptom", "review_of_systems"])
-def test_symptoms_where_only_codes_are_on_record_are_invented(field: str) -> None:
+def test_symptoms_are_invented_if_only_codes_are_on_record(field: str) -> None:
     told = source(history_source="codes", story=())
     empty: dict[str, Any] = {**dict.fromkeys(WRITTEN, ""), "secondary_symptoms": []}
     story = STORY.model_copy(update={**empty, "past_medical_history": "Gallstones removed 7 years ago."})
@@ -252,7 +252,7 @@ WRITTEN = (
 )
 
 
-def test_label_class_and_source_of_the_history_are_the_sources() -> None:
+def test_label_data_class_and_history_source_must_be_the_sources() -> None:
     row, prepared = good()
     row["OSCE_Examination"]["Correct_Diagnosis"] = "Something else"
     row["data_class"] = "synthetic"
@@ -260,7 +260,7 @@ def test_label_class_and_source_of_the_history_are_the_sources() -> None:
     assert {problem.kind for problem in check(row, prepared)} == {"label", "data_class", "history_source"}
 
 
-def test_a_case_that_cannot_be_read_is_told_by_the_key() -> None:
+def test_a_case_that_cannot_be_read_names_the_missing_key() -> None:
     row, prepared = good()
     del row["OSCE_Examination"]["Patient_Actor"]
     (problem,) = check(row, prepared)
@@ -279,7 +279,7 @@ def test_without_any_history_the_case_is_labs_only_and_says_so() -> None:
     assert "not on record" in row["OSCE_Examination"]["Objective_for_Doctor"]
 
 
-def test_neither_history_nor_results_make_no_case() -> None:
+def test_a_case_with_neither_history_nor_results_is_empty() -> None:
     bare = source(history_source="none", story=(), past=(), drugs=(), vitals=(), labs=(), cultures=())
     row, prepared = good(bare, None)
     assert "empty" in {problem.kind for problem in check(row, prepared)}
@@ -298,22 +298,22 @@ def given_away() -> SourceCase:
 
 def test_what_names_the_diagnosis_is_kept_from_the_writer_and_from_the_chart() -> None:
     prepared = prepare(given_away())
-    payload = prepared.told.payload
+    payload = prepared.brief.payload
     assert payload.story == ("Belly cramps for 3 days.",)
     assert (payload.past, payload.drugs) == (("Gout",), ("allopurinol",))
-    assert prepared.told.withheld == 4
+    assert prepared.brief.withheld == 4
     assert prepared.chart.withheld == 1
     assert "NSTEMI" not in str(prepared.chart.tests)
     assert case_row(prepared, STORY, {})["withheld"] == {"story": 4, "results": 1}
 
 
-def test_a_story_of_which_nothing_is_left_is_no_story() -> None:
+def test_a_story_with_nothing_left_is_no_story() -> None:
     prepared = prepare(source(HEART, story=("Heart attack.",), past=(), drugs=()))
     assert prepared.labs_only
-    assert prepare(source(HEART, story=("Heart attack.",))).told.payload.history_source == "codes"
+    assert prepare(source(HEART, story=("Heart attack.",))).brief.payload.history_source == "codes"
 
 
-def test_results_hold_value_unit_range_flag_and_time_from_admission() -> None:
+def test_results_have_value_unit_range_flag_and_time_from_admission() -> None:
     row, prepared = good()
     tests = row["OSCE_Examination"]["Test_Results"]
     assert tests["Blood_Chemistry"]["Sodium"] == "131 mEq/L (reference 135-147; abnormal), 1.2 h after admission"
@@ -335,15 +335,15 @@ def test_results_hold_value_unit_range_flag_and_time_from_admission() -> None:
         (40, "", "40-year-old patient"),
     ],
 )
-def test_age_and_sex_are_told_as_far_as_they_are_known(age: int | None, sex: str, expected: str) -> None:
+def test_age_and_sex_are_given_if_known(age: int | None, sex: str, expected: str) -> None:
     row, prepared = good(source(age=age, sex=sex))
     assert row["OSCE_Examination"]["Patient_Actor"]["Demographics"] == expected
     assert check(row, prepared) == []
 
 
 @needs_public_data
-def test_no_case_of_the_public_set_is_said_to_name_a_disease_that_nobody_has() -> None:
-    """Every case looked through for a disease of another name: whatever is found then is a false alarm."""
+def test_no_public_case_is_said_to_name_an_invented_disease() -> None:
+    """Whatever is found is a false alarm."""
     invented = ("Frobisher fever", "Zyxwort syndrome", "Acute marsh ague of Quell", "Morbus Tarnow")
     for case in public_cases("MedQA_Ext"):
         for name in invented:

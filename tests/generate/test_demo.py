@@ -53,7 +53,7 @@ def test_no_case_names_its_diagnosis_and_every_case_can_be_read(output: Path) ->
     assert all(case.annotations["data_class"] == "open-demo" for case in report.cases)
 
 
-def test_no_symptom_is_told_where_none_is_on_record(output: Path) -> None:
+def test_no_case_has_symptoms_because_none_are_on_record(output: Path) -> None:
     for row in lines(output):
         patient = row["OSCE_Examination"]["Patient_Actor"]
         assert "not on record" in patient["History"]
@@ -67,8 +67,8 @@ def rows_of(table: str, identity: str) -> dict[str, dict[str, str]]:
         return {row[identity]: row for row in csv.DictReader(file)}
 
 
-def test_every_number_of_every_lab_result_stands_in_the_row_it_is_traced_to(output: Path) -> None:
-    """Read anew with the csv module: value, range and patient are those of one row of labevents."""
+def test_every_number_in_every_lab_result_is_in_the_row_it_is_traced_to(output: Path) -> None:
+    """Read again with the csv module: value, range and patient are those of one row of labevents."""
     events, items = rows_of("labevents", "labevent_id"), rows_of("d_labitems", "itemid")
     traces = {entry["key"]: entry["rows"] for entry in lines(Files(output).trace)}
     seen: Counter[str] = Counter()
@@ -92,7 +92,7 @@ def test_every_number_of_every_lab_result_stands_in_the_row_it_is_traced_to(outp
     assert seen["labs"] == seen["timed"] > 1000
 
 
-def test_no_identifier_or_date_of_the_demo_stands_in_a_case(output: Path) -> None:
+def test_no_identifier_or_date_of_the_demo_is_in_a_case(output: Path) -> None:
     text = output.read_text()
     for table, identity in (("patients", "subject_id"), ("admissions", "hadm_id")):
         for identifier in rows_of(table, identity):

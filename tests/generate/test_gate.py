@@ -1,4 +1,4 @@
-"""What a credentialed source says goes to this machine only, also while cases are being written from it."""
+"""Text from a credentialed source stays on this machine, also while cases are written from it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scripted_server import ScriptedServer
 
 from agentclinic.generate.mimic.classify import MARKER
 
-ELSEWHERE = "http://192.0.2.1:9/v1"  # an address of documentation: nobody is there
+ELSEWHERE = "http://192.0.2.1:9/v1"  # an address reserved for documentation: nothing answers there
 
 
 def source(folder: Path) -> Path:
-    """Invented tables without the list that says so: whoever finds them must take them for patients'."""
+    """Invented tables without the marker that says so: they have to be treated as real patients'."""
     ward().write(folder / "mimic-iv")
     (folder / "mimic-iv" / MARKER).unlink()
     return folder
@@ -32,7 +32,7 @@ def test_an_endpoint_elsewhere_is_refused_before_anything_is_written(tmp_path: P
     assert not (tmp_path / "made.jsonl").exists()
 
 
-def test_a_host_on_the_command_line_alone_opens_nothing(tmp_path: Path) -> None:
+def test_a_host_on_the_command_line_is_not_enough(tmp_path: Path) -> None:
     source(tmp_path)
     (tmp_path / "llm.config.json").write_text(json.dumps({"openai": {"base_url": ELSEWHERE}}))
     refused = clinic(
@@ -44,7 +44,7 @@ def test_a_host_on_the_command_line_alone_opens_nothing(tmp_path: Path) -> None:
     assert "privacy.hosts" in refused.stderr
 
 
-def test_loopback_is_open_and_the_cases_stay_credentialed(tmp_path: Path, server: ScriptedServer) -> None:
+def test_loopback_is_allowed_and_the_cases_are_credentialed(tmp_path: Path, server: ScriptedServer) -> None:
     source(tmp_path)
     point_at(tmp_path, server)
     made = clinic(
@@ -67,7 +67,7 @@ def test_loopback_is_open_and_the_cases_stay_credentialed(tmp_path: Path, server
     assert (tmp_path / "made.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_cases_made_from_it_are_guarded_in_runs_too(tmp_path: Path) -> None:
+def test_cases_made_from_it_are_guarded_in_runs_as_well(tmp_path: Path) -> None:
     source(tmp_path)
     clinic("generate", "mimic", "--base-dir", "mimic-iv", "--output", "made.jsonl", cwd=tmp_path)
     (tmp_path / "llm.config.json").write_text(json.dumps({"openai": {"base_url": ELSEWHERE}}))

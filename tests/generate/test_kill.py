@@ -1,4 +1,4 @@
-"""No case is lost and none is made twice, however the process dies."""
+"""No case is lost or made twice, however the process ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORY = WrittenStory(
 
 
 def ready(folder: Path, server: ScriptedServer, latency: float = 0.01) -> list[str | Path]:
-    """Questions, a server that writes, and the command that makes cases of them."""
+    """Questions, a server that writes stories, and the command that makes cases."""
     rule = {"match": {"purpose": "writer"}, "reply": STORY.model_dump_json()}
     server.control(latency=latency, jitter=0.5, keep_log=False, rules=[rule])
     point_at(folder, server)
@@ -40,7 +40,7 @@ def ready(folder: Path, server: ScriptedServer, latency: float = 0.01) -> list[s
 def test_killed_ten_times_at_random_moments_each_case_is_made_exactly_once(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    """The moments are numbers of requests, so that no clock decides where they fall."""
+    """Moments are counted in requests, so that they do not depend on the clock."""
     chance = random.Random(8)
     command = ready(tmp_path, server)
     output = tmp_path / "made" / "cases.jsonl"
@@ -53,7 +53,7 @@ def test_killed_ten_times_at_random_moments_each_case_is_made_exactly_once(
         assert process.wait() == -signal.SIGKILL
         grown.append(len(keys_so_far(output)))
 
-    assert grown == sorted(grown), "nothing that was made is lost"
+    assert grown == sorted(grown), "no case is lost"
     assert 0 < grown[-1] < QUESTIONS, "the kills fell in the middle of the work"
     result = json.loads(clinic(*command, "--json", cwd=tmp_path).stdout)
 
@@ -65,12 +65,12 @@ def test_killed_ten_times_at_random_moments_each_case_is_made_exactly_once(
 
 
 def keys_so_far(path: Path) -> set[str]:
-    """The keys of the whole lines of a file whose last line may be torn."""
+    """The keys of the complete lines of a file."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return {json.loads(line)["generation"]["key"] for line in text.split("\n")[:-1]}
 
 
-def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(server: ScriptedServer, tmp_path: Path) -> None:
+def test_ctrl_c_finishes_cases_in_progress_and_says_how_to_resume(server: ScriptedServer, tmp_path: Path) -> None:
     command = ready(tmp_path, server)
     process = start(*command, cwd=tmp_path)
     until(lambda: asked(server) >= 6, "request 6", process)
@@ -89,7 +89,26 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(server: Scripte
     assert keys(tmp_path / "made" / "cases.jsonl")[: len(done)] == done
 
 
-def test_an_endpoint_that_quotes_the_prompt_is_not_quoted_by_us(server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_stops_at_once_and_what_is_made_is_kept(server: ScriptedServer, tmp_path: Path) -> None:
+    command = ready(tmp_path, server)
+    process = start(*command, cwd=tmp_path)
+    until(lambda: asked(server) >= 6, "request 6", process)
+    server.control(latency=60)  # requests in progress would take a minute
+    before = asked(server)
+    until(lambda: asked(server) >= before + 4, "four slow requests", process)
+    process.signal(signal.SIGINT)
+    until(lambda: "press Ctrl-C again" in process.stderr, "the first Ctrl-C", process)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130
+    done = keys(tmp_path / "made" / "cases.jsonl")
+    assert 0 < len(done) < QUESTIONS
+    assert f"{QUESTIONS - len(done)} cases were not made (interrupted)" in process.stderr
+    assert "Traceback" not in process.stderr
+    manifest = json.loads((tmp_path / "made" / "cases.manifest.json").read_text())
+    assert manifest["counts"]["made"] == len(done)
+
+
+def test_an_endpoint_error_that_quotes_the_prompt_is_not_shown(server: ScriptedServer, tmp_path: Path) -> None:
     command = ready(tmp_path, server)
     quote = "cannot read: itching of both elbows, Her temperature is"
     server.control(rules=[{"match": {"purpose": "writer"}, "fault": "400", "message": quote}])

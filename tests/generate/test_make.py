@@ -1,4 +1,4 @@
-"""Making cases: retried with the reasons, set aside, resumed, never lost, never twice."""
+"""Making cases: retried with the reasons, set aside, resumed, never lost, never made twice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from generate_support import STORY, keys, made, source, sources, work
 from runs_support import lines
@@ -35,7 +36,7 @@ INVENTS = STORY.model_copy(update={"history": "Belly cramps for 9 days."})
 
 
 class Scripted:
-    """A writer that says one thing after the other, then the last again; it remembers what it was asked."""
+    """A writer that gives its answers in order, then repeats the last; it records the requests."""
 
     name = "scripted"
 
@@ -72,7 +73,7 @@ async def test_cases_are_written_checked_and_can_be_played(tmp_path: Path) -> No
         assert row["OSCE_Examination"]["Correct_Diagnosis"] == "Frobisher fever"
 
 
-async def test_everything_written_can_be_read_by_its_user_only(tmp_path: Path) -> None:
+async def test_every_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     bad = source(key="bad", history_source="none", story=(), past=(), drugs=(), vitals=(), labs=(), cultures=())
     job = work(tmp_path / "out.jsonl", [*sources(2), bad])
     job.output.touch(0o644)
@@ -82,7 +83,7 @@ async def test_everything_written_can_be_read_by_its_user_only(tmp_path: Path) -
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
-async def test_the_writer_is_told_why_and_its_second_draft_is_taken(tmp_path: Path) -> None:
+async def test_the_writer_is_told_why_and_its_second_draft_is_used(tmp_path: Path) -> None:
     writer = Scripted(GIVES_AWAY, STORY)
     job = work(tmp_path / "out.jsonl", [source(TRUTH)])
     result = await made(job, writer)
@@ -109,7 +110,7 @@ async def test_after_two_retries_the_case_is_set_aside_with_reasons_and_draft(tm
     assert result.missing == 0
 
 
-async def test_what_no_writer_could_mend_is_asked_once(tmp_path: Path) -> None:
+async def test_a_problem_that_no_writer_could_fix_is_not_retried(tmp_path: Path) -> None:
     writer = Scripted(STORY)
     bare = source(history_source="none", story=(), past=(), drugs=(), vitals=(), labs=(), cultures=())
     await made(work(tmp_path / "out.jsonl", [bare]), writer)
@@ -119,7 +120,7 @@ async def test_what_no_writer_could_mend_is_asked_once(tmp_path: Path) -> None:
 
 
 async def test_no_request_holds_the_diagnosis_its_code_or_an_identifier(server: ScriptedServer, tmp_path: Path) -> None:
-    """Whatever the story's source says: also on retries, whose reasons come from the truth."""
+    """Whatever the source says, and also on retries, whose reasons come from the truth."""
     server.control(rules=[said(GIVES_AWAY, nth=[1, 2]), said(STORY)])
     told = source(
         TRUTH,
@@ -148,7 +149,7 @@ async def test_labs_go_into_the_case_and_not_to_the_writer(server: ScriptedServe
     assert row["generation"]["tokens"]["input"] > 0
 
 
-async def test_an_answer_that_is_no_story_counts_as_a_draft(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_answer_that_is_not_a_story_counts_as_a_draft(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "writer"}, "fault": "refusal"}])
     async with Models(at_endpoint(server)) as models:
         await made(work(tmp_path / "out.jsonl", [source()], model="scripted"), models.get("scripted"))
@@ -160,7 +161,7 @@ async def test_an_answer_that_is_no_story_counts_as_a_draft(server: ScriptedServ
 @pytest.mark.parametrize(
     ("fault", "kind"), [("500", "server"), ("reset", "connection"), ("bad_request", "bad_request")]
 )
-async def test_a_failure_of_the_endpoint_is_counted_and_its_case_made_by_the_next_call(
+async def test_an_endpoint_failure_is_counted_and_its_case_made_by_the_next_call(
     fault: str, kind: str, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(rules=[{"match": {"purpose": "writer", "nth": 2}, "fault": fault}, said(STORY)])
@@ -170,10 +171,10 @@ async def test_a_failure_of_the_endpoint_is_counted_and_its_case_made_by_the_nex
         assert (first.missing, first.manifest["failures"], first.reason) == (1, {kind: 1}, None)
         second = await made(job, models.get("scripted"))
     assert second.missing == 0
-    assert sorted(keys(job.output)) == list(job.keys)
+    assert sorted(keys(job.output)) == list(job.selection.keys)
 
 
-async def test_an_error_every_request_would_meet_stops_and_keeps_what_is_made(
+async def test_an_error_that_every_request_would_get_stops_the_call_and_keeps_what_is_made(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(rules=[{"match": {"purpose": "writer", "nth": 3}, "fault": "auth"}, said(STORY)])
@@ -185,7 +186,7 @@ async def test_an_error_every_request_would_meet_stops_and_keeps_what_is_made(
     assert (result.missing, len(server.log())) == (7, 3)
 
 
-async def test_a_second_call_asks_nothing_and_changes_nothing(tmp_path: Path) -> None:
+async def test_a_second_call_sends_no_request_and_changes_nothing(tmp_path: Path) -> None:
     job = work(tmp_path / "out.jsonl", sources(3))
     await made(job)
     before = job.output.read_bytes()
@@ -196,7 +197,7 @@ async def test_a_second_call_asks_nothing_and_changes_nothing(tmp_path: Path) ->
     assert result.manifest["counts"]["made"] == 3
 
 
-async def test_a_larger_choice_goes_on_where_the_smaller_ended(tmp_path: Path) -> None:
+async def test_a_larger_choice_continues_where_the_smaller_ended(tmp_path: Path) -> None:
     every = sources(6)
     await made(work(tmp_path / "out.jsonl", every[:2]))
     read: list[str] = []
@@ -207,27 +208,29 @@ async def test_a_larger_choice_goes_on_where_the_smaller_ended(tmp_path: Path) -
                 read.append(one.key)
                 yield one
 
-    result = await made(work(tmp_path / "out.jsonl", every, open_source=reading))
+    result = await made(work(tmp_path / "out.jsonl", every, selection={"read": reading}))
     assert read == [one.key for one in every[2:]]
     assert sorted(keys(tmp_path / "out.jsonl")) == [one.key for one in every]
     assert result.missing == 0
 
 
-async def test_a_source_that_gives_a_case_twice_gets_it_once(tmp_path: Path) -> None:
+async def test_a_case_that_the_source_gives_twice_is_made_once(tmp_path: Path) -> None:
     one = source()
     await made(work(tmp_path / "out.jsonl", [one, one, one]))
     assert keys(tmp_path / "out.jsonl") == ["k1"]
 
 
 @pytest.mark.parametrize("change", ["model", "prompt", "settings"])
-async def test_cases_made_otherwise_are_not_mixed_and_what_changed_is_named(change: str, tmp_path: Path) -> None:
+async def test_cases_made_with_other_settings_are_not_mixed_and_the_error_names_the_change(
+    change: str, tmp_path: Path
+) -> None:
     job = work(tmp_path / "out.jsonl", sources(2))
     await made(job)
     before = job.output.read_bytes()
     other: Work = {
         "model": replace(job, model="another"),
         "prompt": replace(job, prompt=replace(load_prompt("writer"), digest="0" * 16)),
-        "settings": replace(job, settings={"hours": 48.0}),
+        "settings": replace(job, selection=replace(job.selection, settings={"hours": 48.0})),
     }[change]
     with pytest.raises(InputError, match=f"changed: {'hours' if change == 'settings' else change}"):
         await made(other)
@@ -243,7 +246,7 @@ async def test_a_file_of_other_cases_is_refused_and_left_alone(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("cut", [1, 30, 300])
-async def test_a_torn_last_line_is_repaired_and_its_case_made_again(cut: int, tmp_path: Path) -> None:
+async def test_an_incomplete_last_line_is_removed_and_its_case_made_again(cut: int, tmp_path: Path) -> None:
     job = work(tmp_path / "out.jsonl", sources(3), workers=1)
     await made(job)
     whole = job.output.read_bytes()
@@ -252,7 +255,7 @@ async def test_a_torn_last_line_is_repaired_and_its_case_made_again(cut: int, tm
     assert job.output.read_bytes() == whole
 
 
-async def test_what_is_in_quarantine_stays_there_until_it_is_asked_for(tmp_path: Path) -> None:
+async def test_a_case_stays_in_quarantine_until_a_retry_is_asked_for(tmp_path: Path) -> None:
     job = work(tmp_path / "out.jsonl", [source(TRUTH)])
     await made(job, Scripted(INVENTS))
     writer = Scripted(STORY)
@@ -278,6 +281,26 @@ async def test_a_worker_pauses_between_its_requests_and_not_before_the_first(tmp
     assert slept == [1]
 
 
+async def test_each_worker_pauses_between_its_own_requests_only(tmp_path: Path) -> None:
+    slept: list[float] = []
+    both_asked = anyio.Event()
+
+    class Waiting(Scripted):
+        async def reply(self, request: Request) -> Reply:
+            answer = await super().reply(request)
+            if len(self.requests) == 2:
+                both_asked.set()
+            with anyio.fail_after(30):
+                await both_asked.wait()
+            return answer
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    await made(work(tmp_path / "out.jsonl", sources(4), sleep_seconds=2.5), Waiting(STORY), Clock(sleep=sleep))
+    assert slept == [2.5] * 2, "four requests by two workers: the first of each without a pause"
+
+
 async def test_every_result_of_a_case_has_a_trace_to_rows(tmp_path: Path) -> None:
     job = work(tmp_path / "out.jsonl", sources(2))
     await made(job)
@@ -289,13 +312,13 @@ async def test_every_result_of_a_case_has_a_trace_to_rows(tmp_path: Path) -> Non
         assert "labevents" not in json.dumps(dict(case.annotations))
 
 
-async def test_a_source_that_breaks_is_told_and_what_was_made_before_is_kept(tmp_path: Path) -> None:
+async def test_an_error_in_the_source_is_raised_and_what_was_made_before_is_kept(tmp_path: Path) -> None:
     def breaking(done: Collection[str]) -> Iterator[SourceCase]:
         yield from sources(3)
         raise InputError("labevents.csv.gz line 7: broken")
 
     with pytest.raises(InputError, match="line 7"):
-        await made(work(tmp_path / "out.jsonl", sources(9), open_source=breaking, workers=1))
+        await made(work(tmp_path / "out.jsonl", sources(9), selection={"read": breaking}, workers=1))
     assert len(keys(tmp_path / "out.jsonl")) == 3
     manifest = json.loads(Files(tmp_path / "out.jsonl").manifest.read_text())
     assert (manifest["counts"]["made"], manifest["counts"]["chosen"]) == (3, 9)
@@ -315,10 +338,11 @@ async def test_a_second_process_on_the_same_file_is_refused(tmp_path: Path) -> N
     assert keys(job.output) == ["k1"]
 
 
-async def test_the_manifest_tells_counts_reasons_and_how_it_was_made(tmp_path: Path) -> None:
+async def test_the_manifest_has_counts_reasons_and_settings(tmp_path: Path) -> None:
     bare = source(key="bare", history_source="none", story=(), past=(), drugs=())
     codes = source(key="codes", history_source="codes", story=())
-    job = work(tmp_path / "out.jsonl", [*sources(2), bare, codes], chosen={"excluded": {"planned admission": 3}})
+    report = {"excluded": {"planned admission": 3}}
+    job = work(tmp_path / "out.jsonl", [*sources(2), bare, codes], selection={"report": report})
     await made(job)
     manifest = json.loads(Files(job.output).manifest.read_text())
     assert manifest["by_history_source"] == {"note": 2, "none": 1, "codes": 1}
@@ -331,12 +355,12 @@ async def test_the_manifest_tells_counts_reasons_and_how_it_was_made(tmp_path: P
         "made_before_by_another_choice": 0,
         "labs_only": 1,
     }
-    assert manifest["chosen"] == {"excluded": {"planned admission": 3}}
+    assert manifest["chosen"] == report
     assert manifest["made_with"]["prompt"] == load_prompt("writer").digest
     assert manifest["tokens"] == {"input": 0, "output": 0}
 
 
-async def test_the_builtin_writer_says_only_what_is_on_record() -> None:
+async def test_the_builtin_writer_uses_only_what_is_on_record() -> None:
     payload = WriterPayload("triage", 40, "Male", "came on foot", ("Itchy toe", "Cold feet"), ("Gout",), ("aspirin",))
     reply = await Builtin().reply(Request(Purpose.WRITER, (), schema=WrittenStory, payload=payload))
     assert reply.parsed == WrittenStory(

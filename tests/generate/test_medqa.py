@@ -11,7 +11,7 @@ from generate_support import keys, made, question, work, write_questions
 from runs_support import clinic, lines
 
 from agentclinic.errors import InputError
-from agentclinic.generate.medqa import question_case, read_questions
+from agentclinic.generate.medqa import question_case, select_questions
 from agentclinic.generate.source import SourceCase
 from agentclinic.privacy import DataClass
 
@@ -35,7 +35,7 @@ def case(**changes: Any) -> SourceCase:
         "This patient most likely has which of the following?",
     ],
 )
-def test_a_question_for_a_diagnosis_becomes_a_case(ask: str) -> None:
+def test_a_question_that_asks_for_a_diagnosis_becomes_a_case(ask: str) -> None:
     found = case(question=f"{VIGNETTE} {ask}")
     assert found.truth.title == "Psoriasis"
     assert (found.source, found.data_class, found.history_source) == ("medqa", DataClass.SYNTHETIC, "note")
@@ -53,7 +53,7 @@ def test_a_question_for_a_diagnosis_becomes_a_case(ask: str) -> None:
         "Which of the following is the most likely causal organism?",
     ],
 )
-def test_a_question_for_something_else_is_left_out(ask: str) -> None:
+def test_a_question_that_asks_for_something_else_is_left_out(ask: str) -> None:
     found = question_case(question(question=f"{VIGNETTE} {ask}"), "here")
     assert found == "asks for something other than a diagnosis"
 
@@ -78,13 +78,13 @@ def test_what_cannot_be_a_case_is_left_out_with_the_reason(changes: dict[str, An
 
 
 @pytest.mark.parametrize("changes", [{"question": None}, {"options": ["A", "B"]}, {"answer": ""}])
-def test_a_row_of_another_shape_is_an_error_that_names_the_place(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_row_of_another_shape_is_an_error_that_names_file_and_line(changes: dict[str, Any], tmp_path: Path) -> None:
     path = write_questions(tmp_path / "q.jsonl", [question(), question(**changes)])
     with pytest.raises(InputError, match=r"q\.jsonl line 2: "):
-        read_questions(path)
+        select_questions(path)
 
 
-def test_every_sentence_of_the_vignette_goes_to_one_place_word_for_word() -> None:
+def test_every_sentence_of_the_vignette_goes_to_one_place_verbatim() -> None:
     found = case()
     assert found.story == (
         "A 20-year-old woman comes to the physician because of itching of both elbows for 2 weeks.",
@@ -106,36 +106,36 @@ def test_every_sentence_of_the_vignette_goes_to_one_place_word_for_word() -> Non
         ("A newborn is examined", 0, ""),
     ],
 )
-def test_age_and_sex_are_the_patients_own(person: str, age: int, sex: str) -> None:
+def test_age_and_sex_are_the_patients_not_a_relatives(person: str, age: int, sex: str) -> None:
     found = case(question=f"{person} because of a rash. What is the most likely diagnosis?")
     assert (found.age, found.sex) == (age, sex)
 
 
-def test_the_other_options_are_shown_to_nobody() -> None:
+def test_the_other_options_are_not_in_the_case() -> None:
     found = case()
     assert "Scabies" not in repr(found)
     assert "lichen" not in repr(found).lower()
 
 
-def test_files_are_read_in_order_copies_and_the_limit_are_counted(tmp_path: Path) -> None:
+def test_files_are_read_in_order_and_copies_and_cases_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     write_questions(tmp_path / "b.jsonl", [question(3), question(0)])
     write_questions(tmp_path / "a.jsonl", [question(0), question(1), question(1, question="What is it?")])
-    everything = read_questions(tmp_path)
-    assert [one.age for one in everything.cases] == [20, 21, 23]
-    assert dict(everything.skipped) == {
+    everything = select_questions(tmp_path)
+    assert [one.age for one in everything.read(())] == [20, 21, 23]
+    assert everything.report["excluded"] == {
         "the same question again": 1,
         "asks for something other than a diagnosis": 1,
     }
-    few = read_questions(tmp_path, limit=2)
-    assert few.cases == everything.cases[:2]
-    assert dict(few.skipped)["beyond the limit"] == 1
+    few = select_questions(tmp_path, limit=2)
+    assert few.keys == everything.keys[:2]
+    assert few.report["excluded"]["beyond the limit"] == 1
+    assert [one.key for one in everything.read(few.keys)] == [everything.keys[2]]
 
 
-def test_a_folder_without_questions_says_what_to_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no \.jsonl file of questions"):
-        read_questions(tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
-        read_questions(tmp_path / "nowhere.jsonl")
+@pytest.mark.parametrize("place", [".", "nowhere.jsonl"])
+def test_without_questions_the_error_says_what_to_do(place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not a \.jsonl file of questions .* name it with --base-dir"):
+        select_questions(tmp_path / place)
 
 
 @pytest.mark.anyio
@@ -145,17 +145,11 @@ async def test_the_label_of_every_case_is_the_answer_of_its_question(tmp_path: P
         question(number, answer=answer, answer_idx=letter)
         for number, (letter, answer) in enumerate(zip("BAC", answers, strict=True))
     ]
-    questions = read_questions(write_questions(tmp_path / "q.jsonl", rows))
-    job = work(
-        tmp_path / "out.jsonl",
-        list(questions.cases),
-        source="medqa",
-        data_class=DataClass.SYNTHETIC,
-        workers=1,
-    )
+    selection = select_questions(write_questions(tmp_path / "q.jsonl", rows))
+    job = work(tmp_path / "out.jsonl", [], source="medqa", workers=1, selection=vars(selection))
     await made(job)
     assert [row["OSCE_Examination"]["Correct_Diagnosis"] for row in lines(job.output)] == answers
-    assert keys(job.output) == [one.key for one in questions.cases]
+    assert keys(job.output) == list(selection.keys)
 
 
 def test_from_the_command_line_to_a_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""gen.config.json, its flags, and the seed's scripts in a folder made by `init`."""
+"""gen.config.json, its flags, and the original's scripts in a folder made by `init`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
     assert defaults == MimicSettings()
 
 
-def test_paths_of_a_config_in_the_seeds_folder_are_relative_to_the_folder_above(tmp_path: Path) -> None:
+def test_paths_in_a_config_in_the_scripts_folder_are_relative_to_the_folder_above(tmp_path: Path) -> None:
     path = config(tmp_path / "generate_cases" / "gen.config.json", medqa={"output": "processed_data/x.jsonl"})
     assert load(path, "medqa", {})[1].output == str(tmp_path / "processed_data" / "x.jsonl")
 
@@ -53,7 +53,7 @@ def test_paths_of_a_config_in_the_seeds_folder_are_relative_to_the_folder_above(
         ({"mimic": {"mode": "most"}}, "mimic.mode: "),
     ],
 )
-def test_a_key_nobody_knows_or_an_impossible_value_is_refused(
+def test_an_unknown_key_or_an_impossible_value_is_refused(
     content: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = config(tmp_path / "gen.config.json", **content)
@@ -70,7 +70,7 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
-def test_the_seeds_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, tmp_path: Path) -> None:
+def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, tmp_path: Path) -> None:
     folder = tmp_path / "my clinic"
     write_folder(folder)
     write_questions(folder / "medqa" / "q.jsonl", [question(n) for n in range(20)])
@@ -94,16 +94,16 @@ def test_the_seeds_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, 
     [
         (["mimic"], "mimic.base_dataset_dir is not set: name the source's folder with --base-dir"),
         (["mimic", "--base-dir", "nowhere"], "nowhere"),
-        (["medqa", "--base-dir", "q.jsonl", "--model", "human"], "a person cannot write cases"),
+        (["medqa", "--base-dir", "q.jsonl", "--model", "human"], "a person (human) cannot write cases"),
         (["medqa", "--base-dir", "q.jsonl", "--model", "some-model"], "needs a key"),
         (["medqa", "--base-dir", "q.jsonl", "--prompts-dir", "nowhere"], "prompts_dir: nowhere is not a folder"),
         (["medqa", "--base-dir", "q.jsonl", "--config", "nowhere.json"], "nowhere.json: no such file"),
         (["medqa", "--base-dir", "q.jsonl", "--output", "q.jsonl"], "q.jsonl line 1: not a case made by"),
         (["medqa", "--base-dir", "q.jsonl", "--output", "."], "is a folder; name a file"),
-        (["mimic", "--base-dir", ".", "--output", "q.jsonl/x.jsonl"], "q.jsonl cannot be made"),
+        (["mimic", "--base-dir", ".", "--output", "q.jsonl/x.jsonl"], "q.jsonl cannot be created"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_with_exit_code_2(flags: list[str], message: str, tmp_path: Path) -> None:
+def test_a_mistake_is_explained_in_one_line_with_exit_code_2(flags: list[str], message: str, tmp_path: Path) -> None:
     write_questions(tmp_path / "q.jsonl", [question()])
     before = (tmp_path / "q.jsonl").read_bytes()
     done = clinic("generate", *flags, cwd=tmp_path, expect=2)

@@ -1,4 +1,4 @@
-"""From invented tables to cases by the command line: every source of a history, each said to be what it is."""
+"""From invented tables to cases on the command line: every history source, each labeled as such."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def case(made: Path, source: str) -> dict[str, Any]:
     return next(row for row in lines(made) if row["history_source"] == source)
 
 
-def test_every_source_of_a_history_is_there_and_counted(made: Path) -> None:
+def test_every_history_source_occurs_and_is_counted(made: Path) -> None:
     manifest = json.loads(made.with_name("made.manifest.json").read_text())
     assert set(manifest["by_history_source"]) == {"note", "triage", "codes", "none"}
     assert manifest["counts"]["made"] == manifest["counts"]["chosen"] == 6
     assert {row["data_class"] for row in lines(made)} == {manifest["data_class"]}
 
 
-def test_a_note_is_told_in_its_sections(made: Path) -> None:
+def test_a_note_becomes_a_history(made: Path) -> None:
     patient = case(made, "note")["OSCE_Examination"]["Patient_Actor"]
     assert patient["History"]
     assert "not on record" not in patient["History"]
@@ -50,14 +50,14 @@ def test_triage_words_are_symptoms_and_earlier_codes_are_past_history(made: Path
     assert "Symptoms" not in codes
 
 
-def test_where_nothing_is_on_record_the_case_is_labs_only(made: Path) -> None:
+def test_a_case_with_nothing_on_record_is_labs_only(made: Path) -> None:
     bare = case(made, "none")
     assert bare["labs_only"]
     assert set(bare["OSCE_Examination"]["Patient_Actor"]) == {"Demographics", "History"}
     assert "not on record" in bare["OSCE_Examination"]["Objective_for_Doctor"]
 
 
-def test_the_file_is_clean_and_the_folder_can_be_enlarged(made: Path, tmp_path: Path) -> None:
+def test_the_file_is_clean_and_can_be_enlarged(made: Path, tmp_path: Path) -> None:
     checked = json.loads(clinic("data", "check", str(made), "--json", cwd=tmp_path).stdout)["files"][0]
     assert (checked["rows"], checked["errors"], checked["leaks"]) == (6, [], [])
     output = tmp_path / "grown.jsonl"
@@ -69,9 +69,9 @@ def test_the_file_is_clean_and_the_folder_can_be_enlarged(made: Path, tmp_path: 
     assert len(lines(output)) == 6
 
 
-def test_other_hours_are_other_cases_and_are_not_mixed(made: Path, tmp_path: Path) -> None:
+def test_cases_with_other_hours_are_not_mixed(made: Path, tmp_path: Path) -> None:
     base = ["generate", "mimic", "--base-dir", str(made.parent / "mimic-iv"), "--output", str(made), "--quiet"]
     before = made.read_bytes()
     done = clinic(*base, "--hours", "6", cwd=tmp_path, expect=2)
-    assert "holds cases made otherwise (changed: hours)" in done.stderr
+    assert "its cases were made with other settings (changed: hours)" in done.stderr
     assert made.read_bytes() == before

@@ -1,4 +1,4 @@
-"""The checks of a case's quality: each finds the defect that was planted, and nothing in a sound case."""
+"""Quality checks of cases: each finds the planted defect, and nothing in a sound case."""
 
 from __future__ import annotations
 
@@ -516,7 +516,7 @@ def test_a_planted_defect_is_found_where_it_was_planted(
         },
     ],
 )
-def test_what_only_looks_like_a_defect_is_left_alone(changes: dict[str, Any]) -> None:
+def test_what_only_looks_like_a_defect_is_not_reported(changes: dict[str, Any]) -> None:
     assert problems(**changes) == []
 
 
@@ -529,7 +529,7 @@ def test_every_check_reports_something_in_this_file() -> None:
     assert silent == []
 
 
-def test_cases_without_case_id_promise_no_annotations_and_no_panels() -> None:
+def test_unannotated_cases_need_no_annotations_and_no_panels() -> None:
     chart = {key: SOUND[key] for key in list(SOUND)[:5]}
     chart["Test_Results"] = {"ESR": "25 mm/h"}
     assert check_quality(case_of({"OSCE_Examination": chart})) == []
@@ -549,7 +549,7 @@ def test_cases_without_case_id_promise_no_annotations_and_no_panels() -> None:
         ("the past 6 months", [182.4]),
     ],
 )
-def test_lengths_of_time_are_read(text: str, days: list[float]) -> None:
+def test_durations_are_read(text: str, days: list[float]) -> None:
     assert spans(text) == pytest.approx(days)
 
 
@@ -615,7 +615,7 @@ def _edit(number: int, key: str, value: Any) -> Callable[[list[dict[str, Any]]],
         (_edit(1, "Specialty", "rheumatology"), (1, "specialty_spelling")),
     ],
 )
-def test_what_is_wrong_between_rows_is_found(
+def test_defects_between_rows_are_found(
     edit: Callable[[list[dict[str, Any]]], None], expected: tuple[int, str]
 ) -> None:
     rows = copy.deepcopy(twins())
@@ -623,7 +623,7 @@ def test_what_is_wrong_between_rows_is_found(
     assert expected in in_file(rows)
 
 
-def test_the_bundled_cases_have_no_errors_but_missing_annotations() -> None:
+def test_the_bundled_cases_have_no_errors_except_missing_annotations() -> None:
     found = check_file_quality(load_cases("OpenOSCE_Demo", {}))
     errors = {at.problem.code for at in found if at.problem.severity is Severity.ERROR}
     assert errors <= {"annotation_missing"}
@@ -646,7 +646,7 @@ def test_the_twins_of_openosce_differ_in_one_or_two_findings() -> None:
 
 
 @needs_public_data
-def test_public_cases_are_read_without_asking_for_what_they_never_promised() -> None:
+def test_public_cases_are_not_checked_for_annotations() -> None:
     codes = {
         problem.code for name in ("MedQA_Ext", "NEJM_Ext") for c in public_cases(name) for problem in check_quality(c)
     }

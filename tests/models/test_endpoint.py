@@ -1,4 +1,4 @@
-"""Endpoints against a real server in another process, by the official SDK, on a clock that does not wait."""
+"""Endpoints against a server in another process, through the official SDK, with a fake clock."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Opinion(BaseModel):
 
 
 class Naps:
-    """A clock whose sleeps take no time and are remembered."""
+    """A clock whose sleeps take no time and are recorded."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -102,7 +102,7 @@ def ask(
 
 
 def chain(error: BaseException) -> list[BaseException]:
-    """An exception and all those it came from, hidden ones included."""
+    """An exception and all its causes, including suppressed ones."""
     found: list[BaseException] = []
     following: BaseException | None = error
     while following is not None:
@@ -121,7 +121,7 @@ WEIGH = Tool(
 # Asking
 
 
-async def test_an_endpoint_is_a_model_named_like_its_model(connect: Connect) -> None:
+async def test_an_endpoint_is_a_model_with_the_name_of_its_model(connect: Connect) -> None:
     endpoint = connect("org/some-model")
     assert isinstance(endpoint, Model)
     assert endpoint.name == "org/some-model"
@@ -139,7 +139,9 @@ async def test_a_question_is_answered_with_text_and_usage(api: str, connect: Con
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_usage_an_endpoint_does_not_tell_is_unknown(api: str, connect: Connect, server: ScriptedServer) -> None:
+async def test_usage_that_an_endpoint_does_not_report_is_unknown(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
     server.fault("no_usage")
     reply = await connect(llm_api=api).reply(ask())
     assert reply.usage == Usage(None, None, None, None)
@@ -152,7 +154,7 @@ async def test_every_request_says_what_it_is_for(purpose: Purpose, connect: Conn
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_messages_are_sent_whole_and_in_order_and_payload_never(
+async def test_messages_are_sent_in_full_and_in_order_but_the_payload_never(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     messages = (
@@ -178,7 +180,7 @@ async def test_the_scripted_doctor_asks_then_tests_then_diagnoses(connect: Conne
     assert "DIAGNOSIS READY:" in said[3]
 
 
-async def test_half_a_surrogate_pair_in_an_answer_is_made_writable(connect: Connect, server: ScriptedServer) -> None:
+async def test_an_unpaired_surrogate_in_an_answer_is_replaced(connect: Connect, server: ScriptedServer) -> None:
     server.control(patient="broken \ud83d emoji")
     reply = await connect().reply(ask())
     assert reply.text.encode() == b"broken ? emoji"
@@ -187,7 +189,7 @@ async def test_half_a_surrogate_pair_in_an_answer_is_made_writable(connect: Conn
 # Settings
 
 
-async def test_the_users_settings_go_along_but_never_model_or_input(connect: Connect, server: ScriptedServer) -> None:
+async def test_the_users_settings_are_sent_but_never_model_or_input(connect: Connect, server: ScriptedServer) -> None:
     settings = {"max_output_tokens": 99, "store": False, "top_p": 0.5, "model": "other", "input": "other"}
     await connect(responses={**settings, "messages": [], "stream": True}, llm_api="responses").reply(ask())
     body = server.bodies()[0]
@@ -247,7 +249,7 @@ async def test_auto_falls_back_to_chat_once_and_remembers(connect: Connect, serv
     assert [(r.usage.requests, r.usage.retries) for r in replies] == [(2, 0), (1, 0), (1, 0)]
 
 
-async def test_models_at_one_address_share_what_auto_found_out(server: ScriptedServer) -> None:
+async def test_models_at_one_address_share_what_auto_found(server: ScriptedServer) -> None:
     server.control(responses=False)
     async with Clients() as clients:
         for name in ("first", "second"):
@@ -255,7 +257,7 @@ async def test_models_at_one_address_share_what_auto_found_out(server: ScriptedS
     assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat"]
 
 
-async def test_auto_falls_back_also_when_many_ask_at_once(connect: Connect, server: ScriptedServer) -> None:
+async def test_auto_falls_back_even_with_many_requests_at_once(connect: Connect, server: ScriptedServer) -> None:
     server.control(responses=False)
     endpoint = connect(workers=20)
     replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(20)))
@@ -263,14 +265,14 @@ async def test_auto_falls_back_also_when_many_ask_at_once(connect: Connect, serv
     assert sum(entry["api"] == "chat" for entry in server.log()) == 20
 
 
-async def test_responses_is_kept_to_when_it_is_asked_for(connect: Connect, server: ScriptedServer) -> None:
+async def test_the_responses_setting_rules_out_a_fallback(connect: Connect, server: ScriptedServer) -> None:
     server.control(responses=False)
     with pytest.raises(base.BadRequestError, match="llm_api"):
         await connect(llm_api="responses").reply(ask())
     assert [entry["api"] for entry in server.log()] == ["responses"]
 
 
-async def test_an_address_without_either_api_is_named_as_such(connect: Connect, server: ScriptedServer) -> None:
+async def test_an_address_with_neither_api_is_reported_as_wrong(connect: Connect, server: ScriptedServer) -> None:
     endpoint = connect(base_url=f"{server.origin}/wrong")
     for _ in range(2):
         with pytest.raises(base.BadRequestError, match="check base_url"):
@@ -278,7 +280,7 @@ async def test_an_address_without_either_api_is_named_as_such(connect: Connect, 
     assert endpoint.client.api is None
 
 
-async def test_an_unknown_model_is_no_reason_to_change_the_api(connect: Connect, server: ScriptedServer) -> None:
+async def test_an_unknown_model_does_not_cause_a_fallback(connect: Connect, server: ScriptedServer) -> None:
     server.fault("no_model")
     with pytest.raises(base.BadRequestError, match=r"unknown model 'scripted'.*agentclinic probe"):
         await connect().reply(ask())
@@ -289,7 +291,7 @@ async def test_an_unknown_model_is_no_reason_to_change_the_api(connect: Connect,
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_a_demanded_tool_is_called(api: str, connect: Connect, server: ScriptedServer) -> None:
+async def test_a_required_tool_is_called(api: str, connect: Connect, server: ScriptedServer) -> None:
     reply = await connect(llm_api=api).reply(ask(tools=(WEIGH,), tool_choice="required"))
     assert [(call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [("weigh", {"times": 1})]
     assert reply.tool_calls[0].id.startswith("call_")
@@ -302,7 +304,7 @@ async def test_a_demanded_tool_is_called(api: str, connect: Connect, server: Scr
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_a_tools_result_goes_back_beside_its_call(api: str, connect: Connect, server: ScriptedServer) -> None:
+async def test_a_tool_result_is_sent_after_its_call(api: str, connect: Connect, server: ScriptedServer) -> None:
     call = ToolCall("call_7", "weigh", '{"times":1}')
     messages = (
         Message("user", "Go on."),
@@ -330,9 +332,7 @@ async def test_a_tools_result_goes_back_beside_its_call(api: str, connect: Conne
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_wrong_tool_arguments_are_handed_on_for_the_caller_to_judge(
-    api: str, connect: Connect, server: ScriptedServer
-) -> None:
+async def test_wrong_tool_arguments_are_left_to_the_caller(api: str, connect: Connect, server: ScriptedServer) -> None:
     endpoint, request = connect(llm_api=api), ask(tools=(WEIGH,), tool_choice="required")
     server.fault("bad_tool_args")
     assert (await endpoint.reply(request)).tool_calls[0].arguments == '{"no_such_argument": [1]}'
@@ -376,7 +376,7 @@ async def test_an_image_is_sent_by_its_address_or_as_a_data_url(
         (b"RIFF\0\0\0\0WEBPVP8 ", "webp"),
     ],
 )
-async def test_the_type_of_an_image_is_told_by_its_content(
+async def test_the_type_of_an_image_is_read_from_its_content(
     start: bytes, kind: str, connect: Connect, server: ScriptedServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "image.png"
@@ -396,7 +396,7 @@ async def test_an_image_that_cannot_be_sent_is_named(connect: Connect, tmp_path:
         text: "text.png: not a PNG",
         tmp_path / "absent.png": "absent.png: image cannot be read",
         large: "large.png: image has 21 MB",
-        tmp_path: "not an image but a folder",
+        tmp_path: "not an image file",
     }
     for path, message in cases.items():
         request = Request(Purpose.DOCTOR, (Message("user", "Look.", images=(Image(str(path)),)),))
@@ -408,7 +408,7 @@ async def test_an_image_that_cannot_be_sent_is_named(connect: Connect, tmp_path:
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_a_demanded_shape_is_asked_for_twice_over_and_comes_back_validated(
+async def test_a_schema_is_sent_as_format_and_in_the_prompt_and_the_reply_is_validated(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     reply = await connect(llm_api=api).reply(ask(schema=Opinion))
@@ -431,7 +431,7 @@ async def test_a_demanded_shape_is_asked_for_twice_over_and_comes_back_validated
     assert [message["role"] for message in others] == ["user"]
 
 
-async def test_our_format_joins_the_users_text_settings(connect: Connect, server: ScriptedServer) -> None:
+async def test_our_format_is_merged_into_the_users_text_settings(connect: Connect, server: ScriptedServer) -> None:
     await connect("gpt-5", responses={"text": {"verbosity": "low", "format": {"type": "text"}}}).reply(
         ask(schema=Opinion)
     )
@@ -440,7 +440,7 @@ async def test_our_format_joins_the_users_text_settings(connect: Connect, server
     assert text["format"]["name"] == "Opinion"
 
 
-async def test_a_shape_with_free_keys_is_not_asked_for_strictly(connect: Connect, server: ScriptedServer) -> None:
+async def test_a_schema_with_free_keys_is_not_strict(connect: Connect, server: ScriptedServer) -> None:
     class Tally(BaseModel):
         votes: dict[str, int]
 
@@ -459,7 +459,9 @@ async def test_a_shape_with_free_keys_is_not_asked_for_strictly(connect: Connect
         '{"hypotheses": [], "sure": true, "comment": "two\nlines"}',
     ],
 )
-async def test_the_object_is_found_in_fences_and_chatter(text: str, connect: Connect, server: ScriptedServer) -> None:
+async def test_the_object_is_found_among_fences_and_other_text(
+    text: str, connect: Connect, server: ScriptedServer
+) -> None:
     server.control(rules=[{"reply": text}])
     reply = await connect().reply(ask(schema=Opinion))
     assert reply.parsed == Opinion(hypotheses=[], sure=True)
@@ -475,7 +477,7 @@ async def test_the_right_object_in_a_fence_needs_no_repair(connect: Connect, ser
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("fault", ["invalid_schema_json", "prose_instead_of_json"])
-async def test_a_wrong_shape_is_repaired_in_one_more_turn(
+async def test_a_wrong_reply_is_repaired_in_one_more_turn(
     api: str, fault: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault(fault, times=1)
@@ -493,7 +495,7 @@ async def test_a_wrong_shape_is_repaired_in_one_more_turn(
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_a_shape_wrong_twice_is_malformed_and_paid_for(
+async def test_a_reply_that_is_wrong_twice_is_malformed_and_its_tokens_count(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault("invalid_schema_json")
@@ -506,7 +508,7 @@ async def test_a_shape_wrong_twice_is_malformed_and_paid_for(
 
 
 @pytest.mark.parametrize("text", ['{"hypotheses": [{"diagnosis": "flu", "probability": 0.5}', '{"hypotheses": "fl'])
-async def test_an_object_that_breaks_off_is_not_replaced_by_one_inside_it(
+async def test_an_incomplete_object_is_not_replaced_by_one_nested_in_it(
     text: str, connect: Connect, server: ScriptedServer
 ) -> None:
     class Lenient(BaseModel):
@@ -518,7 +520,7 @@ async def test_an_object_that_breaks_off_is_not_replaced_by_one_inside_it(
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_a_server_that_refuses_formats_is_asked_in_the_prompt_only_from_then_on(
+async def test_a_server_that_refuses_formats_gets_the_schema_only_in_the_prompt_from_then_on(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.control(
@@ -537,7 +539,7 @@ async def test_a_server_that_refuses_formats_is_asked_in_the_prompt_only_from_th
 
 
 @pytest.mark.parametrize("api", ["responses", "chat"])
-async def test_a_server_that_refuses_tools_says_so_and_answers_without(
+async def test_a_server_that_refuses_tools_is_an_error_only_with_tools(
     connect: Connect, server: ScriptedServer, api: str
 ) -> None:
     server.fault("reject_tools")
@@ -548,7 +550,7 @@ async def test_a_server_that_refuses_tools_says_so_and_answers_without(
     assert (await endpoint.reply(ask())).text
 
 
-async def test_a_server_error_about_the_format_is_a_refusal_of_it(connect: Connect, server: ScriptedServer) -> None:
+async def test_a_server_error_about_the_format_counts_as_a_refusal(connect: Connect, server: ScriptedServer) -> None:
     complaint = {
         "error": {"message": "body.response_format.type: input should be 'text' or 'json_object'", "code": 500}
     }
@@ -564,20 +566,18 @@ async def test_a_server_error_about_the_format_is_a_refusal_of_it(connect: Conne
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_thinking_aloud_is_no_part_of_the_answer(api: str, connect: Connect, server: ScriptedServer) -> None:
+async def test_thinking_is_not_part_of_the_answer(api: str, connect: Connect, server: ScriptedServer) -> None:
     server.control(rules=[{"reply": "<think>Is it DIAGNOSIS READY: gout? Not yet.</think>\n\nSince when?"}])
     assert (await connect(llm_api=api).reply(ask())).text == "Since when?"
 
 
-async def test_nothing_but_thinking_is_no_answer(connect: Connect, server: ScriptedServer) -> None:
+async def test_thinking_alone_is_not_an_answer(connect: Connect, server: ScriptedServer) -> None:
     server.control(rules=[{"reply": "<think>Let me see. The patient"}])
     with pytest.raises(base.MalformedError):
         await connect(tries=1).reply(ask())
 
 
-async def test_a_tool_call_is_an_answer_also_where_a_shape_is_demanded(
-    connect: Connect, server: ScriptedServer
-) -> None:
+async def test_a_tool_call_is_an_answer_even_if_a_schema_is_given(connect: Connect, server: ScriptedServer) -> None:
     server.control(rules=[{"tool_calls": [{"name": "weigh", "arguments": {"times": 2}}]}])
     reply = await connect().reply(ask(schema=Opinion, tools=(WEIGH,)))
     assert reply.parsed is None
@@ -620,7 +620,7 @@ LASTING: dict[str, type[ModelError]] = {
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_passing_fault_is_overcome_and_the_retries_are_counted(
+async def test_a_temporary_fault_is_overcome_and_the_retries_are_counted(
     fault: str, api: str, connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
     server.fault(fault, times=2)
@@ -632,7 +632,7 @@ async def test_a_passing_fault_is_overcome_and_the_retries_are_counted(
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_fault_that_stays_ends_in_its_error_after_all_tries(
+async def test_a_fault_that_persists_raises_its_error_after_all_tries(
     fault: str, api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault(fault)
@@ -647,7 +647,7 @@ async def test_a_fault_that_stays_ends_in_its_error_after_all_tries(
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("fault", LASTING)
-async def test_a_lasting_fault_is_not_tried_again(
+async def test_a_permanent_fault_is_not_retried(
     fault: str, api: str, connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
     server.fault(fault)
@@ -669,7 +669,7 @@ async def test_a_server_that_never_ends_its_answer_is_a_timeout(
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v1", "http://no-such-host.invalid/v1"])
-async def test_a_server_that_is_not_there_is_a_connection_error(address: str, connect: Connect) -> None:
+async def test_a_missing_server_is_a_connection_error(address: str, connect: Connect) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -678,13 +678,13 @@ async def test_a_server_that_is_not_there_is_a_connection_error(address: str, co
     assert caught.value.retries == 1
 
 
-def test_every_fault_the_server_knows_is_tested_here() -> None:
+def test_every_fault_of_the_scripted_server_is_tested_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in FAULTS if f'"{name}"' not in source] == []
 
 
 @pytest.mark.parametrize("api", APIS)
-async def test_text_cut_off_for_want_of_tokens_is_used_and_noted(
+async def test_text_cut_off_by_the_token_limit_is_used_and_noted(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault("length")
@@ -693,7 +693,7 @@ async def test_text_cut_off_for_want_of_tokens_is_used_and_noted(
     assert reply.notes == ("truncated: out of output tokens",)
 
 
-async def test_answers_of_no_known_shape_are_the_servers_fault(connect: Connect, server: ScriptedServer) -> None:
+async def test_answers_of_unknown_form_are_server_errors(connect: Connect, server: ScriptedServer) -> None:
     raws: list[Any] = [{}, [], "text", None, 7, {"output": 3}, {"choices": []}, {"choices": [{"message": 1}]}]
     for api in APIS:
         for raw in raws:
@@ -702,7 +702,7 @@ async def test_answers_of_no_known_shape_are_the_servers_fault(connect: Connect,
                 await connect(llm_api=api, tries=1).reply(ask())
 
 
-async def test_an_error_within_a_choice_is_found(connect: Connect, server: ScriptedServer) -> None:
+async def test_an_error_inside_a_choice_is_found(connect: Connect, server: ScriptedServer) -> None:
     error = {"code": 429, "message": "The provider is busy"}
     server.control(rules=[{"raw": {"choices": [{"error": error, "message": {"content": ""}}]}}])
     with pytest.raises(base.RateLimitError, match="The provider is busy"):
@@ -729,7 +729,7 @@ async def test_an_error_within_a_choice_is_found(connect: Connect, server: Scrip
         (500, "<html>Internal error</html>", base.ServerError),
     ],
 )
-async def test_errors_of_other_servers_are_understood_too(
+async def test_errors_of_other_servers_are_recognized(
     status: int, body: Any, kind: type[ModelError], connect: Connect, server: ScriptedServer
 ) -> None:
     server.control(rules=[{"raw": body, "status": status}])
@@ -742,7 +742,7 @@ async def test_errors_of_other_servers_are_understood_too(
 
 
 @pytest.mark.parametrize("fault", ["429_retry_after", "429_retry_after_ms", "503"])
-async def test_the_wait_a_server_asks_for_is_kept(
+async def test_the_wait_that_a_server_asks_for_is_kept(
     fault: str, connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
     server.fault(fault, times=1, seconds=40)
@@ -757,7 +757,7 @@ async def test_a_wait_given_as_a_date_is_kept(connect: Connect, server: Scripted
     assert naps.slept == [pytest.approx(40, abs=3)]
 
 
-async def test_a_server_that_asks_for_hours_is_given_up_at_once(
+async def test_a_request_to_wait_for_hours_is_an_error_at_once(
     connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
     server.fault("429_retry_after", seconds=7200)
@@ -767,9 +767,7 @@ async def test_a_server_that_asks_for_hours_is_given_up_at_once(
     assert naps.slept == []
 
 
-async def test_after_a_429_fewer_requests_go_out_at_once_and_later_as_many_as_before(
-    connect: Connect, server: ScriptedServer
-) -> None:
+async def test_a_429_halves_the_limit_and_successes_restore_it(connect: Connect, server: ScriptedServer) -> None:
     endpoint = connect(workers=16, tries=10)
     limiter = endpoint.client.limiter
     server.fault("429", times=1)
@@ -782,7 +780,9 @@ async def test_after_a_429_fewer_requests_go_out_at_once_and_later_as_many_as_be
     assert limiter.limit == 16
 
 
-async def test_a_server_of_small_capacity_answers_everyone_in_the_end(connect: Connect, server: ScriptedServer) -> None:
+async def test_a_server_of_small_capacity_answers_every_request_in_the_end(
+    connect: Connect, server: ScriptedServer
+) -> None:
     server.control(capacity=4, latency=0.005)
     endpoint = connect(workers=32, tries=50)
     replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(64)))
@@ -791,14 +791,14 @@ async def test_a_server_of_small_capacity_answers_everyone_in_the_end(connect: C
     assert server.counts()["peak"] <= 32
 
 
-async def test_no_more_requests_are_under_way_than_there_are_workers(connect: Connect, server: ScriptedServer) -> None:
+async def test_no_more_requests_are_in_flight_than_there_are_workers(connect: Connect, server: ScriptedServer) -> None:
     server.control(latency=0.02)
     endpoint = connect(workers=3)
     await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(12)))
     assert server.counts()["peak"] == 3
 
 
-async def test_with_a_fifth_of_requests_failing_all_are_answered_and_the_same_ones_fail_each_time(
+async def test_with_a_fifth_failing_every_request_is_answered_and_failures_are_reproducible(
     connect: Connect, server: ScriptedServer
 ) -> None:
     async def failures() -> list[int]:
@@ -817,7 +817,9 @@ async def test_with_a_fifth_of_requests_failing_all_are_answered_and_the_same_on
 # Clipping
 
 
-async def test_a_prompt_too_long_loses_its_oldest_part_and_says_so(connect: Connect, server: ScriptedServer) -> None:
+async def test_a_prompt_that_is_too_long_loses_its_oldest_part_with_a_note(
+    connect: Connect, server: ScriptedServer
+) -> None:
     lines = [f"Turn {n}: " + "x" * 30 for n in range(50)]
     reply = await connect(clip_prompt=True, max_prompt_len=500).reply(ask("\n".join(lines), system="S" * 200))
     system, user = (message["content"] for message in server.bodies()[0]["input"])
@@ -830,16 +832,14 @@ async def test_a_prompt_too_long_loses_its_oldest_part_and_says_so(connect: Conn
     assert reply.notes == (f"prompt clipped: {left_out} characters left out",)
 
 
-async def test_a_prompt_that_fits_or_need_not_fit_is_left_alone(connect: Connect, server: ScriptedServer) -> None:
+async def test_a_prompt_that_fits_or_need_not_fit_is_unchanged(connect: Connect, server: ScriptedServer) -> None:
     fits = await connect(clip_prompt=True, max_prompt_len=10_000).reply(ask("x" * 9000))
     free = await connect(clip_prompt=False, max_prompt_len=256).reply(ask("x" * 9000))
     assert (fits.notes, free.notes) == ((), ())
     assert all(body["input"][1]["content"] == "x" * 9000 for body in server.bodies())
 
 
-async def test_older_messages_are_clipped_before_newer_ones_and_none_disappears(
-    connect: Connect, server: ScriptedServer
-) -> None:
+async def test_older_messages_are_clipped_first_and_none_is_dropped(connect: Connect, server: ScriptedServer) -> None:
     messages = (
         Message("system", "S"),
         Message("user", "a" * 300),
@@ -855,9 +855,7 @@ async def test_older_messages_are_clipped_before_newer_ones_and_none_disappears(
     assert sum(map(len, contents)) == 400
 
 
-async def test_instructions_longer_than_the_whole_limit_are_cut_at_their_end(
-    connect: Connect, server: ScriptedServer
-) -> None:
+async def test_instructions_longer_than_the_limit_are_cut_at_the_end(connect: Connect, server: ScriptedServer) -> None:
     request = ask("u" * 100, system="".join(f"{n:04}" for n in range(500)))
     await connect(clip_prompt=True, max_prompt_len=300).reply(request)
     system = server.bodies()[0]["input"][0]["content"]
@@ -865,13 +863,11 @@ async def test_instructions_longer_than_the_whole_limit_are_cut_at_their_end(
     assert sum(len(message["content"]) for message in server.bodies()[0]["input"]) == 300
 
 
-# Secrets and strangers
+# Secrets, redirects and proxies
 
 
 @pytest.mark.parametrize("fault", ["auth", "bad_request", "500", "reset", "redirect", "html"])
-async def test_the_key_appears_in_no_error_however_one_looks_at_it(
-    fault: str, connect: Connect, server: ScriptedServer
-) -> None:
+async def test_the_key_appears_nowhere_in_an_error(fault: str, connect: Connect, server: ScriptedServer) -> None:
     server.fault(fault)
     with pytest.raises(ModelError) as caught:
         await connect(tries=1).reply(ask())
@@ -883,7 +879,7 @@ async def test_the_key_appears_in_no_error_however_one_looks_at_it(
     assert len(str(caught.value)) < 400
 
 
-async def test_the_key_appears_in_no_answer_that_quotes_it(connect: Connect, server: ScriptedServer) -> None:
+async def test_the_key_is_removed_from_an_answer_that_quotes_it(connect: Connect, server: ScriptedServer) -> None:
     server.fault("echo_key")
     assert (await connect().reply(ask())).text == "You sent me Bearer [key]."
 
@@ -899,7 +895,7 @@ async def test_the_key_appears_in_no_repr_and_no_log(
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-async def test_credentials_in_an_address_serve_where_there_is_no_key_and_appear_in_no_error(
+async def test_credentials_in_an_address_are_used_without_a_key_and_appear_in_no_error(
     key: str | None, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault("bad_request")
@@ -912,7 +908,7 @@ async def test_credentials_in_an_address_serve_where_there_is_no_key_and_appear_
     assert not any(secret in str(caught.value) for secret in ("hidden-password", basic, KEY))
 
 
-async def test_no_key_means_no_key_whatever_the_environment_holds(
+async def test_without_a_key_none_is_taken_from_the_environment(
     connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-strangers")
@@ -932,7 +928,7 @@ async def test_a_redirect_is_not_followed(connect: Connect, server: ScriptedServ
     assert [entry["path"] for entry in server.log()] == ["/v1/responses"]
 
 
-async def test_this_machine_is_not_asked_through_a_proxy(
+async def test_loopback_never_goes_through_a_proxy(
     connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -943,7 +939,7 @@ async def test_this_machine_is_not_asked_through_a_proxy(
 
 
 @pytest.mark.parametrize("proxies", [True, False])
-async def test_a_proxy_serves_other_machines_unless_it_must_not(
+async def test_a_proxy_is_used_for_other_machines_if_allowed(
     proxies: bool, server: ScriptedServer, naps: Naps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The scripted server plays the proxy; the machine behind it does not exist.
@@ -969,15 +965,15 @@ async def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://x/v1", "http:///v1"])
-async def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(ConfigError, match="no http"):
+async def test_anything_but_an_http_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="not an http"):
         Client(address)
 
 
 # Cost
 
 
-async def test_one_client_serves_an_address_and_key_and_another_key_gets_another(
+async def test_each_address_and_key_has_one_client(
     server: ScriptedServer,
 ) -> None:
     async with Clients() as clients:

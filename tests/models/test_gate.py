@@ -46,14 +46,14 @@ COMPLETE = {
 
 
 class Places:
-    """Two servers and a socket: where requests may arrive, and where none ever must."""
+    """Where requests may arrive (a server and a unix socket), and a port where none ever may."""
 
     def __init__(self, folder: Path) -> None:
         self.server = Server()
         self.port = 0
         self.unix = folder / "llm.sock"
         self.strangers = 0
-        """Connections to the port where nobody may knock."""
+        """Connections to the forbidden port."""
         self.stranger_port = 0
 
     async def stranger(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -65,7 +65,7 @@ class Places:
 
 
 def free_port_for_both() -> socket.socket:
-    """A listening socket that takes IPv4 and IPv6, on all addresses of this machine."""
+    """A socket that listens for IPv4 and IPv6 on all addresses of this machine."""
     return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
 
 
@@ -86,7 +86,7 @@ async def places() -> AsyncIterator[Places]:
 
 
 def names(answers: dict[str, list[str]]) -> Callable[[str], Sequence[str]]:
-    """A name service that knows these names only."""
+    """A name service that knows only these names."""
 
     def resolve(host: str) -> list[str]:
         if host not in answers:
@@ -101,7 +101,7 @@ def settings_at(base_url: str, **more: Any) -> Settings:
 
 
 async def ask(gate: Gate, base_url: str, request: Request = ASK) -> Reply:
-    """One request past the check in advance, as if a name had changed its mind since."""
+    """One request without the check in advance, as if the name had changed since."""
     async with Clients(LLMSettings.model_validate({"runtime": {"tries": 1}}), gate=gate) as clients:
         return await clients.endpoint("scripted", base_url=base_url).reply(request)
 
@@ -143,7 +143,7 @@ REFUSED = {
     "octal octets": ("0177.0.0.1", None),
     "short": ("127.1", None),
     "an address with a trailing dot": ("127.0.0.1.", None),
-    "a name nobody knows": ("llm.lab", []),
+    "an unknown name": ("llm.lab", []),
     "a name elsewhere": ("llm.lab", ["203.0.113.7"]),
     "a name for both here and elsewhere": ("llm.lab", ["127.0.0.1", "203.0.113.7"]),
     "a name for both elsewhere and here": ("llm.lab", ["203.0.113.7", "127.0.0.1"]),
@@ -176,7 +176,7 @@ async def test_credentialed_data_goes_to_this_machine(host: str, answers: Any, p
 
 @pytest.mark.parametrize(("host", "answers"), REFUSED.values(), ids=REFUSED)
 async def test_credentialed_data_goes_nowhere_else(host: str, answers: Any, places: Places) -> None:
-    """Refused in advance with a mend; and when the check in advance is left out, at the moment of connecting."""
+    """Refused in advance, with advice; and without that check, when connecting."""
     gate, url = gate_with(host, answers), places.url(host, places.stranger_port)
     with pytest.raises(ConfigError, match=r"^openai.base_url: credentialed data may not go to .*--allow-host"):
         gate.check(url, "openai.base_url")
@@ -188,7 +188,7 @@ async def test_credentialed_data_goes_nowhere_else(host: str, answers: Any, plac
 
 
 @pytest.mark.parametrize("host", ["１２７.0.0.1", "127。0。0。1", "locаlhost"])
-def test_a_host_in_other_letters_is_refused_whatever_it_may_be_read_as(host: str) -> None:
+def test_a_host_in_other_scripts_is_refused_however_it_may_be_read(host: str) -> None:
     with pytest.raises(ConfigError, match="plain ASCII"):
         Gate(DataClass.CREDENTIALED, resolve=lambda _: ["127.0.0.1"]).check(f"http://{host}/v1", "openai.base_url")
 
@@ -217,10 +217,10 @@ async def test_an_address_of_this_machine_on_the_network_is_not_loopback(places:
         await ask(gate, url)
     assert places.strangers == 0
     with closing(socket.create_connection((address, places.stranger_port), timeout=30)):
-        pass  # somebody would have been there
+        pass  # the port was open all along
 
 
-async def test_a_name_that_changes_its_mind_is_not_followed(places: Places) -> None:
+async def test_a_name_that_changes_its_address_is_not_followed(places: Places) -> None:
     answers = iter([["127.0.0.1"], ["203.0.113.7"]])
     gate = Gate(DataClass.CREDENTIALED, resolve=lambda _: next(answers))
     gate.check(places.url("llm.lab"), "openai.base_url")
@@ -232,7 +232,7 @@ async def test_a_name_that_changes_its_mind_is_not_followed(places: Places) -> N
 
 
 async def test_the_connection_goes_to_the_address_that_was_checked(places: Places) -> None:
-    """Looked up once for a connection: what the name would say a moment later is not asked."""
+    """A name is looked up once per connection; what it resolves to a moment later does not matter."""
     asked: list[str] = []
 
     def resolve(host: str) -> list[str]:
@@ -282,10 +282,8 @@ async def test_proxies_are_not_used(host: str, variable: str, places: Places, mo
     assert (places.server.received, places.strangers) == (1, 0)
 
 
-async def test_without_the_gate_the_same_variable_leads_to_the_proxy(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the test above would miss if nobody ever used the variable."""
+async def test_without_the_gate_the_proxy_is_used(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would show nothing."""
     for name in (*PROXY_VARIABLES, "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{places.stranger_port}")
@@ -297,16 +295,16 @@ async def test_without_the_gate_the_same_variable_leads_to_the_proxy(
 async def test_nothing_of_a_request_is_logged(places: Places, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     await ask(Gate(DataClass.CREDENTIALED), places.url("127.0.0.1"))
-    assert caplog.records, "else this test shows nothing"
+    assert caplog.records, "without log records this test shows nothing"
     assert "Where does it hurt" not in caplog.text
     assert places.server.script.patient not in caplog.text
 
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate of llm.lab that nobody knows, and its key."""
+    """A certificate of llm.lab that is not trusted, and its key."""
     if shutil.which("openssl") is None:
-        pytest.skip("openssl, which makes the certificate, is not there")
+        pytest.skip("openssl, which makes the certificate, is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     name = ["-subj", "/CN=llm.lab", "-addext", "subjectAltName=DNS:llm.lab"]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name]
@@ -314,8 +312,10 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-async def test_encryption_is_checked_as_ever(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate has to be trusted and has to name the host, not the address the name resolves to."""
+async def test_certificates_are_checked_as_usual(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate must be trusted and must name the host, not its address."""
     secure = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     secure.load_cert_chain(*certificate)
     server = Server()
@@ -339,20 +339,20 @@ async def test_encryption_is_checked_as_ever(certificate: tuple[Path, Path], mon
 
 @pytest.mark.parametrize("data_class", DataClass)
 @pytest.mark.parametrize("api", ["responses", "chat"])
-async def test_a_unix_socket_serves_data_of_every_class(data_class: DataClass, api: str, places: Places) -> None:
+async def test_data_of_every_class_may_go_to_a_unix_socket(data_class: DataClass, api: str, places: Places) -> None:
     settings = settings_at(f"unix://{places.unix}", llm={"runtime": {"tries": 1, "llm_api": api}})
     async with Models(settings, data_class) as models:
         assert (await models.get("scripted").reply(ASK)).text == places.server.script.patient
     assert [entry["api"] for entry in places.server.log] == [api]
 
 
-async def test_a_unix_address_may_say_where_the_api_is(places: Places) -> None:
+async def test_a_unix_address_may_include_the_path_of_the_api(places: Places) -> None:
     with pytest.raises(ModelError, match="no such address"):
         await ask(Gate(), f"unix://{places.unix}:/elsewhere/v1")
     assert (await ask(Gate(), f"unix://{places.unix}:/v1")).text
 
 
-async def test_a_socket_that_is_not_there_is_a_failed_connection(places: Places) -> None:
+async def test_a_missing_socket_is_a_failed_connection(places: Places) -> None:
     with pytest.raises(ModelError, match=r"unix:///no/such\.sock could not be reached"):
         await ask(Gate(DataClass.CREDENTIALED), "unix:///no/such.sock")
 
@@ -383,7 +383,7 @@ def gate_at(url: str, privacy: dict[str, Any] | None, *allowed: str) -> Gate:
 URL = "https://attested.example.org/v1"
 
 
-def test_a_host_somebody_answers_for_is_open_when_the_command_line_agrees() -> None:
+def test_an_attested_host_is_open_if_the_command_line_allows_it() -> None:
     assert gate_at(URL, attested(), "attested.example.org").attests(URL)
     assert gate_at(URL, attested(), "Attested.Example.org.").attests(URL)
     assert gate_at(URL, attested("attested.example.org:443"), "attested.example.org:443").attests(URL)
@@ -399,33 +399,33 @@ INCOMPLETE = {
 
 
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in INCOMPLETE.items() for value in values])
-def test_an_attestation_that_lacks_something_opens_nothing(key: str, value: object) -> None:
+def test_an_incomplete_attestation_opens_nothing(key: str, value: object) -> None:
     privacy = attested(**{key: value})
     with pytest.raises(ConfigError, match=rf"--allow-host attested.example.org: privacy.hosts.*{key}"):
         gate_at(URL, privacy, "attested.example.org")
-    with pytest.raises(ConfigError, match=rf"openai.base_url: .*mend privacy.hosts.*{key}"):
+    with pytest.raises(ConfigError, match=rf"openai.base_url: .*complete privacy.hosts.*{key}"):
         gate_at(URL, privacy)
 
 
 @pytest.mark.parametrize("value", ["yes", "true", 1, "on"])
-def test_only_true_is_true(value: object) -> None:
+def test_only_true_is_accepted_as_true(value: object) -> None:
     with pytest.raises(ValueError, match="valid boolean"):
         settings_at(URL, privacy=attested(zero_retention=value))
 
 
 @pytest.mark.parametrize("value", [0, 20260131, "2026-13-01", "yesterday", "2026-01-31T00:00:00", True])
-def test_only_a_day_is_a_day(value: object) -> None:
+def test_only_a_date_is_accepted_as_a_date(value: object) -> None:
     with pytest.raises(ValueError, match="attested_on"):
         settings_at(URL, privacy=attested(attested_on=value))
 
 
 def test_the_config_alone_opens_nothing() -> None:
-    with pytest.raises(ConfigError, match=r"or agree with --allow-host attested.example.org \(docs"):
+    with pytest.raises(ConfigError, match=r"or allow it with --allow-host attested.example.org \(docs"):
         gate_at(URL, attested())
 
 
 def test_the_command_line_alone_opens_nothing() -> None:
-    with pytest.raises(ConfigError, match=r"privacy\.hosts in agentclinic\.config\.json does not name it"):
+    with pytest.raises(ConfigError, match=r"not in privacy\.hosts of agentclinic\.config\.json"):
         gate_at(URL, None, "attested.example.org")
 
 
@@ -440,7 +440,7 @@ def test_the_command_line_alone_opens_nothing() -> None:
         "https://203.0.113.7/v1",
     ],
 )
-def test_only_the_very_host_and_port_are_open(url: str) -> None:
+def test_only_the_exact_host_and_port_are_open(url: str) -> None:
     with pytest.raises(ConfigError, match="credentialed data may not go to"):
         gate_at(url, attested(), "attested.example.org")
 
@@ -448,7 +448,7 @@ def test_only_the_very_host_and_port_are_open(url: str) -> None:
 @pytest.mark.parametrize(
     "host", ["https://attested.example.org", "attested.example.org/v1", "*.example.org", "", "a b"]
 )
-def test_what_is_no_host_is_refused(host: str) -> None:
+def test_anything_but_a_host_is_refused(host: str) -> None:
     with pytest.raises(ConfigError, match="must be a host"):
         gate_at(URL, attested(), host)
     with pytest.raises(ValueError, match="must be a host"):
@@ -469,12 +469,12 @@ async def test_an_attested_host_is_reached(places: Places) -> None:
     assert places.server.received == 1
 
 
-def test_an_attested_host_without_encryption_is_warned_of() -> None:
+def test_an_attested_host_without_encryption_causes_a_warning() -> None:
     with pytest.warns(UserWarning, match="unencrypted; use https"):
         gate_at("http://attested.example.org/v1", attested(), "attested.example.org")
 
 
-def test_data_that_must_not_be_kept_is_not_asked_to_be_stored() -> None:
+def test_an_endpoint_may_not_be_asked_to_store_credentialed_data() -> None:
     settings = settings_at("http://127.0.0.1/v1", llm={"responses": {"store": True}})
     with pytest.raises(ConfigError, match=r"llm\.responses\.store"):
         gate_for(settings, DataClass.CREDENTIALED)
@@ -484,7 +484,7 @@ def test_data_that_must_not_be_kept_is_not_asked_to_be_stored() -> None:
 def test_an_attestation_of_today_counts() -> None:
     entry = settings_at(URL, privacy=attested(attested_on="2026-02-01")).privacy.hosts["attested.example.org"]
     assert lacking(entry, today=date(2026, 2, 1)) == []
-    assert lacking(entry, today=date(2026, 1, 31)) == ["attested_on lies in the future"]
+    assert lacking(entry, today=date(2026, 1, 31)) == ["attested_on is in the future"]
 
 
 # Images
@@ -510,7 +510,7 @@ async def test_a_local_image_is_sent_as_data(places: Places, tmp_path: Path) -> 
 
 
 def loopback(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Loopback by its bits: 127.0.0.0/8, ::1, or the former within ::ffff:0:0/96."""
+    """Loopback by its bits: 127.0.0.0/8, ::1, or 127.0.0.0/8 mapped into IPv6."""
     number = int(address)
     if address.version == 4:
         return number >> 24 == 127
@@ -528,7 +528,7 @@ CLOSED = Gate(DataClass.CREDENTIALED, resolve=names({}))
 
 
 @given(ADDRESSES)
-def test_an_address_is_let_through_exactly_when_it_is_loopback(
+def test_an_address_is_allowed_exactly_if_it_is_loopback(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     assert is_loopback_address(str(address)) == loopback(address)
@@ -537,7 +537,7 @@ def test_an_address_is_let_through_exactly_when_it_is_loopback(
 
 
 @given(st.ip_addresses(v=4), st.sampled_from(["decimal", "hex", "HEX", "octal", "short", "padded", "hex octets"]))
-def test_no_other_spelling_of_an_address_is_let_through(address: ipaddress.IPv4Address, how: str) -> None:
+def test_no_other_spelling_of_an_address_is_allowed(address: ipaddress.IPv4Address, how: str) -> None:
     number, octets = int(address), address.packed
     spelled = {
         "decimal": str(number),
@@ -550,11 +550,11 @@ def test_no_other_spelling_of_an_address_is_let_through(address: ipaddress.IPv4A
     }[how]
     assert CLOSED.refusal(spelled) is not None
     everything = Gate(DataClass.CREDENTIALED, resolve=lambda _: ["127.0.0.1"])
-    assert everything.refusal(spelled) is not None, "not even where the system reads it as loopback"
+    assert everything.refusal(spelled) is not None, "not even if the system reads it as loopback"
 
 
 @given(st.lists(ADDRESSES, max_size=4))
-def test_a_name_is_let_through_exactly_when_all_its_addresses_are_loopback(
+def test_a_name_is_allowed_exactly_if_all_its_addresses_are_loopback(
     addresses: list[ipaddress.IPv4Address | ipaddress.IPv6Address],
 ) -> None:
     gate = Gate(DataClass.CREDENTIALED, resolve=lambda _: [str(address) for address in addresses])
@@ -562,12 +562,12 @@ def test_a_name_is_let_through_exactly_when_all_its_addresses_are_loopback(
 
 
 @given(st.text(max_size=30))
-def test_whatever_is_written_for_a_host_the_gate_answers(host: str) -> None:
+def test_no_host_makes_the_gate_fail(host: str) -> None:
     assert CLOSED.refusal(host) is not None or is_loopback_address(host)
 
 
 @given(st.text(alphabet="htps:/@[]%.?#\\127.0localexmpf", max_size=40))
-def test_whatever_is_written_for_an_address_is_refused_or_loopback(url: str) -> None:
+def test_any_text_for_an_address_is_refused_or_loopback(url: str) -> None:
     try:
         CLOSED.check(f"http://{url}", "openai.base_url")
     except ConfigError:

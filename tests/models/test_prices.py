@@ -1,4 +1,4 @@
-"""What a run cost: known where a list price is known, else said to be unknown."""
+"""The cost of a run is known if there is a list price, and unknown otherwise."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def test_cached_tokens_are_cheaper() -> None:
         ("gpt-4o-mini", OPENAI, {"input_tokens": None, "output_tokens": 5}),
     ],
 )
-def test_where_no_price_is_known_the_cost_is_unknown_not_nothing(
-    model: str, address: str, usage: dict[str, int | None]
-) -> None:
+def test_without_a_price_the_cost_is_unknown_not_zero(model: str, address: str, usage: dict[str, int | None]) -> None:
     assert cost_usd(model, address, usage) is None
 
 
@@ -43,13 +41,13 @@ def test_where_no_price_is_known_the_cost_is_unknown_not_nothing(
     ("name", "expected"),
     [("builtin", 0.0), ("human", 0.0), ("replay:recording.jsonl", None), ("gpt-4o-mini", pytest.approx(0.75))],
 )
-def test_a_roles_cost_follows_from_who_plays_it(name: str, expected: float | None) -> None:
+def test_the_cost_of_a_role_depends_on_its_model(name: str, expected: float | None) -> None:
     settings = Settings.model_validate({"run": {"doctor_llm": name}})
 
     assert Models(settings).cost_usd("doctor", MILLION) == expected
 
 
-def test_settings_of_a_run_have_no_price_for_a_server_of_ones_own() -> None:
+def test_a_local_server_has_no_price() -> None:
     settings = Settings.model_validate(
         {"run": {"doctor_llm": "gpt-4o-mini"}, "openai": {"base_url": "http://[::1]/v1"}}
     )

@@ -1,4 +1,4 @@
-"""Keeping requests and replies, and answering from what was kept."""
+"""Recording requests and replies, and replaying them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.play import play
+from agentclinic.runs.undo import Tape
 
 pytestmark = pytest.mark.anyio
 
@@ -78,18 +79,18 @@ async def test_a_replay_can_itself_be_recorded(tmp_path: Path) -> None:
     assert keys[0] == keys[1]
 
 
-async def test_a_request_never_seen_is_refused_in_plain_words(tmp_path: Path) -> None:
+async def test_a_request_that_was_not_recorded_is_refused_with_the_likely_cause(tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     await record_of(scenarios="3", record=str(kept))
     record = await record_of(scenarios="3", doctor_llm=f"replay:{kept}", total_inferences=19)
     assert record.status == "model_failed"
     assert record.fault is not None
     assert (record.fault.role, record.fault.error) == ("doctor", "not_recorded")
-    assert f"{kept} holds no doctor request like this one" in record.fault.message
-    assert "changed since the recording" in record.fault.message
+    assert f"{kept} has no doctor request like this one" in record.fault.message
+    assert "have changed since the recording" in record.fault.message
 
 
-async def test_another_unit_is_another_place(sink: JsonLines) -> None:
+async def test_the_same_request_in_another_unit_is_another_entry(sink: JsonLines) -> None:
     enter_unit("a")
     await Recorder(Scripted("one"), sink).reply(ASK)
     enter_unit("b")
@@ -97,7 +98,7 @@ async def test_another_unit_is_another_place(sink: JsonLines) -> None:
         await Replay(sink.path).reply(ASK)
 
 
-async def test_the_same_request_asked_again_gets_the_answers_in_their_order(sink: JsonLines) -> None:
+async def test_a_repeated_request_gets_its_answers_in_order(sink: JsonLines) -> None:
     enter_unit("a")
     recorder = Recorder(Scripted("one", "two"), sink)
     assert [(await recorder.reply(ASK)).text for _ in range(2)] == ["one", "two"]
@@ -109,7 +110,7 @@ async def test_the_same_request_asked_again_gets_the_answers_in_their_order(sink
             await replay.reply(ASK)
 
 
-async def test_occurrences_count_across_models_as_the_name_is_no_part_of_the_key(sink: JsonLines) -> None:
+async def test_occurrences_count_across_models_because_the_name_is_not_part_of_the_key(sink: JsonLines) -> None:
     enter_unit("a")
     await Recorder(Scripted("one"), sink).reply(ASK)
     await Recorder(Scripted("two"), sink).reply(ASK)
@@ -132,7 +133,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("different", DIFFERENT.values(), ids=DIFFERENT)
-async def test_whatever_shapes_a_request_is_part_of_its_key(sink: JsonLines, different: Request) -> None:
+async def test_everything_in_a_request_is_part_of_its_key(sink: JsonLines, different: Request) -> None:
     enter_unit("a")
     await Recorder(Scripted("one"), sink).reply(ASK)
     enter_unit("a")
@@ -140,7 +141,7 @@ async def test_whatever_shapes_a_request_is_part_of_its_key(sink: JsonLines, dif
         await Replay(sink.path).reply(different)
 
 
-async def test_the_payload_is_no_part_of_the_key_and_is_not_kept(sink: JsonLines) -> None:
+async def test_the_payload_is_not_part_of_the_key_and_is_not_recorded(sink: JsonLines) -> None:
     enter_unit("a")
     await Recorder(Scripted("one"), sink).reply(replace(ASK, payload={"secret": "of the role"}))
     enter_unit("a")
@@ -191,7 +192,7 @@ async def test_a_structured_reply_that_no_longer_fits_is_malformed(sink: JsonLin
         await Replay(sink.path).reply(request)
 
 
-async def test_a_torn_last_line_is_left_out(sink: JsonLines) -> None:
+async def test_an_incomplete_last_line_is_skipped(sink: JsonLines) -> None:
     enter_unit("a")
     recorder = Recorder(Scripted("one", "two"), sink)
     await recorder.reply(ASK)
@@ -207,23 +208,23 @@ async def test_a_torn_last_line_is_left_out(sink: JsonLines) -> None:
 @pytest.mark.parametrize(
     "line", ["not json", "[]", "3", '{"unit": "a"}', '{"unit": "a", "key": "k", "n": 0, "reply": 3}']
 )
-async def test_a_line_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
+async def test_a_line_that_is_not_an_entry_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "kept.jsonl").write_text(f"{line}\n")
     with pytest.raises(InputError, match=r"kept\.jsonl line 1: not an entry of a recording"):
         Replay(tmp_path / "kept.jsonl")
 
 
-async def test_a_recording_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.jsonl cannot be read"):
+async def test_a_missing_recording_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.jsonl: cannot be read"):
         Replay(tmp_path / "gone.jsonl")
 
 
-async def test_an_encounter_in_which_a_person_took_something_back_replays_as_it_ended(sink: JsonLines) -> None:
+async def test_an_encounter_with_an_undo_replays_as_it_ended(sink: JsonLines) -> None:
     lines = ["Wrong?", ":undo", "Right?", ":diagnose Migraine"]
     patient = Scripted("no", "yes")
     enter_unit("a")
     first = Meeting(Recorder(Human(lambda prompt: lines.pop(0), io.StringIO()), sink), Recorder(patient, sink))
-    before = await first.hold()
+    before = await first.hold(Tape())
     enter_unit("a")
     replay = Replay(sink.path)
     after = await Meeting(replay, replay).hold()

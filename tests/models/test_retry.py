@@ -1,4 +1,4 @@
-"""The retry layer and the limiter, on a clock that jumps instead of waiting."""
+"""The retry layer and the limiter, with a fake clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 class FakeTime:
-    """Sleeping moves its hands and notes for how long."""
+    """A clock that sleeping moves forward, and a list of all sleeps."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -50,7 +50,7 @@ async def run(attempt: Callable[[], Awaitable[str]], time: FakeTime, tries: int 
     return got.retries
 
 
-async def test_an_answer_at_once_waits_for_nothing() -> None:
+async def test_an_immediate_answer_involves_no_wait() -> None:
     time = FakeTime()
     assert await run(failing(), time) == 0
     assert time.slept == []
@@ -66,7 +66,7 @@ async def test_an_answer_at_once_waits_for_nothing() -> None:
         base.MalformedError,
     ],
 )
-async def test_a_passing_trouble_is_tried_again(kind: type[ModelError]) -> None:
+async def test_a_temporary_failure_is_retried(kind: type[ModelError]) -> None:
     assert await run(failing(kind("x"), kind("x")), FakeTime()) == 2
 
 
@@ -80,7 +80,7 @@ async def test_a_passing_trouble_is_tried_again(kind: type[ModelError]) -> None:
         base.BadRequestError,
     ],
 )
-async def test_a_lasting_trouble_is_not_tried_again(kind: type[ModelError]) -> None:
+async def test_a_permanent_failure_is_not_retried(kind: type[ModelError]) -> None:
     time = FakeTime()
     with pytest.raises(kind) as caught:
         await run(failing(kind("x")), time)
@@ -88,7 +88,7 @@ async def test_a_lasting_trouble_is_not_tried_again(kind: type[ModelError]) -> N
     assert time.slept == []
 
 
-async def test_the_last_try_raises_and_says_how_many_failed_before() -> None:
+async def test_the_last_try_raises_and_counts_the_failures_before_it() -> None:
     time = FakeTime()
     with pytest.raises(ServerError) as caught:
         await run(failing(*[ServerError("x") for _ in range(9)]), time, tries=4)
@@ -96,7 +96,7 @@ async def test_the_last_try_raises_and_says_how_many_failed_before() -> None:
     assert len(time.slept) == 3
 
 
-async def test_waits_are_drawn_below_a_bound_that_doubles_up_to_the_ceiling() -> None:
+async def test_waits_are_random_below_a_bound_that_doubles_up_to_the_ceiling() -> None:
     bounds = [0.5, 1, 2, 4, 5, 5, 5]
     longest = [0.0] * 7
     for seed in range(200):
@@ -108,20 +108,20 @@ async def test_waits_are_drawn_below_a_bound_that_doubles_up_to_the_ceiling() ->
     assert all(most > 0.9 * bound for most, bound in zip(longest, bounds, strict=True))
 
 
-async def test_the_wait_an_endpoint_asks_for_is_the_wait_even_above_the_ceiling() -> None:
+async def test_the_wait_an_endpoint_asks_for_is_used_even_above_the_ceiling() -> None:
     time = FakeTime()
     await run(failing(RateLimitError("x", retry_after=47.5)), time, ceiling=30)
     assert time.slept == [47.5]
 
 
-async def test_an_endpoint_that_asks_for_more_than_ten_minutes_is_given_up() -> None:
+async def test_a_request_to_wait_more_than_ten_minutes_is_a_failure() -> None:
     time = FakeTime()
     with pytest.raises(RateLimitError):
         await run(failing(RateLimitError("x", retry_after=601)), time)
     assert time.slept == []
 
 
-async def test_a_waiting_request_holds_no_place_at_the_limiter() -> None:
+async def test_a_waiting_request_does_not_occupy_the_limiter() -> None:
     time = FakeTime()
     limiter = Limiter(1, time.clock)
     seen: list[int] = []
@@ -134,7 +134,7 @@ async def test_a_waiting_request_holds_no_place_at_the_limiter() -> None:
     assert seen == [0]
 
 
-async def test_no_more_requests_are_under_way_than_the_limiter_allows() -> None:
+async def test_no_more_requests_are_in_flight_than_the_limiter_allows() -> None:
     limiter, most = Limiter(5), 0
 
     async def attempt() -> str:
@@ -149,7 +149,7 @@ async def test_no_more_requests_are_under_way_than_the_limiter_allows() -> None:
     assert limiter.active == 0
 
 
-async def test_those_who_wait_are_served_in_order() -> None:
+async def test_waiting_requests_are_served_in_order() -> None:
     limiter, order = Limiter(1), list[int]()
 
     async def one(number: int) -> None:
@@ -162,14 +162,14 @@ async def test_those_who_wait_are_served_in_order() -> None:
     assert order == list(range(20))
 
 
-async def test_a_request_cancelled_while_waiting_or_at_its_turn_loses_no_place() -> None:
+async def test_a_cancelled_request_gives_its_turn_back() -> None:
     limiter = Limiter(1)
     await limiter.acquire()
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     limiter.release()  # goes to the second
-    waiting[1].cancel()  # which is cancelled before it hears of it
+    waiting[1].cancel()  # which is cancelled before it can run
     await asyncio.gather(*waiting[:2], return_exceptions=True)
     await waiting[2]
     assert limiter.active == 1
@@ -190,6 +190,17 @@ async def test_many_429_for_one_cause_halve_once_and_a_later_one_halves_again() 
     assert limiter.limit == 16
 
 
+async def test_a_429_soon_after_a_halving_does_not_halve_again() -> None:
+    """A request begun just after the halving may still meet the queue that the earlier ones built up."""
+    time = FakeTime()
+    limiter = Limiter(64, time.clock)
+    limiter.throttled(time.time, None)
+    for later, limit in ((0.5, 32), (0.99, 32), (1.0, 16)):
+        time.time = 1000.0 + later
+        limiter.throttled(since=time.time, retry_after=None)
+        assert limiter.limit == limit, later
+
+
 async def test_the_limit_never_falls_below_one() -> None:
     time = FakeTime()
     limiter = Limiter(3, time.clock)
@@ -199,7 +210,7 @@ async def test_the_limit_never_falls_below_one() -> None:
     assert limiter.limit == 1
 
 
-async def test_successes_bring_the_limit_back_to_the_start_and_no_further() -> None:
+async def test_successes_bring_the_limit_back_to_the_start_and_no_higher() -> None:
     time = FakeTime()
     limiter = Limiter(64, time.clock)
     for _ in range(10):
@@ -217,7 +228,7 @@ async def test_successes_bring_the_limit_back_to_the_start_and_no_further() -> N
     assert limiter.limit == 64
 
 
-async def test_new_requests_pause_until_the_time_a_429_named() -> None:
+async def test_new_requests_pause_as_long_as_a_429_asked() -> None:
     time = FakeTime()
     limiter = Limiter(8, time.clock)
     limiter.throttled(time.time, 7.0)
@@ -225,7 +236,7 @@ async def test_new_requests_pause_until_the_time_a_429_named() -> None:
     assert time.slept == [7.0]
 
 
-async def test_those_already_in_the_queue_pause_too() -> None:
+async def test_requests_already_in_the_queue_pause_too() -> None:
     time = FakeTime()
     limiter = Limiter(1, time.clock)
     await limiter.acquire()
@@ -256,6 +267,6 @@ async def test_a_wait_is_read_as_seconds_milliseconds_or_date(headers: dict[str,
 
 
 @given(st.text())
-def test_no_header_makes_reading_the_wait_fail(text: str) -> None:
+def test_no_header_text_makes_reading_the_wait_fail(text: str) -> None:
     wait = retry_after({"retry-after": text})
     assert wait is None or wait >= 0

@@ -1,4 +1,4 @@
-"""`agentclinic card`: complete, without secrets, honest about what is not known."""
+"""`agentclinic card`: complete, without secrets, clear about what is not known."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from runs_support import clinic, only_run, own_cases
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.errors import InputError
-from agentclinic.report.card import AUTHORS, UNKNOWN, card
+from agentclinic.report.card import AUTHORS, NOT_KEPT, UNKNOWN, card
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 
 
 def played(tmp_path: Path, **changes: Any) -> Path:
-    """A builtin run of three of our own cases."""
+    """A builtin run on a case file with three cases."""
     dataset = str(own_cases(tmp_path, 3))
     run = RunSettings(dataset=dataset, output_dir=str(tmp_path / "runs"), **changes)
     return anyio.run(execute, make_plan(Settings(run=run)), Progress()).folder
@@ -57,7 +57,7 @@ def original(tmp_path: Path, **config: Any) -> Path:
     return folder
 
 
-def test_a_card_holds_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
+def test_the_card_has_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
     folder = played(tmp_path, seed=7, total_inferences=9, silent_symptom="unknown")
     used = json.loads((folder / "config.used.json").read_text(encoding="utf-8"))
     text = card(folder)
@@ -70,29 +70,38 @@ def test_a_card_holds_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
     assert config["run"]["seed"] == 7
     assert config["run"]["total_inferences"] == 9
     assert config["run"]["silent_symptom"] == "unknown"
-    assert "workers" not in config["run"], "what does not change results is left out"
-    for file in ("scenarios.jsonl", "config.used.json"):
-        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() in text
-    assert hashlib.sha256((tmp_path / "own_cases.jsonl").read_bytes()).hexdigest() in text
+    assert "workers" not in config["run"], "it does not change results"
+    for file in ("scenarios.jsonl", "config.used.json", "cases.jsonl"):
+        assert f"| {file} | {hashlib.sha256((folder / file).read_bytes()).hexdigest()} |" in text
 
 
-def test_results_are_those_of_the_summary_with_their_intervals(tmp_path: Path) -> None:
+def test_the_card_uses_the_cases_in_the_run_and_never_looks_for_the_data_set(tmp_path: Path) -> None:
+    folder = played(tmp_path)
+    before = card(folder)
+    (tmp_path / "own_cases.jsonl").unlink()
+    assert card(folder) == before
+    assert "| cases in cases.jsonl | 3 |" in before
+    (folder / "cases.jsonl").unlink()
+    assert f"| cases in cases.jsonl | {NOT_KEPT} |" in card(folder)
+
+
+def test_results_and_intervals_are_those_of_the_summary(tmp_path: Path) -> None:
     folder = played(tmp_path)
     strict = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["accuracy_strict"]
-    shown = f"{strict['value']:.1%} (95 % interval {strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
+    shown = f"{strict['value']:.1%} (95% interval {strict['low']:.1%} to {strict['high']:.1%}; {strict['count']} of 3)"
     assert f"| accuracy, strict | {shown} |" in card(folder)
 
 
-def test_checklists_are_named_and_what_nobody_can_fill_is_left_to_the_authors(tmp_path: Path) -> None:
+def test_checklists_are_named_and_open_items_are_left_to_the_authors(tmp_path: Path) -> None:
     text = card(played(tmp_path))
     for name in ("TRIPOD-LLM", "STARD-AI", "CHART", "MI-CLAIM", "CONSORT-AI", "DECIDE-AI"):
         assert name in text
-    assert "To be filled by the authors:" in text
-    assert f"| licence | {AUTHORS} |" in text, "nobody knows the licence of a user's own file"
+    assert "For the authors to fill in:" in text
+    assert f"| licence | {AUTHORS} |" in text, "the licence of a user's own file is not known"
     assert "not medical advice" in text
 
 
-def test_no_secret_is_shown_wherever_it_stands(tmp_path: Path) -> None:
+def test_no_secret_is_shown_wherever_it_is(tmp_path: Path) -> None:
     secret = "sk-do-not-show-me"
     folder = original(
         tmp_path,
@@ -110,15 +119,15 @@ def test_no_secret_is_shown_wherever_it_stands(tmp_path: Path) -> None:
     assert "max_output_tokens" in text
 
 
-def test_a_run_in_the_originals_format_says_what_is_not_known(tmp_path: Path) -> None:
+def test_the_card_of_a_run_in_the_originals_format_says_what_is_not_known(tmp_path: Path) -> None:
     text = card(original(tmp_path))
     assert "in the original's format" in text
     assert f"| doctor | some-model | {UNKNOWN} | {UNKNOWN} | {UNKNOWN} |" in text
-    assert f"| hash over the cases played | {UNKNOWN} |" in text
-    assert f"| a test that is not in the chart | {UNKNOWN} |" in text
-    assert "| turns the doctor has | 20 |" in text
+    assert f"| hash of the cases played | {UNKNOWN} |" in text
+    assert f"| tests not in the chart | {UNKNOWN} |" in text
+    assert "| turn limit | 20 |" in text
     assert "50.0%" in text
-    assert "No transcript was kept" in text
+    assert "No transcripts were kept" in text
 
 
 def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: Path) -> None:
@@ -128,7 +137,7 @@ def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: P
     lost = {**json.loads(lines[0]), "status": "judge_failed", "correct": None, "judgement": None}
     write_rows(records, lost, json.loads(lines[1]))
     text = card(folder)
-    assert "2 of 3 units were played" in text
+    assert "2 of 3 encounters were played" in text
     assert "1 encounters have no verdict" in text
 
 
@@ -141,24 +150,24 @@ def test_hostile_names_cannot_break_the_tables(tmp_path: Path) -> None:
     assert "\n# heading" not in text
 
 
-def test_the_command_prints_or_writes_and_refuses_what_is_no_run(tmp_path: Path) -> None:
+def test_the_command_prints_or_writes_and_refuses_what_is_not_a_run(tmp_path: Path) -> None:
     folder = original(tmp_path)
     printed = clinic("card", folder, cwd=tmp_path).stdout
-    assert printed.startswith("# Model and setting card: MedQA_20250101_000000")
+    assert printed.startswith("# Model and settings card: MedQA_20250101_000000")
     clinic("card", folder, "-o", tmp_path / "card.md", cwd=tmp_path)
     assert (tmp_path / "card.md").read_text(encoding="utf-8") == printed
-    assert "no run there" in clinic("card", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
+    assert "not a run" in clinic("card", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
     assert "no such judgements" in clinic("card", folder, "--judge", "nobody", cwd=tmp_path, expect=2).stderr
     assert "no folder" in clinic("card", folder, "-o", tmp_path / "a" / "b.md", cwd=tmp_path, expect=2).stderr
 
 
-def test_an_empty_run_gives_no_card(tmp_path: Path) -> None:
+def test_an_empty_run_has_no_card(tmp_path: Path) -> None:
     (tmp_path / "scenarios.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="holds no records"):
         card(tmp_path)
 
 
-def test_the_hashes_of_agent_and_policy_are_told_and_nobodys_paths(tmp_path: Path) -> None:
+def test_the_card_has_hashes_of_agent_and_policy_but_no_paths(tmp_path: Path) -> None:
     cases = own_cases(tmp_path / "data", 1)
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / "agent_config.yaml").write_text(SHIPPED.read_text())

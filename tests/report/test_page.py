@@ -1,4 +1,4 @@
-"""The page in a real browser: it runs only its own script, asks nobody for anything, and can be read by everybody."""
+"""The page in a real browser: it runs only its own script, requests nothing, and is accessible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 from report_support import (
     Json,
-    in_the_seeds_format,
+    in_the_originals_format,
     needs_browser,
     page_of,
     record,
@@ -69,7 +69,7 @@ ATTACKS = {
 
 
 def hostile(number: int, attack: str) -> Json:
-    """A record in which everything a model, a case's author or a user can write is an attack."""
+    """A record in which every text that a model, a case's author or a user can write is an attack."""
     stated = {
         "source": "stated",
         "other": 0.1,
@@ -115,7 +115,7 @@ def hostile(number: int, attack: str) -> Json:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Runs, and the reports on them: played by the builtin clinic, made up, hostile, in the seed's format."""
+    """Reports on runs: played by the builtin clinic, hostile, in the original's format, with scores."""
     place = tmp_path_factory.mktemp("report")
     clinic("run", "--num_scenarios", "24", "--dataset", "OpenOSCE", "--output_dir", "played", "--report", cwd=place)
     played = only_run(place / "played")
@@ -125,22 +125,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         cwd=place,
     )
     attacked = [hostile(number, attack) for number, attack in enumerate(ATTACKS.values())]
-    # Some of them also end in other ways.
+    # Some also end in other ways.
     attacked[3] |= {"status": "model_failed", "correct": None, "judgement": None}
     attacked[4] |= {"status": "doctor_failed"}
     attacked[5] |= {"status": ATTACKS["image"]}
     name = "\"><img src=x onerror='window.__ran = 1'> & co"
     version = {"agentclinic": {"version": ATTACKS["script"], "units": 99}}
     made = write_run(place / "attacked" / name, attacked, version)
-    seeds = [json.loads(line) for line in (played / "scenarios.jsonl").read_text(encoding="utf-8").splitlines()]
-    seed = write_run(place / "seed" / "MedQA_20240101_000000", map(in_the_seeds_format, seeds))
+    originals = [json.loads(line) for line in (played / "scenarios.jsonl").read_text(encoding="utf-8").splitlines()]
+    original = write_run(place / "original" / "MedQA_20240101_000000", map(in_the_originals_format, originals))
     planned = write_run(place / "scores", [_with_scores(number) for number in range(12)])
     return {
         "played": played / "report.html",
         "several": page_of(place / "several.html", played, only_run(place / "other")),
         "hostile": page_of(place / "hostile.html", made),
         "hostile_several": page_of(place / "hostile_several.html", made, made),
-        "seed": page_of(place / "seed.html", seed),
+        "original": page_of(place / "original.html", original),
         "scores": page_of(place / "scores.html", planned),
     }
 
@@ -153,17 +153,17 @@ def _with_scores(number: int) -> Json:
 
 @pytest.fixture(scope="module")
 def browser(folders: dict[str, Path]) -> Iterator[Browser]:
-    """One browser for the module; it starts after the runs, whose event loops its own would disturb."""
+    """One browser for the module; it starts after the runs, because it would disturb their event loops."""
     del folders
     with running_browser() as browser:
         yield browser
 
 
-REPORTS = ("played", "several", "hostile", "hostile_several", "seed", "scores")
+REPORTS = ("played", "several", "hostile", "hostile_several", "original", "scores")
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_page_opens_without_an_error_and_without_asking_anybody(
+def test_a_page_opens_without_errors_and_without_requests(
     name: str, browser: Browser, folders: dict[str, Path]
 ) -> None:
     with watched(browser, folders[name]) as watch:
@@ -195,13 +195,13 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[
 
 
 def _open(page: Page, place: int) -> None:
-    """Open the first transcript, or the next one, and wait until it is the one shown."""
+    """Open the first or the next transcript and wait until it is shown."""
     opener = "#t-next" if page.locator("dialog[open]").count() else "#rows .open"
     page.evaluate("opener => document.querySelector(opener).click()", opener)
     page.wait_for_function("place => location.hash.endsWith('/' + place)", arg=place)
 
 
-def test_a_text_of_a_megabyte_is_laid_out_piece_by_piece(browser: Browser, folders: dict[str, Path]) -> None:
+def test_a_huge_text_is_shown_piece_by_piece(browser: Browser, folders: dict[str, Path]) -> None:
     last = len(ATTACKS) - 1
     with watched(browser, folders["hostile"], f"#transcript/0/{last}") as watch:
         watch.page.wait_for_selector("dialog[open]")
@@ -213,7 +213,7 @@ def test_a_text_of_a_megabyte_is_laid_out_piece_by_piece(browser: Browser, folde
 
 
 def _foreign_elements(page: Page) -> list[str]:
-    """Elements and attributes that no report has of its own."""
+    """Elements and attributes that no report has by itself."""
     found: list[str] = page.evaluate(
         """() => {
           const odd = [...document.querySelectorAll(
@@ -229,8 +229,8 @@ def _foreign_elements(page: Page) -> list[str]:
     return found
 
 
-def test_the_corpus_would_run_on_a_page_that_does_not_care(browser: Browser, tmp_path: Path) -> None:
-    """A corpus that does nothing anywhere would prove nothing here."""
+def test_the_attacks_would_work_on_a_careless_page(browser: Browser, tmp_path: Path) -> None:
+    """Attacks that never work would prove nothing."""
     careless = tmp_path / "careless.html"
     parts = "".join(ATTACKS[name] for name in ("script", "image", "image_far", "svg", "mutation"))
     careless.write_text(f"<!doctype html><meta charset=utf-8><form id=filters></form>{parts}", encoding="utf-8")
@@ -242,7 +242,7 @@ def test_the_corpus_would_run_on_a_page_that_does_not_care(browser: Browser, tmp
 def test_an_injected_script_or_request_is_blocked_by_the_policy(
     browser: Browser, folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Even if escaping failed: the file is changed by hand, the policy stays."""
+    """Even if escaping failed: the markup is injected into the file, and the policy stays."""
     whole = folders["played"].read_text(encoding="utf-8")
     injected = (
         f"<script>{RAN}</script><img src=x onerror='{RAN}'><img src='https://attack.example/x.png'>"
@@ -268,7 +268,7 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
     assert rules.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in rules
     assert "http" not in rules
-    assert text.index("Content-Security-Policy") < text.index("<title>"), "before anything it is to guard"
+    assert text.index("Content-Security-Policy") < text.index("<title>"), "before anything it guards"
 
 
 @pytest.mark.parametrize(
@@ -278,12 +278,12 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
         ("played", "dark"),
         ("several", "light"),
         ("several", "dark"),
-        ("seed", "light"),
+        ("original", "light"),
         ("scores", "dark"),
     ],
 )
-def test_nothing_keeps_a_reader_out(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:
-    """axe finds nothing serious, in light and dark, with everything unfolded, and in an open transcript."""
+def test_the_page_is_accessible(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:
+    """axe finds nothing serious in light and dark, with everything unfolded and a transcript open."""
     with watched(browser, folders[name], color_scheme=scheme, bypass_csp=True) as watch:
         watch.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         assert _serious(watch.page) == []
@@ -313,13 +313,13 @@ def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Bro
         page.wait_for_selector("dialog[open]")
         assert "What brings you in today?" in page.locator("#t-body").inner_text()
         assert page.evaluate("location.hash") == f"#transcript/0/{place}"
-        assert page.evaluate("document.activeElement.closest('dialog') !== null"), "the keyboard is in the dialog"
+        assert page.evaluate("document.activeElement.closest('dialog') !== null"), "the focus is in the dialog"
         page.keyboard.press("Escape")
         assert page.locator("dialog[open]").count() == 0
-        assert page.evaluate("document.activeElement.dataset.place") == place, "and back where it was"
+        assert page.evaluate("document.activeElement.dataset.place") == place, "the focus is back where it was"
 
 
-def test_an_address_leads_to_a_transcript(browser: Browser, folders: dict[str, Path]) -> None:
+def test_an_address_opens_a_transcript(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"], "#transcript/1/3") as watch:
         watch.page.wait_for_selector("dialog[open]")
         assert watch.page.locator("#t-title").inner_text().startswith("B · Scenario 1 · 2")
@@ -328,7 +328,7 @@ def test_an_address_leads_to_a_transcript(browser: Browser, folders: dict[str, P
         assert watch.problems == []
 
 
-def test_every_transcript_in_the_file_is_the_records(folders: dict[str, Path]) -> None:
+def test_the_transcripts_in_the_file_are_those_of_the_records(folders: dict[str, Path]) -> None:
     text = folders["played"].read_text(encoding="utf-8")
     journal = folders["played"].parent / "scenarios.jsonl"
     blocks = re.findall(r'<script type="text/plain" id="pack-0-\d+">([^<]+)</script>', text)
@@ -339,7 +339,7 @@ def test_every_transcript_in_the_file_is_the_records(folders: dict[str, Path]) -
     ]
 
 
-def test_encounters_are_found_filtered_and_paged(browser: Browser, folders: dict[str, Path]) -> None:
+def test_encounters_can_be_searched_filtered_and_paged(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"]) as watch:
         page = watch.page
         page.select_option("#f-outcome", "all")
@@ -360,7 +360,7 @@ def test_encounters_are_found_filtered_and_paged(browser: Browser, folders: dict
         assert watch.problems == []
 
 
-def test_on_paper_there_is_the_content_and_nothing_to_press(browser: Browser, folders: dict[str, Path]) -> None:
+def test_print_shows_the_content_without_controls(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["played"], color_scheme="dark") as watch:
         watch.page.emulate_media(media="print", color_scheme="dark")
         for gone in ("nav", "#filters", "#theme"):
@@ -370,27 +370,27 @@ def test_on_paper_there_is_the_content_and_nothing_to_press(browser: Browser, fo
         assert watch.page.pdf(format="A4").startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["played", "several", "hostile", "seed"])
+@pytest.mark.parametrize("name", ["played", "several", "hostile", "original"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_sticks_out_sideways(name: str, width: int, browser: Browser, folders: dict[str, Path]) -> None:
+def test_the_page_never_scrolls_sideways(name: str, width: int, browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders[name], viewport={"width": width, "height": 800}) as watch:
         assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_button_turns_light_and_dark(browser: Browser, folders: dict[str, Path]) -> None:
+def test_the_button_switches_between_light_and_dark(browser: Browser, folders: dict[str, Path]) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
-    with watched(browser, folders["seed"], color_scheme="light") as watch:
+    with watched(browser, folders["original"], color_scheme="light") as watch:
         light = watch.page.evaluate(colour)
         assert watch.page.locator("#theme").inner_text() == "Dark"
         watch.page.locator("#theme").click()
         assert watch.page.evaluate(colour) != light
         watch.page.locator("#theme").click()
         assert watch.page.evaluate(colour) == light
-    with watched(browser, folders["seed"], color_scheme="dark") as watch:
+    with watched(browser, folders["original"], color_scheme="dark") as watch:
         assert watch.page.evaluate(colour) != light
 
 
-def test_every_chart_says_what_it_shows(browser: Browser, folders: dict[str, Path]) -> None:
+def test_every_chart_has_a_description(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"]) as watch:
         told = watch.page.evaluate(
             """() => [...document.querySelectorAll('svg')].map(svg => svg.getAttribute('aria-hidden') === 'true'
@@ -404,17 +404,17 @@ def test_every_chart_says_what_it_shows(browser: Browser, folders: dict[str, Pat
         assert len(names) == len(set(names))
 
 
-def test_a_run_in_the_seeds_format_leaves_out_what_it_cannot_know_and_says_so(
+def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_so(
     browser: Browser, folders: dict[str, Path]
 ) -> None:
-    with watched(browser, folders["seed"]) as watch:
+    with watched(browser, folders["original"]) as watch:
         page = watch.page
-        there = page.evaluate("() => [...document.querySelectorAll('main > section')].map(section => section.id)")
-        assert there == ["outcomes", "encounters", "limits", "settings"]
+        sections = page.evaluate("() => [...document.querySelectorAll('main > section')].map(section => section.id)")
+        assert sections == ["outcomes", "encounters", "limits", "settings"]
         notice = page.locator(".notice").inner_text()
         for gone in ("confidence", "tests", "twins", "specialty"):
             assert gone in notice
-        assert "hold no transcript turn by turn" in page.locator("#limits").inner_text()
+        assert "hold no turn-by-turn transcript" in page.locator("#limits").inner_text()
         assert "not recorded" in page.locator(".answers").inner_text()
         page.locator("#rows .open").first.click()
         page.wait_for_selector("dialog[open]")

@@ -1,4 +1,4 @@
-"""What a run writes: its folder, its settings, its records, its summary, and that the same run writes the same."""
+"""What a run writes: its folder, settings, records and summary, and that equal runs write the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agentclinic.runs.plan import make_plan
 
 pytestmark = pytest.mark.anyio
 
-SEEDS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
+ORIGINAL_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
 NOON = datetime(2026, 1, 2, 12, 0, 5)
@@ -63,7 +63,7 @@ async def test_the_number_of_workers_changes_nothing_but_the_order(tmp_path: Pat
     assert sets[0] == sets[1]
 
 
-def test_the_folder_is_named_by_data_set_and_time_and_never_taken_twice(tmp_path: Path) -> None:
+def test_the_folder_is_named_by_data_set_and_time_and_never_reused(tmp_path: Path) -> None:
     names = [create(tmp_path, "MedQA", NOON).name for _ in range(3)]
 
     assert names == ["MedQA_20260102_120005", "MedQA_20260102_120005_2", "MedQA_20260102_120005_3"]
@@ -80,7 +80,7 @@ def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
         create(tmp_path / "runs", "MedQA", NOON)
 
 
-async def test_the_settings_are_written_in_the_seeds_shape(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_the_settings_are_written_in_the_originals_shape(server: ScriptedServer, tmp_path: Path) -> None:
     finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1, resource_level="rural"))
 
     assert re.fullmatch(r"OpenOSCE_Demo_\d{8}_\d{6}(_\d+)?", finished.folder.name)
@@ -93,15 +93,15 @@ async def test_the_settings_are_written_in_the_seeds_shape(server: ScriptedServe
     assert used["agentclinic"]["digest"]["run.resource_level"] == "rural"
 
 
-async def test_a_record_has_every_field_of_the_seed_and_ours(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_record_has_the_originals_fields_and_ours(server: ScriptedServer, tmp_path: Path) -> None:
     settings = settings_for(server, tmp_path, num_scenarios=1, resource_level="rural", total_inferences=9)
 
     _, (record,) = await run_here(settings)
 
-    assert list(record)[: len(SEEDS_FIELDS) + 1] == [
-        *SEEDS_FIELDS[:7],
+    assert list(record)[: len(ORIGINAL_FIELDS) + 1] == [
+        *ORIGINAL_FIELDS[:7],
         "final_doctor_dialogue",
-        *SEEDS_FIELDS[7:],
+        *ORIGINAL_FIELDS[7:],
     ]
     assert (record["scenario_id"], record["dataset"], record["status"]) == (0, "OpenOSCE_Demo", "diagnosed")
     assert (record["num_turns"], record["max_infs"], record["correct"]) == (4, 9, True)
@@ -112,7 +112,7 @@ async def test_a_record_has_every_field_of_the_seed_and_ours(server: ScriptedSer
     assert record["doctor_hist"].endswith("Doctor: DIAGNOSIS READY: Migraine\n\n")
     assert "Patient: I have had a throbbing headache for two days.\n\n" in record["patient_hist"]
     assert "Measurement: RESULTS: within normal limits.\n\n" in record["measurement_hist"]
-    said = [(turn["turn"], turn["role"], turn["action"]) for turn in record["transcript"]]
+    said = [(turn["turn"], turn["role"], (turn["action"] or {}).get("kind")) for turn in record["transcript"]]
     assert said == [
         (1, "doctor", "question"),
         (1, "patient", None),
@@ -129,11 +129,11 @@ async def test_a_record_has_every_field_of_the_seed_and_ours(server: ScriptedSer
         "measurement": 1,
         "moderator": 1,
     }
-    assert set(record["cost_usd"].values()) == {None}, "a server of one's own has no list price"
+    assert set(record["cost_usd"].values()) == {None}, "a self-hosted server has no list price"
     assert {"case_hash", "repeat", "seed", "fault", "judgement", "timing"} <= set(record)
 
 
-async def test_the_turns_tokens_add_up_to_the_records(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_the_tokens_of_the_turns_add_up_to_the_records(server: ScriptedServer, tmp_path: Path) -> None:
     _, (record,) = await run_here(settings_for(server, tmp_path, num_scenarios=1))
 
     for role in ("doctor", "patient", "measurement"):
@@ -142,9 +142,7 @@ async def test_the_turns_tokens_add_up_to_the_records(server: ScriptedServer, tm
             assert sum(used[kind] for used in turns) == record["usage"][role][kind]
 
 
-async def test_what_a_doctors_own_program_asks_of_models_is_counted_for_the_doctor(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_requests_of_a_custom_doctor_are_counted_for_the_doctor(server: ScriptedServer, tmp_path: Path) -> None:
     program = tmp_path / "doctor.py"
     program.write_text(
         "import agentclinic\n"
@@ -170,7 +168,7 @@ async def test_a_builtin_run_is_known_to_cost_nothing(tmp_path: Path) -> None:
     assert summary(finished.folder)["usage"]["doctor"]["input_tokens"] == 0
 
 
-async def test_the_summary_keeps_the_seeds_accuracy_beside_ours(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_the_summary_has_the_originals_accuracy_and_ours(server: ScriptedServer, tmp_path: Path) -> None:
     # The second encounter is judged wrong, the third loses its patient: 2 of 4 presented, 2 of 3 judged.
     server.control(
         rules=[
@@ -191,7 +189,7 @@ async def test_the_summary_keeps_the_seeds_accuracy_beside_ours(server: Scripted
     assert result["timing"]["seconds"] > 0
 
 
-async def test_copies_of_a_case_in_one_data_set_are_units_of_their_own(tmp_path: Path) -> None:
+async def test_copies_of_a_case_in_one_data_set_are_separate_units(tmp_path: Path) -> None:
     (row,) = own_rows(1)
     cases = tmp_path / "cases.jsonl"
     cases.write_text(f"{row}\n{row}\n")
@@ -204,7 +202,7 @@ async def test_copies_of_a_case_in_one_data_set_are_units_of_their_own(tmp_path:
     assert len(set(names)) == 2
 
 
-def test_nothing_is_written_when_a_key_is_missing(tmp_path: Path) -> None:
+def test_nothing_is_written_if_the_key_is_missing(tmp_path: Path) -> None:
     done = clinic("run", "--doctor_llm", "gpt-4o", "--output_dir", "out", cwd=tmp_path, expect=2)
 
     assert "OPENAI_API_KEY" in done.stderr
@@ -219,7 +217,7 @@ def test_a_bias_on_a_builtin_role_is_refused(tmp_path: Path) -> None:
 # The files themselves
 
 
-def test_every_line_is_appended_whole(tmp_path: Path) -> None:
+def test_every_line_is_appended_completely(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     with JsonLines(path) as sink:
         sink.append({"text": "two\nlines, an é and half a pair \ud83d"})
@@ -243,7 +241,7 @@ def test_every_line_is_appended_whole(tmp_path: Path) -> None:
         (b'{"a":1}\n\xff\x00\x00', b'{"a":1}\n', 3),
     ],
 )
-def test_a_file_is_made_to_end_with_a_whole_line(before: bytes, after: bytes, cut: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed_or_completed(before: bytes, after: bytes, cut: int, tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(before)
 

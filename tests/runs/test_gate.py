@@ -217,7 +217,7 @@ def test_an_attestation_is_written_down_and_has_to_stand_when_a_run_is_resumed(
     # The doctor meets an unknown model here and the run stops: nothing is sent to the attested host yet.
     server.fault("no_model", match={"purpose": "doctor"})
     flags = ("--doctor_llm", "scripted", "--moderator_llm", "some", "--moderator_endpoint", "far")
-    assert "agree with --allow-host 10.0.0.7:8443" in refused(clinic(*RUN, *flags, cwd=tmp_path, expect=2), tmp_path)
+    assert "allow it with --allow-host 10.0.0.7:8443" in refused(clinic(*RUN, *flags, cwd=tmp_path, expect=2), tmp_path)
     clinic(*RUN, *flags, "--allow-host", "10.0.0.7:8443", cwd=tmp_path, expect=3)
     made = only_run(tmp_path / "out")
 

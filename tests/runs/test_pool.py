@@ -1,87 +1,98 @@
-"""Ctrl-C: once to finish what is under way, twice to stop now."""
+"""The worker pool: how much at once, what stops it, and how long work in progress may take after Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import signal
-from pathlib import Path
 
+import anyio
 import pytest
-from runs_support import AT_ENDPOINT, asked, clinic, only_run, point_at, records, start, summary, units, until
-from scripted_server import ScriptedServer
 
-RUN = ["run", "--output_dir", "out", "--workers", "2", *AT_ENDPOINT]
+from agentclinic.runs.pool import GRACE, Pool, one_by_one
 
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_once_lets_what_is_under_way_finish_and_says_how_to_go_on(
-    number: signal.Signals, server: ScriptedServer, tmp_path: Path
-) -> None:
-    server.control(latency=0.2)
-    point_at(tmp_path, server)
-    process = start(*RUN, cwd=tmp_path)
-    try:
-        until(lambda: asked(server, "doctor") >= 2, "both encounters to be under way", process)
-        process.signal(number)
-        assert process.wait() == 130
-    finally:
-        process.signal(signal.SIGKILL)
-
-    folder = only_run(tmp_path / "out")
-    assert units(records(folder)) == [(0, 0), (1, 0)]
-    assert summary(folder)["presented"] == 2
-    assert "press Ctrl-C again to stop now" in process.stderr
-    assert "12 of 14 scenarios were not played" in process.stderr
-    assert f"agentclinic resume {folder.relative_to(tmp_path)}" in process.stderr
-    assert "Traceback" not in process.stderr
-    server.control(latency=0)
-
-    clinic("resume", folder, cwd=tmp_path)
-
-    assert units(records(folder)) == [(row, 0) for row in range(14)]
+pytestmark = pytest.mark.anyio
 
 
-def test_twice_stops_now_and_writes_nothing_of_what_was_under_way(server: ScriptedServer, tmp_path: Path) -> None:
-    server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 99))}, "fault": "hang"}])
-    point_at(tmp_path, server)
-    process = start(*RUN, cwd=tmp_path)
-    try:
-        until(lambda: asked(server, "doctor") >= 10, "two encounters to hang", process)
-        process.signal(signal.SIGINT)
-        until(lambda: "press Ctrl-C again" in process.stderr, "the word on Ctrl-C", process)
-        process.signal(signal.SIGINT)
-        assert process.wait() == 130
-    finally:
-        process.signal(signal.SIGKILL)
-
-    folder = only_run(tmp_path / "out")
-    assert units(records(folder)) == [(0, 0), (1, 0)]
-    assert "agentclinic resume" in process.stderr
-    assert "Traceback" not in process.stderr
-    server.reset()
-
-    clinic("resume", folder, cwd=tmp_path)
-
-    assert units(records(folder)) == [(row, 0) for row in range(14)]
-    assert asked(server, "moderator") == 12
+def quiet(message: str) -> None:
+    del message
 
 
-def test_an_interrupted_regrade_ends_without_a_traceback_and_goes_on_later(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
-    clinic("run", "--num_scenarios", "4", "--output_dir", "out", cwd=tmp_path)
-    folder = only_run(tmp_path / "out")
-    point_at(tmp_path, server)
-    server.control(rules=[{"match": {"purpose": "moderator", "nth": 3}, "fault": "hang"}])
-    process = start("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path)
-    try:
-        until(lambda: asked(server, "moderator") >= 3, "the third verdict", process)
-        process.signal(signal.SIGINT)
-        assert process.wait() == 130
-    finally:
-        process.signal(signal.SIGKILL)
-    assert "Traceback" not in process.stderr
-    server.reset()
+async def test_every_item_is_worked_on_once_and_never_more_at_a_time_than_there_are_workers() -> None:
+    running, most, done = 0, 0, []
 
-    clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path)
+    async def work(item: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.lowlevel.checkpoint()
+        running -= 1
+        done.append(item)
 
-    assert asked(server, "moderator") == 2
+    await Pool(3, quiet).work_off(one_by_one(range(20)), work)
+    assert sorted(done) == list(range(20))
+    assert most == 3
+
+
+async def test_a_stopped_pool_takes_no_further_item_and_keeps_the_first_reason() -> None:
+    done: list[int] = []
+    pool = Pool(1, quiet)
+
+    async def work(item: int) -> None:
+        done.append(item)
+        if item == 2:
+            pool.stop("the disk is full")
+            pool.stop("something else")
+
+    await pool.work_off(one_by_one(range(20)), work)
+    assert done == [0, 1, 2]
+    assert (pool.reason, pool.interrupted) == ("the disk is full", False)
+
+
+async def test_an_error_ends_the_pool_and_is_raised_as_it_is() -> None:
+    async def work(item: int) -> None:
+        if item == 1:
+            raise ZeroDivisionError
+        await anyio.sleep_forever()
+
+    with pytest.raises(ZeroDivisionError):
+        await Pool(2, quiet).work_off(one_by_one(range(4)), work)
+
+
+async def interrupted(pool: Pool, *, signals: int) -> list[str]:
+    """Work that never ends, interrupted once it has begun; what had happened by the end."""
+    events: list[str] = []
+
+    async def hang(item: int) -> None:
+        try:
+            for _ in range(signals):
+                os.kill(os.getpid(), signal.SIGINT)
+                await anyio.sleep(0.05)  # signals that arrive together count as one
+            await anyio.sleep_forever()
+        finally:
+            events.append(f"stopped {item}")
+
+    with anyio.fail_after(20):
+        await pool.work_off(one_by_one(range(5)), hang)
+    return events
+
+
+async def test_work_in_progress_is_stopped_when_the_grace_period_is_over() -> None:
+    said: list[str] = []
+    pool = Pool(1, said.append, what="verdicts", grace=0.1)
+    assert await interrupted(pool, signals=1) == ["stopped 0"]
+    assert (pool.reason, pool.interrupted) == ("interrupted", True)
+    assert said == ["stopping: verdicts in progress have 0.1 s to finish; press Ctrl-C again to stop now"]
+
+
+async def test_a_second_interrupt_stops_at_once_whatever_the_grace_period() -> None:
+    assert await interrupted(Pool(1, quiet, grace=3600), signals=2) == ["stopped 0"]
+
+
+async def test_people_at_the_keyboard_are_not_kept_waiting() -> None:
+    said: list[str] = []
+    assert await interrupted(Pool(1, said.append, at_once=True, grace=3600), signals=1) == ["stopped 0"]
+    assert said == []
+
+
+def test_work_in_progress_has_time_for_a_slow_turn() -> None:
+    assert Pool(1, quiet)._grace == GRACE >= 10

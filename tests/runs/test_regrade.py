@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers import osce
 from runs_support import asked, clinic, lines, only_run, point_at, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
@@ -139,7 +140,7 @@ async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: S
     assert regraded.changed == ((1, None, True),)
 
 
-def test_a_run_in_the_seeds_format_is_judged_by_the_command(tmp_path: Path) -> None:
+def test_a_run_in_the_originals_format_is_judged_by_the_command(tmp_path: Path) -> None:
     """Only the seed's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
     seeds = [
         {
@@ -192,7 +193,45 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
 
     done = clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
 
-    assert "scenario 0: was right, is wrong" in done.stdout
+    assert "scenario 0: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr
     assert "answered 500" in done.stderr
-    assert "run the same command again" in done.stderr
+    assert "Run the same command again" in done.stderr
+
+
+_GUESSES = """
+class Guesses:
+    def __init__(self, scenario):
+        pass
+
+    def inference_doctor(self, question):
+        return "DIAGNOSIS READY: Legionella pneumonia"
+"""
+
+
+def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_path: Path) -> None:
+    """A run on a file used to be judged by names alone once the file was gone, and 'was wrong, is right' came out."""
+    chart = osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia")
+    data = tmp_path / "cases.jsonl"
+    data.write_text(json.dumps(chart) + "\n")
+    (tmp_path / "guess.py").write_text(_GUESSES)
+    clinic("run", "--dataset", data, "--doctor", "guess.py:Guesses", "--output_dir", "out", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    (record,) = records(folder)
+    assert (record["correct"], record["judgement"]["relation"]) == (False, "narrower_unsupported")
+    data.unlink()
+
+    done = clinic("regrade", folder, "--moderator_llm", "builtin", "--json", cwd=tmp_path)
+
+    assert json.loads(done.stdout)["changed"] == []
+    (entry,) = lines(folder / "judgements" / "builtin.jsonl")
+    assert (entry["correct"], entry["relation"]) == (False, "narrower_unsupported")
+
+
+async def test_what_cannot_be_known_without_the_cases_is_counted(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    whole = await regrade(finished.folder, settings_for(server, tmp_path), "whole")
+    (finished.folder / "cases.jsonl").unlink()
+    older = await regrade(finished.folder, settings_for(server, tmp_path), "older")
+    assert (whole.without_chart, older.without_chart) == (0, 4)

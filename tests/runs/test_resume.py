@@ -103,16 +103,44 @@ async def test_the_number_of_workers_may_change(tmp_path: Path) -> None:
     assert units(records(finished.folder)) == [(0, 0), (1, 0), (2, 0)]
 
 
-async def test_a_changed_case_is_refused_by_name(tmp_path: Path) -> None:
-    cases = tmp_path / "cases.jsonl"
-    rows = own_rows(2)
-    cases.write_text("\n".join(rows))
-    finished, _ = await run_here(settings_for(None, tmp_path / "out", dataset=str(cases)))
-    row = json.loads(rows[1])
-    row["OSCE_Examination"]["Correct_Diagnosis"] = "Something else"
-    cases.write_text("\n".join([rows[0], json.dumps(row)]))
+async def test_the_cases_are_those_in_the_run_folder_whatever_became_of_the_data_set(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text("\n".join(own_rows(3)))
+    finished, entries = await run_here(settings_for(None, tmp_path / "out", dataset=str(data)))
+    cut_to(finished.folder, 1)
+    data.unlink()
+
+    await resume(plan_again(finished.folder), finished.folder, Progress())
+
+    written = records(finished.folder)
+    assert [entry["case_hash"] for entry in written] == [entry["case_hash"] for entry in entries]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("Find out what is wrong.", "FIND out what is wrong."), ('"case":{', '"case":{"Answer_Key":{"accept":["Gout"]},')],
+)
+async def test_a_changed_case_is_refused_even_where_its_hash_is_the_same(
+    change: tuple[str, str], tmp_path: Path
+) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text("\n".join(own_rows(2)))
+    finished, _ = await run_here(settings_for(None, tmp_path / "out", dataset=str(data)))
+    kept = finished.folder / "cases.jsonl"
+    before = kept.read_text()
+    kept.write_text(before.replace(*change, 1))
+    assert kept.read_text() != before
 
     with pytest.raises(InputError, match=r"cannot be resumed.*\(cases was"):
+        plan_again(finished.folder)
+
+
+async def test_a_run_without_its_cases_cannot_be_resumed(tmp_path: Path) -> None:
+    finished, _ = await run_here(settings_for(None, tmp_path / "out", num_scenarios=1))
+    (finished.folder / "cases.jsonl").unlink()
+    with pytest.raises(InputError, match=r"cases\.jsonl, which holds the cases it was played on, is missing"):
         plan_again(finished.folder)
 
 

@@ -73,7 +73,7 @@ async def test_another_prompt_and_model_make_new_diagnoses_of_the_recorded_facts
     assert [kept.final for kept in listed.kept] == ["Pseudogout"] * 3
     capsys.readouterr()
     main(["sessions", str(finished.folder), "0", "--judge", done.path.stem])
-    assert "final diagnosis: Gout; made anew: Pseudogout (wrong)" in capsys.readouterr().out
+    assert "final diagnosis: Gout; synthesized again: Pseudogout (wrong)" in capsys.readouterr().out
 
 
 async def test_the_runs_own_synthesis_model_is_used_where_none_is_named(

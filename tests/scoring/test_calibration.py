@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,16 @@ from agentclinic.results.turn import Turn
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration import (
     Calibration,
-    CalibrationTally,
     Recalibration,
     SourceCalibration,
-    calibration,
     committed,
     file_digest,
     fit_recalibration,
     leader,
+    observe,
+    recalibration,
     scale_of,
+    summarise,
 )
 
 TRUTH = "Myasthenia gravis"
@@ -66,6 +68,16 @@ def record(
     return Record.model_validate({**fields, **changes})
 
 
+def calibrated(
+    records: Iterable[Record], *recalibrations: Recalibration, seed: int = 0, digest: str | None = None
+) -> Calibration:
+    return summarise(map(observe, records), seed, recalibrations, digest)
+
+
+def fitted(records: Iterable[Record], digest: str | None = None) -> Recalibration:
+    return recalibration(map(observe, records), "runs/A", digest=digest)
+
+
 def turn(number: int, given: Differential | None) -> Turn:
     return Turn(turn=number, role="doctor", text="…", differential=given)
 
@@ -90,7 +102,7 @@ def many(n: int, source: Source = Source.POSTERIOR, seed: int = 0, first: int = 
 
 
 def test_the_forecast_is_what_the_differential_gave_the_diagnosis() -> None:
-    found = only(calibration([record(0, 0.9, True), record(1, 0.6, False)]))
+    found = only(calibrated([record(0, 0.9, True), record(1, 0.6, False)]))
     assert (found.source, found.scale, found.n, found.right, found.cases) == ("posterior", "probability", 2, 1, 2)
     assert found.brier is not None
     assert found.brier.value == pytest.approx((0.01 + 0.36) / 2)
@@ -118,19 +130,19 @@ def test_a_seed_record_is_read_by_its_last_words() -> None:
 def test_a_diagnosis_outside_the_differential_is_counted_apart_not_guessed() -> None:
     stray = record(1, diagnosis_text="Botulism", correct=False)
     narrower = record(2, differential=differential(Pneumonia=0.9), diagnosis_text="Viral pneumonia")
-    found = only(calibration([record(0, 0.7, True), stray, narrower]))
+    found = only(calibrated([record(0, 0.7, True), stray, narrower]))
     assert (found.n, found.unmatched, found.unmatched_right) == (1, 2, 1)
     assert found.brier is not None
     assert found.brier.value == pytest.approx(0.09)
 
 
 def test_a_diagnosis_without_a_number_is_counted_apart() -> None:
-    found = only(calibration([record(0, None, True)]))
+    found = only(calibrated([record(0, None, True)]))
     assert (found.n, found.unnumbered) == (0, 1)
 
 
 def test_what_was_not_diagnosed_or_not_judged_is_no_forecast() -> None:
-    result = calibration(
+    result = calibrated(
         [
             record(0, status="max_infs_reached", correct=False),
             record(1, status="doctor_failed", correct=False),
@@ -147,15 +159,15 @@ def test_what_was_not_diagnosed_or_not_judged_is_no_forecast() -> None:
 
 def test_sources_are_never_pooled() -> None:
     one, two = many(30), many(20, Source.STATED, seed=1)
-    both = calibration([*one, *two], seed=3)
+    both = calibrated([*one, *two], seed=3)
     assert [(s.source, s.n) for s in both.sources] == [("posterior", 30), ("stated", 20)]
-    assert both.sources[0] == only(calibration(one, seed=3))
-    assert both.sources[1] == only(calibration(two, seed=3))
+    assert both.sources[0] == only(calibrated(one, seed=3))
+    assert both.sources[1] == only(calibrated(two, seed=3))
 
 
 def test_scores_and_probabilities_of_one_source_are_kept_apart() -> None:
     scored = Differential(source=Source.STATED, hypotheses=(Hypothesis(diagnosis=TRUTH, score=7.5),))
-    result = calibration([record(0, source=Source.STATED), record(1, differential=scored)])
+    result = calibrated([record(0, source=Source.STATED), record(1, differential=scored)])
     assert [(s.source, s.scale, s.n) for s in result.sources] == [("stated", "probability", 1), ("stated", "score", 1)]
     assert [landmark.none_yet for s in result.sources for landmark in s.landmarks if landmark.turn is None] == [0, 0]
 
@@ -165,13 +177,13 @@ def test_a_planner_never_gives_probabilities() -> None:
         source=Source.PLANNER_SCORE, hypotheses=(Hypothesis(diagnosis=TRUTH, probability=0.8, score=None),)
     )
     assert scale_of(claimed) == "score"
-    found = only(calibration([record(differential=claimed)]))
+    found = only(calibrated([record(differential=claimed)]))
     assert (found.scale, found.n, found.brier, found.ece, found.slope) == ("score", 1, None, None, None)
 
 
 def test_scores_are_judged_by_their_order_only() -> None:
     records = [record(row, 10.0 * row, row > 4, Source.PLANNER_SCORE) for row in range(10)]
-    found = only(calibration(records))
+    found = only(calibrated(records))
     assert found.auroc.value == 1
     assert found.aurc.value == found.aurc_best
     assert found.risk_coverage[9].risk == 0
@@ -193,7 +205,7 @@ def test_the_leader_has_the_highest_number_and_the_first_of_equals() -> None:
 
 
 def test_perfect_forecasts_look_perfect() -> None:
-    found = only(calibration(many(1000), seed=1))
+    found = only(calibrated(many(1000), seed=1))
     assert found.slope is not None
     assert found.slope.low is not None
     assert found.slope.high is not None
@@ -225,7 +237,7 @@ def test_overconfidence_is_seen() -> None:
         claimed = 0.6 if number % 2 else 0.98
         hypothesis = Hypothesis(diagnosis=str(each.diagnosis_text), probability=claimed)
         each.differential = Differential(source=Source.POSTERIOR, hypotheses=(hypothesis,))
-    found = only(calibration(sure))
+    found = only(calibrated(sure))
     assert found.intercept is not None
     assert found.intercept.high is not None
     assert found.intercept.high < 0
@@ -235,18 +247,18 @@ def test_overconfidence_is_seen() -> None:
 
 @pytest.mark.parametrize("right", [True, False])
 def test_all_right_or_all_wrong_gives_notes_and_no_exception(right: bool) -> None:
-    found = only(calibration([record(row, 0.5 + row / 100, right) for row in range(30)]))
+    found = only(calibrated([record(row, 0.5 + row / 100, right) for row in range(30)]))
     assert found.slope is not None
     assert found.intercept is not None
     assert found.slope.value is found.intercept.value is found.auroc.value is None
-    assert "fewer than 10" in str(found.slope.note)
+    assert "at least 10 of each" in str(found.slope.note)
     assert found.auroc.note
     assert found.accuracy.value == float(right)
     assert found.accuracy.low is None, "resampling equal outcomes shows no spread"
 
 
 def test_separated_forecasts_have_no_slope_and_say_so() -> None:
-    found = only(calibration([record(row, row / 40, row >= 20) for row in range(40)]))
+    found = only(calibrated([record(row, row / 40, row >= 20) for row in range(40)]))
     assert found.slope is not None
     assert found.slope.value is None
     assert "no slope exists" in str(found.slope.note)
@@ -255,23 +267,23 @@ def test_separated_forecasts_have_no_slope_and_say_so() -> None:
 
 
 def test_one_record_and_none() -> None:
-    found = only(calibration([record()]))
+    found = only(calibrated([record()]))
     assert found.n == 1
     assert found.brier is not None
     assert found.brier.value == pytest.approx(0.09)
     assert found.brier.low is None
-    assert calibration([]).sources == []
+    assert calibrated([]).sources == []
 
 
 def test_certain_forecasts_are_counted_where_they_are_clipped() -> None:
-    found = only(calibration([record(0, 1.0, False), record(1, 0.0, True), record(2, 0.5, True)]))
+    found = only(calibrated([record(0, 1.0, False), record(1, 0.0, True), record(2, 0.5, True)]))
     assert found.clipped == 2
 
 
 def test_repeats_of_a_case_are_resampled_together() -> None:
     once = [record(row, 0.7, row % 3 > 0) for row in range(30)]
     thrice = [each.model_copy(update={"repeat": k}) for each in once for k in range(3)]
-    narrow, wide = only(calibration(once)), only(calibration(thrice))
+    narrow, wide = only(calibrated(once)), only(calibrated(thrice))
     assert (wide.n, wide.cases) == (90, 30)
     assert wide.notes
     assert narrow.accuracy.low is not None
@@ -300,7 +312,7 @@ def test_landmarks_by_hand() -> None:
         transcript=[turn(2, differential(Multiple_sclerosis=0.8))],
         differential=differential(Multiple_sclerosis=0.8),
     )
-    found = only(calibration([long, short])).landmarks
+    found = only(calibrated([long, short])).landmarks
     assert [each.turn for each in found] == [1, 3, 5, 10, 15, 20, None]
     assert [each.n for each in found] == [1, 2, 2, 2, 2, 2, 2]
     assert [each.none_yet for each in found] == [1, 0, 0, 0, 0, 0, 0]
@@ -317,7 +329,7 @@ def test_landmarks_by_hand() -> None:
 
 
 def test_landmarks_follow_encounters_that_came_to_no_verdict_but_not_those_cut_off() -> None:
-    result = calibration(
+    result = calibrated(
         [
             record(0, status="max_infs_reached", correct=False, diagnosis_text=None),
             record(1, status="judge_failed", correct=None),
@@ -334,7 +346,7 @@ def test_each_source_has_its_own_landmarks() -> None:
         transcript=[turn(1, differential(Source.PLANNER_SCORE, Myasthenia_gravis=0.5))],
         differential=differential(Source.ELICITED, Myasthenia_gravis=0.9),
     )
-    elicited, planner = calibration([asked_after]).sources
+    elicited, planner = calibrated([asked_after]).sources
     assert (elicited.source, elicited.n, planner.source, planner.n) == ("elicited", 1, "planner_score", 1)
     assert [each.n for each in elicited.landmarks] == [0, 1, 1, 1, 1, 1, 1]
     assert [each.n for each in planner.landmarks] == [1] * 7
@@ -353,52 +365,44 @@ def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
     return made
 
 
-def tally_of(records: list[Record], *recalibrations: Recalibration, digest: str | None = None) -> CalibrationTally:
-    tally = CalibrationTally(recalibrations, digest)
-    for each in records:
-        tally.add(each)
-    return tally
-
-
 def test_scores_recalibrated_on_another_run_become_probabilities() -> None:
-    mapping = tally_of(planner_records(600)).fit_recalibration("runs/A")
+    mapping = fitted(planner_records(600))
     assert mapping.slope == pytest.approx(0.2, abs=0.05)
     assert Recalibration.model_validate_json(mapping.model_dump_json()) == mapping
     records = planner_records(600, first=600, seed=1)
-    found = only(tally_of(records, mapping).result())
+    found = only(calibrated(records, mapping))
     assert (found.scale, found.recalibrated_on, found.n, found.notes) == ("recalibrated", "runs/A", 600, [])
     assert found.slope is not None
     assert found.slope.value == pytest.approx(1, abs=0.3)
     assert found.ece is not None
-    assert found.auroc == only(tally_of(records).result()).auroc, "the order is the same"
+    assert found.auroc == only(calibrated(records)).auroc, "the order is the same"
     assert found.landmarks[-1].brier is None, "the mapping was fitted on committed diagnoses, not on leaders"
 
 
 def test_a_recalibration_is_refused_on_its_own_run_in_any_order() -> None:
     records = planner_records(200)
-    mapping = tally_of(records).fit_recalibration("runs/A")
-    with pytest.raises(InputError, match="fitted on this very run"):
-        tally_of(records[::-1], mapping).result()
+    mapping = fitted(records)
+    with pytest.raises(InputError, match="fitted on this same run"):
+        calibrated(records[::-1], mapping)
 
 
 def test_a_recalibration_is_refused_on_its_own_file(tmp_path: Path) -> None:
     path = tmp_path / "scenarios.jsonl"
     path.write_text("{}\n", encoding="utf-8")
-    mapping = tally_of(planner_records(200), digest=file_digest(path)).fit_recalibration("runs/A")
-    rejudged = tally_of(planner_records(200)[:150], mapping, digest=file_digest(path))
-    with pytest.raises(InputError, match="fitted on this very run"):
-        rejudged.result()
+    mapping = fitted(planner_records(200), file_digest(path))
+    with pytest.raises(InputError, match="fitted on this same run"):
+        calibrated(planner_records(200)[:150], mapping, digest=file_digest(path))
 
 
 def test_a_recalibration_on_the_same_cases_says_so() -> None:
-    mapping = tally_of(planner_records(200)).fit_recalibration("runs/A")
-    found = only(tally_of(planner_records(100, first=150, seed=2), mapping).result())
+    mapping = fitted(planner_records(200))
+    found = only(calibrated(planner_records(100, first=150, seed=2), mapping))
     assert any(note.startswith("50 of 100 cases") for note in found.notes)
 
 
 def test_a_recalibration_needs_enough_of_both_and_no_separation() -> None:
     with pytest.raises(InputError, match="needs 10 of each"):
-        tally_of(planner_records(5)).fit_recalibration("runs/A")
+        fitted(planner_records(5))
     cases = [str(row) for row in range(40)]
     with pytest.raises(InputError, match="threshold"):
         fit_recalibration(list(range(40)), [float(row >= 20) for row in range(40)], cases=cases, run="runs/A")
@@ -409,9 +413,9 @@ def test_a_falling_recalibration_turns_the_order_round() -> None:
         record(row, float(row % 50), (row % 50) < 25 or row % 7 == 0, Source.PLANNER_SCORE) for row in range(100)
     ]
     other = [each.model_copy(update={"scenario_id": each.scenario_id + 500}) for each in records[:90]]
-    mapping = tally_of(other).fit_recalibration("runs/A")
+    mapping = fitted(other)
     assert mapping.slope < 0
-    raw, mapped = only(tally_of(records).result()), only(tally_of(records, mapping).result())
+    raw, mapped = only(calibrated(records)), only(calibrated(records, mapping))
     assert raw.auroc.value is not None
     assert mapped.auroc.value == pytest.approx(1 - raw.auroc.value)
 
@@ -431,14 +435,14 @@ def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metrics, "resamples", lambda n: 30)
-        expected = calibration(records, seed=5)
+        expected = calibrated(records, seed=5)
         shuffler.shuffle(records)
-        assert calibration(iter(records), seed=5) == expected
+        assert calibrated(iter(records), seed=5) == expected
 
 
 def test_streaming_gives_what_all_in_memory_gives() -> None:
     records = many(300, repeats=2)
-    found = only(calibration(iter(records)))
+    found = only(calibrated(iter(records)))
     numbers = [committed(each, each.differential) if each.differential else None for each in records]
     p = np.array([number.probability if number else None for number in numbers], dtype=np.float64)
     y = np.array([each.correct for each in records], dtype=np.float64)
@@ -453,9 +457,9 @@ def test_streaming_gives_what_all_in_memory_gives() -> None:
     assert found.aurc.value == pytest.approx(float(metrics.aurc(p, y, w)))
 
 
-def test_equal_seeds_give_equal_intervals_and_asking_twice_changes_nothing() -> None:
-    tally = tally_of(many(50))
-    first = tally.result(seed=1)
-    assert tally.result(seed=1) == first
-    assert only(tally.result(seed=2)).accuracy != only(first).accuracy
+def test_equal_seeds_give_equal_intervals_and_other_seeds_other_ones() -> None:
+    records = many(50)
+    first = calibrated(records, seed=1)
+    assert calibrated(records, seed=1) == first
+    assert only(calibrated(records, seed=2)).accuracy != only(first).accuracy
     assert Calibration.model_validate_json(first.model_dump_json()) == first

@@ -241,7 +241,10 @@ def measured(
         "correct": right,
         "diagnosis_text": "Gout",
         "num_turns": turns,
-        "transcript": [{"turn": 1, "role": "doctor", "text": "x", "action": a} for a in ("test", "question", "test")],
+        "transcript": [
+            {"turn": turn, "role": "doctor", "text": text}
+            for turn, text in enumerate(("REQUEST TEST: CBC", "Any fever?", "REQUEST TEST: MRI"), start=1)
+        ],
         "usage": {
             "doctor": {"requests": requests, "input_tokens": tokens, "output_tokens": 5},
             "synthesis": {"requests": 1, "input_tokens": 10, "output_tokens": 5},

@@ -36,10 +36,7 @@ def thinking(case: int, *by_turn: Differential | None, said: str = "Gout") -> Re
 
 
 def score(records: list[Record]) -> harm.Harm:
-    tally = harm.Tally()
-    for record in records:
-        tally.add(record)
-    return tally.result()
+    return harm.summarise(map(harm.observe, records))
 
 
 def test_the_loss_weighs_errors_by_harm() -> None:

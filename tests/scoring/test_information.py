@@ -75,10 +75,7 @@ def ways(record: Record) -> list[Way | None]:
 
 
 def score(records: list[Record]) -> information.Information:
-    tally = information.Tally()
-    for record in records:
-        tally.add(record)
-    return tally.result()
+    return information.summarise(map(information.observe, records))
 
 
 # --- requests -------------------------------------------------------------------------------------------------------

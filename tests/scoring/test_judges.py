@@ -450,7 +450,7 @@ class TestWriteMajority:
             (["a", "b"], "a", "one of the judges"),
             (["a", "b"], "../a", "cannot name"),
             (["a", "../b"], None, "cannot name"),
-            (["a", "nobody"], None, "no such judgements; there are a, b"),
+            (["a", "nobody"], None, "no such judgements; the run has a, b"),
         ],
     )
     def test_refuses_what_makes_no_majority(self, run: Path, judges: list[str], name: str | None, message: str) -> None:
@@ -459,7 +459,7 @@ class TestWriteMajority:
 
 
 class TestCompareJudges:
-    def test_counts_by_hand_on_a_run_in_the_seeds_format(self, run: Path) -> None:
+    def test_counts_by_hand_on_a_run_in_the_originals_format(self, run: Path) -> None:
         comparison = compare_judges(run)
         assert [j.name for j in comparison.judges] == ["recorded", "a", "b"]
         assert (comparison.diagnoses, comparison.wrong_unjudged, comparison.failed) == (8, 1, 1)
@@ -673,9 +673,9 @@ class TestCommand:
         judge(run, "y", [Y] * 8, relation="broader")
         compare_command(run, None, labels, 0, as_json=False)
         shown = capsys.readouterr().out
-        assert "8 diagnoses to judge; 1 units wrong without a judge, 1 failed before a diagnosis" in shown
+        assert "8 diagnoses to judge; without a diagnosis, 1 encounters count as wrong and 1 as missing" in shown
         assert "recorded (gpt-4): right 50.0%" in shown
-        assert "Cohen's kappa  0.72 (95 % interval" in shown
+        assert "Cohen's kappa  0.72 (" in shown
         assert "judged only by recorded 1, only by a 0, by neither 0" in shown
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown

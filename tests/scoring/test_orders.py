@@ -25,10 +25,7 @@ def ordering(case: int, *asked: tuple[str, Answer], right: bool = True, status: 
 
 
 def score(records: list[Record], price_of: orders.PriceOf = orders.no_prices) -> orders.Orders:
-    tally = orders.Tally(price_of)
-    for record in records:
-        tally.add(record)
-    return tally.result()
+    return orders.summarise(orders.observe(record, price_of) for record in records)
 
 
 CHART, EQUIVALENT, NORMAL, GONE = "chart", "chart_equivalent", "default_normal", "unavailable"

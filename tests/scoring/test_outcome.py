@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentclinic.results.record import Record
-from agentclinic.scoring.estimates import proportion
-from agentclinic.scoring.outcome import Tally, outcome, summarise
+from agentclinic.scoring.outcome import RunningSummary, outcome, summarise
 
 
 def record(status: str = "diagnosed", correct: bool | None = None, **more: Any) -> Record:
@@ -24,45 +22,6 @@ DOCTOR_FAILED = record("doctor_failed", False, fault={"role": "doctor", "error":
 MODEL_FAILED = record("model_failed", fault={"role": "patient", "error": "server"})
 JUDGE_FAILED = record("judge_failed", fault={"role": "moderator", "error": "timeout"})
 ALL = [RIGHT, RIGHT, WRONG, NO_DIAGNOSIS, DOCTOR_FAILED, MODEL_FAILED, MODEL_FAILED, JUDGE_FAILED]
-
-
-@pytest.mark.parametrize(
-    ("count", "of", "low", "high"),
-    [
-        # Worked by hand from Wilson's formula with z = 1.959964 (z² = 3.841459):
-        (8, 10, 0.490162, 0.943318),  # (0.8 + 0.192073 ± 0.313696) / 1.384146
-        (0, 10, 0.0, 0.277533),  # z² / (n + z²)
-        (10, 10, 0.722467, 1.0),  # n / (n + z²)
-        (0, 1, 0.0, 0.793450),
-        (50, 100, 0.403832, 0.596168),
-    ],
-)
-def test_the_wilson_interval_agrees_with_hand_worked_values(count: int, of: int, low: float, high: float) -> None:
-    share = proportion(count, of)
-
-    assert share.value == count / of
-    assert share.low == pytest.approx(low, abs=2e-6)
-    assert share.high == pytest.approx(high, abs=2e-6)
-
-
-def test_nothing_to_count_has_no_share_and_no_interval() -> None:
-    share = proportion(0, 0)
-
-    assert (share.value, share.low, share.high) == (None, None, None)
-
-
-@given(st.integers(1, 10**6).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_the_interval_holds_the_share_and_stays_between_0_and_1(pair: tuple[int, int]) -> None:
-    count, of = pair
-    share = proportion(count, of)
-
-    assert share.value is not None
-    assert share.low is not None
-    assert share.high is not None
-    assert 0 <= share.low <= share.value <= share.high <= 1
-    assert share.high - share.low > 0
-    mirror = proportion(of - count, of)
-    assert mirror.low == pytest.approx(1 - share.high)
 
 
 def test_each_outcome_is_counted_apart() -> None:
@@ -130,34 +89,32 @@ def test_an_unknown_part_makes_tokens_and_money_unknown_never_less() -> None:
     unknown = record(
         correct=True, usage={"doctor": {"input_tokens": None, "output_tokens": 3}}, cost_usd={"doctor": None}
     )
-    tally = Tally()
-    tally.add(known)
-    assert (tally.tokens, tally.spent) == (14, 0.5)
-    tally.add(unknown)
+    running = RunningSummary()
+    running.add(known)
+    assert (running.tokens, running.spent) == (14, 0.5)
+    running.add(unknown)
 
-    result = tally.summary()
+    result = running.summary()
 
     assert result.usage["doctor"] == {"input_tokens": None, "output_tokens": 5}
     assert result.cost_usd == {"doctor": None, "patient": 0.0}
-    assert tally.spent is None
-    assert tally.tokens == 17, "a limit counts what is known of"
+    assert running.spent is None
+    assert running.tokens == 17, "a limit counts what is known of"
 
 
 records = st.lists(st.sampled_from(ALL), max_size=30)
 
 
 @given(records, st.randoms())
-def test_a_tally_kept_along_the_way_equals_the_summary_of_the_list_in_any_order(
-    entries: list[Record], mix: Any
-) -> None:
+def test_a_running_summary_equals_the_summary_of_the_list_in_any_order(entries: list[Record], mix: Any) -> None:
     numbered = [entry.model_copy(update={"scenario_id": row}) for row, entry in enumerate(entries)]
-    tally = Tally()
+    running = RunningSummary()
     shuffled = list(numbered)
     mix.shuffle(shuffled)
     for entry in shuffled:
-        tally.add(entry)
+        running.add(entry)
 
-    assert tally.summary() == summarise(numbered)
+    assert running.summary() == summarise(numbered)
 
 
 @given(records)

@@ -27,10 +27,7 @@ def ended(case: int, last: Differential | None, status: str = "diagnosed", *, tr
 
 
 def score(records: list[Record]) -> ranking.Ranking:
-    tally = ranking.Tally()
-    for record in records:
-        tally.add(record)
-    return tally.result()
+    return ranking.summarise(map(ranking.observe, records))
 
 
 def test_ranks_are_those_worked_by_hand() -> None:

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from statistics import mean
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap
 
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 from agentclinic.scoring import repeats
 from agentclinic.scoring.repeats import DETERMINISTIC, NOT_REPEATED, flipped_pairs, majority, pass_k
-from agentclinic.scoring.sample import Sample
 
 
 def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[Record]:
@@ -34,10 +30,7 @@ def judged(case: str, *verdicts: bool | None, said: str | None = None) -> list[R
 
 
 def score(records: list[Record]) -> repeats.Repeats:
-    tally = repeats.Tally()
-    for record in records:
-        tally.add(record)
-    return tally.result()
+    return repeats.summarise(map(repeats.observe, records))
 
 
 def test_measures_over_repeats_are_those_worked_by_hand() -> None:
@@ -124,68 +117,3 @@ def test_the_order_of_records_changes_nothing(cases: list[list[bool | None]], rn
     for estimate in (before.flip_rate, before.majority_vote, *before.pass_k.values()):
         if estimate.low is not None and estimate.high is not None and estimate.value is not None:
             assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
-
-
-def sampled(values: list[float], weights: list[float] | None = None) -> Sample:
-    sample = Sample()
-    for case, value in enumerate(values):
-        sample.add(case, value, weights[case] if weights else 1.0)
-    return sample
-
-
-def test_a_sample_is_a_ratio_of_sums() -> None:
-    assert sampled([1, 2, 3], [2, 3, 5]).estimate().value == pytest.approx(0.6)
-
-
-def test_what_weighs_nothing_is_not_counted() -> None:
-    found = sampled([1, 2, 3, 9], [1, 1, 1, 0]).estimate()
-    assert (found.value, found.n) == (2, 3)
-
-
-def test_two_cases_give_no_interval() -> None:
-    found = sampled([1, 2]).estimate()
-    assert (found.value, found.low, found.high) == (1.5, None, None)
-    assert found.note is not None
-
-
-def test_nothing_gives_null() -> None:
-    assert sampled([]).estimate().value is None
-
-
-@pytest.mark.parametrize("n", [300, 900])
-def test_intervals_agree_with_an_independent_bootstrap_on_either_side_of_the_switch(n: int) -> None:
-    values = np.random.default_rng(5).exponential(size=n)
-    found = sampled(values.tolist()).estimate()
-    other = bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=4000, rng=np.random.default_rng(6)
-    ).confidence_interval
-    assert found.low is not None
-    assert found.high is not None
-    half = (other.high - other.low) / 2
-    assert math.isclose(found.low, other.low, abs_tol=0.12 * half)
-    assert math.isclose(found.high, other.high, abs_tol=0.12 * half)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1e4)), min_size=1, max_size=30), st.randoms())
-@settings(max_examples=30, deadline=None)
-def test_sums_do_not_depend_on_order(values: list[tuple[int, float]], rng: random.Random) -> None:
-    def total(pairs: list[tuple[int, float]]) -> object:
-        sample = Sample()
-        for case, value in pairs:
-            sample.add(case, value)
-        return sample.estimate()
-
-    shuffled = list(values)
-    rng.shuffle(shuffled)
-    assert total(values) == total(shuffled)
-
-
-def test_adding_at_once_is_adding_one_by_one() -> None:
-    cases, values = np.array([3, 0, 3, 1, 2]), np.array([0.1, 0.2, 0.7, 1.5, 0.0])
-    at_once, singly = Sample(), Sample()
-    at_once.add_all(cases[:2], values[:2])
-    at_once.add_all(cases[2:], values[2:])
-    for case, value in zip(cases.tolist(), values.tolist(), strict=True):
-        singly.add(case, value)
-    assert at_once.estimate() == singly.estimate()
-    assert at_once.total == pytest.approx(2.5)

@@ -15,11 +15,13 @@ from statsmodels.stats.multitest import multipletests
 from agentclinic.scoring.stats import (
     Clusters,
     bootstrap_interval,
+    bootstrap_means,
     bootstrap_p,
     detectable_difference,
     holm,
     mcnemar_p,
     permutation_p,
+    stretch_for,
 )
 
 
@@ -157,6 +159,24 @@ def test_clustered_copies_keep_the_false_positive_rate() -> None:
         naive += permutation_p(Clusters.of(copies, list(range(240))), rng(seed), 1000) < 0.05
     assert clustered <= 0.08 * 400
     assert naive >= 0.15 * 400
+
+
+@pytest.mark.parametrize(
+    ("k", "by_hand"),
+    [
+        (10, 1.2166),  # t(9) = 2.2622: 2.2622 / 1.9600 · sqrt(10/9); without the root 1.1542
+        (50, 1.0357),  # t(49) = 2.0096: 2.0096 / 1.9600 · sqrt(50/49); without the root 1.0253
+    ],
+)
+def test_the_stretch_is_the_t_quantile_and_the_small_sample_factor(k: int, by_hand: float) -> None:
+    assert stretch_for(k) == pytest.approx(by_hand, rel=0.003)
+
+
+def test_the_interval_from_ten_cases_is_stretched_by_both_factors() -> None:
+    clusters = Clusters.of([1.0, 0.0, 1.0, 0.0, 1.0] * 2, range(10))
+    low, high = np.quantile(bootstrap_means(clusters, rng(), 2000), [0.025, 0.975])
+    widened = bootstrap_interval(clusters, rng(), 2000)
+    assert widened.high - widened.low == pytest.approx((high - low) * 1.2166, rel=0.003)
 
 
 def test_few_clusters_have_wide_or_no_intervals() -> None:

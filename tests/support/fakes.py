@@ -1,4 +1,4 @@
-"""Small stand-ins: a model that answers from a list, a case made from a few words, an encounter of such models."""
+"""Small test doubles: models that answer from a list, small cases, and encounters with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentclinic.runs.undo import Tape
 
 
 class Scripted:
-    """Answers from a list, raises the exceptions in it, and keeps every request."""
+    """Answers from a list, raising the exceptions in it, and keeps every request."""
 
     def __init__(self, *answers: str | Reply | BaseException, name: str = "scripted") -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Scripted:
 
     async def reply(self, request: Request) -> Reply:
         self.requests.append(request)
-        assert self._answers, f"asked once too often: {request.messages[-1].content[-200:]}"
+        assert self._answers, f"one request too many: {request.messages[-1].content[-200:]}"
         answer = self._answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
@@ -43,7 +43,7 @@ class Scripted:
 
 
 class Listening:
-    """Passes everything on to another model and keeps the requests and replies."""
+    """Passes everything on to another model; keeps requests and replies."""
 
     def __init__(self, model: Model) -> None:
         self.name = model.name
@@ -100,7 +100,7 @@ class Meeting:
         self.build()
 
     def build(self, tape: Tape | None = None) -> Clinic:
-        """The roles, new to each other; with a tape their replies can be taken back."""
+        """New roles; with a tape, their replies can be taken back."""
 
         def model(of: Model, role: str) -> Model:
             return tape.wrap(of, role) if tape else of

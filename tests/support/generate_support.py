@@ -1,9 +1,9 @@
-"""What the tests of case generation share: invented sources, invented questions, and the command line."""
+"""Shared by the tests of case generation: invented sources and questions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.make import Made, Work, make
-from agentclinic.generate.source import Culture, Measured, SourceCase, Truth
+from agentclinic.generate.source import Culture, Measured, Selection, SourceCase, Truth
 from agentclinic.models.base import Model
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
@@ -37,7 +37,7 @@ STORY = WrittenStory(
 
 
 def source(truth: Truth | None = None, **changes: Any) -> SourceCase:
-    """An invented stay from which `STORY` can be told."""
+    """An invented stay that `STORY` can be told from."""
     plain = SourceCase(
         key="k1",
         source="mimic",
@@ -83,43 +83,37 @@ def good(of: SourceCase | None = None, story: WrittenStory | None = STORY) -> tu
     return case_row(prepared, story, {"digest": "d"}), prepared
 
 
-def work(output: Path, sources: list[SourceCase], **changes: Any) -> Work:
-    """What there is to make of these sources."""
+def work(
+    output: Path, sources: list[SourceCase], *, selection: Mapping[str, Any] | None = None, **changes: Any
+) -> Work:
+    """The work of making cases from these sources."""
 
     def read(done: Collection[str]) -> Iterator[SourceCase]:
         return (one for one in sources if one.key not in done)
 
-    plain = Work(
-        source="mimic",
-        data_class=DataClass.OPEN_DEMO,
-        output=output,
-        keys=tuple(dict.fromkeys(one.key for one in sources)),
-        open_source=read,
-        model="builtin",
-        prompt=load_prompt("writer"),
-        settings={"hours": 24.0},
-        workers=2,
-    )
+    keys = tuple(dict.fromkeys(one.key for one in sources))
+    chosen = Selection(DataClass.OPEN_DEMO, keys, read, settings={"hours": 24.0})
+    plain = Work("mimic", output, replace(chosen, **selection or {}), "builtin", load_prompt("writer"), workers=2)
     return replace(plain, **changes)
 
 
 def sources(count: int, **changes: Any) -> list[SourceCase]:
-    """Invented stays, each with a key and an age of its own."""
+    """Invented stays, each with its own key and age."""
     return [source(key=f"k{number:03}", age=20 + number % 60, **changes) for number in range(count)]
 
 
 async def made(job: Work, model: Model | None = None, clock: Clock | None = None, **options: Any) -> Made:
-    """Make them here, without a word."""
+    """Make them in this process, without output."""
     return await make(job, model or Builtin(), Progress(), clock, **options)
 
 
 def keys(path: Path) -> list[str]:
-    """The keys of a file of cases, in order; every line must be whole."""
+    """The keys in a file of cases, in order; every line must be complete."""
     return [row["generation"]["key"] for row in lines(path)]
 
 
 def question(number: int = 0, **changes: Any) -> dict[str, Any]:
-    """An invented question in MedQA's shape."""
+    """An invented question in MedQA's format."""
     row = {
         "question": (
             f"A {20 + number % 60}-year-old woman comes to the physician because of itching of both elbows for "

@@ -1,4 +1,4 @@
-"""Small builders that several test files share: synthetic cases, the public data, and short ways to ask."""
+"""Builders shared by several test files: synthetic cases, the public data, and short ways to ask."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def osce(
     objective: str = "Find out what is wrong.",
     **annotations: Any,
 ) -> dict[str, Any]:
-    """A row in the OSCE format; everything that is not given is dull."""
+    """A row in the OSCE format; what is not given is unremarkable."""
     if patient is None:
         patient = {"Demographics": "40-year-old woman", "History": "The patient has a sore toe."}
     chart = {

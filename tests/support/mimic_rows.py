@@ -1,4 +1,4 @@
-"""A small folder in MIMIC-IV's layout, filled with invented people: rows a test adds one by one, or a ready ward."""
+"""A small folder in MIMIC-IV's layout with invented patients: rows that a test adds one by one, or a ready ward."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from agentclinic.generate.mimic.classify import RESERVED_FROM, mark_synthetic
+from agentclinic.generate.settings import MimicSettings
+
+SALT = "salt of the tests"
 
 COLUMNS = {
     "hosp/patients": "subject_id gender anchor_age anchor_year anchor_year_group dod",
@@ -75,6 +79,11 @@ ITEMS = {
 }
 
 
+def settings(folder: Path, limit: int | None = None, **changes: Any) -> MimicSettings:
+    """Settings that read the tables of a folder."""
+    return MimicSettings.model_validate({"base_dataset_dir": str(folder), "limit": limit, **changes})
+
+
 def text_of(when: datetime | None) -> str:
     """A time as the tables write it."""
     return "" if when is None else when.strftime("%Y-%m-%d %H:%M:%S")
@@ -104,7 +113,7 @@ class Stay:
         number: str | None = None,
         comments: str = "",
     ) -> int:
-        """A lab row `hours` after admission; `hadm=""` leaves the admission out. Gives the labevent_id."""
+        """A lab row `hours` after admission; `hadm=""` leaves the admission out. Returns the labevent_id."""
         row = self.ward.next("labevent_id", 1)
         if number is None:
             number = value if value.replace(".", "", 1).isdigit() else ""
@@ -142,7 +151,7 @@ class Stay:
         hadm: int | str | None = None,
         specimen_id: int | None = None,
     ) -> list[int]:
-        """A specimen's rows: one, or one for each antibiotic. Gives the microevent_ids."""
+        """A specimen's rows: one, or one for each antibiotic. Returns the microevent_ids."""
         specimen_id = specimen_id or self.ward.next("micro_specimen_id", 7000)
         when = None if hours is None else self.admitted + timedelta(hours=hours)
         rows = []
@@ -173,7 +182,7 @@ class Stay:
         return rows
 
     def triage(self, complaint: str, *, transport: str = "AMBULANCE", **vitals: str) -> int:
-        """An emergency stay that led to the admission, with its triage row. Gives the stay_id."""
+        """An emergency department stay before the admission, with its triage row. Returns the stay_id."""
         stay = self.ed_stay = self.ward.next("stay_id", RESERVED_FROM + 3_000_000)
         self.ward.row(
             "ed/edstays",
@@ -189,12 +198,12 @@ class Stay:
         return stay
 
     def vitals(self, *, hours: float = -3, **values: str) -> None:
-        """A row of vital signs in the emergency department; `triage` comes first."""
+        """A row of vital signs in the emergency department; call `triage` first."""
         when = text_of(self.admitted + timedelta(hours=hours))
         self.ward.row("ed/vitalsign", subject_id=self.subject, stay_id=self.ed_stay, charttime=when, **values)
 
     def home_drug(self, name: str) -> None:
-        """A drug the patient says to take at home; `triage` comes first."""
+        """A drug that the patient takes at home; call `triage` first."""
         when = text_of(self.admitted - timedelta(hours=3))
         self.ward.row("ed/medrecon", subject_id=self.subject, stay_id=self.ed_stay, charttime=when, name=name)
 
@@ -225,13 +234,13 @@ class Ward:
         return self.counters[name]
 
     def row(self, table: str, **values: object) -> None:
-        """Add a row; a column the table does not have is a mistake of the test."""
+        """Add a row; an unknown column is an error in the test."""
         unknown = set(values) - set(COLUMNS[table].split())
         assert not unknown, f"{table} has no {unknown}"
         self.rows.setdefault(table, []).append(values)
 
     def patient(self, *, sex: str = "F", age: int = 60, year: int = 2150, subject: int | None = None) -> int:
-        """A person with an anchor age; gives the subject_id."""
+        """A patient with an anchor age. Returns the subject_id."""
         subject = subject or self.next("subject_id", RESERVED_FROM)
         self.row(
             "hosp/patients",
@@ -290,7 +299,7 @@ class Ward:
         without_columns: Sequence[str] = (),
         reverse: bool = False,
     ) -> Path:
-        """Write the folder; `without_columns` as "hosp/labevents.comments"; `reverse` turns the order of rows round."""
+        """Write the folder; `without_columns` as "hosp/labevents.comments"; `reverse` reverses the rows."""
         if not self.rows.get("hosp/d_icd_diagnoses"):
             for (code, version), title in TITLES.items():
                 self.row("hosp/d_icd_diagnoses", icd_code=code, icd_version=version, long_title=title)
@@ -309,7 +318,7 @@ class Ward:
 
 
 def write_table(path: Path, columns: Sequence[str], rows: object, *, gz: bool) -> None:
-    """Write one table as published: quotes only where needed, an empty field for a missing value."""
+    """Write one table as published: quotes only if needed, an empty field for a missing value."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""What the tests of the test policy share: plans in a few words, an engine with a scripted planner, and its turns."""
+"""Shared by the tests of the test policy: short notation for plans, and an engine with a scripted planner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def findings(shorthand: str) -> list[Json]:
 
 
 def plan(discriminators: list[Json] | None = None, /, **hypotheses: str) -> str:
-    """A planner's reply: diagnosis by diagnosis, underscores for blanks, findings in shorthand."""
+    """A planner's reply, diagnosis by diagnosis; underscores for spaces, findings in shorthand."""
     listed = [{"diagnosis": name.replace("_", " "), "findings": findings(said)} for name, said in hypotheses.items()]
     return json.dumps({"hypotheses": listed, "discriminators": discriminators or []})
 
@@ -43,7 +43,7 @@ def replied(text: str) -> Reply:
 
 
 def policy(**settings: Any) -> PolicyFile:
-    """The shipped policy with some differential settings or constraints changed."""
+    """The shipped policy with changed differential settings or constraints."""
     file = load_policy().file
     constraints = {key: settings.pop(key) for key in list(settings) if key in type(file.constraints).model_fields}
     return file.model_copy(
@@ -55,7 +55,7 @@ def policy(**settings: Any) -> PolicyFile:
 
 
 class Planning:
-    """An engine whose planner answers from a list, turn after turn."""
+    """An engine whose planner answers from a list."""
 
     def __init__(
         self, *answers: str | Reply | BaseException, baseline: Baseline | None = None, bias: str = "", **settings: Any
@@ -67,5 +67,5 @@ class Planning:
         )
 
     async def turn(self, number: int = 2, exchanges: tuple[Exchange, ...] = (ASKED,)) -> Decision:
-        heard = Incoming("Patient", exchanges[-1].reply) if exchanges else Incoming("", "Begin.")
-        return await self.engine.decide(heard, exchanges, turn=number)
+        incoming = Incoming("Patient", exchanges[-1].reply) if exchanges else Incoming("", "Begin.")
+        return await self.engine.decide(incoming, exchanges, turn=number)

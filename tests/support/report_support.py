@@ -1,4 +1,4 @@
-"""What the tests of reports share: runs on disk, played and made up, and a browser to look at pages with."""
+"""What the tests of reports share: made-up runs on disk, and a browser to open pages in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here; install it with: apt-get install --no-install-recommends chromium"
 )
-SEEDS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
+ORIGINALS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
 
@@ -43,7 +43,7 @@ def differential(source: str = "posterior", other: float | None = 0.1, **odds: f
 
 
 def record(number: int = 0, **changes: Any) -> Json:
-    """A record of ours: the doctor asks, orders, and says Gout at 70 %, rightly."""
+    """A record in our format: the doctor asks, orders a test, and rightly says Gout, 70% sure."""
     asked = differential(Gout=0.4, Septic_arthritis=0.5)
     sure = differential(Gout=0.7, Septic_arthritis=0.2)
     told = {"topic": "opening", "provenance": "chart", "paths": ["Patient_Actor/History#0"]}
@@ -70,14 +70,14 @@ def record(number: int = 0, **changes: Any) -> Json:
 
 
 def wrong(number: int, said: str = "Septic arthritis", **changes: Any) -> Json:
-    """A record of ours with a wrong diagnosis."""
+    """A record in our format with a wrong diagnosis."""
     judged = {"relation": "different", "reason": "names another disease", "correct_lenient": False}
     return record(number, **{"diagnosis_text": said, "correct": False, "judgement": judged, **changes})
 
 
-def in_the_seeds_format(entry: Json) -> Json:
-    """The record with the seed's fields only."""
-    return {key: entry.get(key) for key in SEEDS_FIELDS if key in entry}
+def in_the_originals_format(entry: Json) -> Json:
+    """The record with only the original's fields."""
+    return {key: entry.get(key) for key in ORIGINALS_FIELDS if key in entry}
 
 
 def gathered(*folders: Path) -> Collected:
@@ -85,7 +85,7 @@ def gathered(*folders: Path) -> Collected:
 
 
 def page_of(target: Path, *folders: Path) -> Path:
-    """The report on runs as a file."""
+    """Write the page about these runs."""
     target.write_text(page(gathered(*folders)), encoding="utf-8")
     return target
 
@@ -100,20 +100,20 @@ def running_browser() -> Iterator[Browser]:
 
 @dataclass
 class Watched:
-    """A page under watch: what it logged, what it asked for, what it opened."""
+    """A page under watch: what it logged and requested."""
 
     page: Page
     problems: list[str] = field(default_factory=list)
     """Errors and warnings on the console, exceptions, dialogs."""
     requests: list[str] = field(default_factory=list)
-    """Every address other than the file itself; none gets through."""
+    """Requests for anything but the file itself; all are blocked."""
 
 
 @contextmanager
 def watched(browser: Browser, file: Path, address: str = "", **context: Any) -> Iterator[Watched]:
-    """Open a file in a context of its own."""
+    """Open a file in its own browser context."""
     opened: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-    opened.set_default_timeout(120_000)  # a busy machine is no reason to fail
+    opened.set_default_timeout(120_000)  # the machine may be busy
     try:
         watch = Watched(opened.new_page())
         own = file.resolve().as_uri()

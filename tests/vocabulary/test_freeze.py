@@ -1,4 +1,4 @@
-"""The knowledge base was settled before the cases were written, and stays so."""
+"""The knowledge base was frozen before the cases were written, and has not changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our adversarial pairs: what they cover, and how the builtin judge fares on them."""
+"""The adversarial pairs: what they cover, and how well the builtin judge does on them."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def test_the_pairs_are_many_of_every_relation_and_balanced() -> None:
     assert all(pair["why"] for pair in PAIRS)
 
 
-def test_no_pair_is_there_twice() -> None:
+def test_no_pair_is_repeated() -> None:
     asked = Counter((pair["truth"], pair["diagnosis"], pair.get("chart", "")) for pair in PAIRS)
     assert max(asked.values()) == 1
 
 
-def test_a_third_is_held_out_and_some_were_written_after_the_rules() -> None:
+def test_a_third_of_the_pairs_is_held_out_and_so_are_those_written_after_the_rules() -> None:
     before = [pair for pair in PAIRS if not pair.get("fresh")]
     assert sum(pair.get("holdout", False) for pair in before) == len(before) // 3
     assert all(pair["holdout"] for pair in PAIRS if pair.get("fresh"))
 
 
-# A floor well under what was measured: it tells a broken judge from a working one, not one rule from another.
+# Well below the measured accuracy: it detects a broken judge, not a changed rule.
 @pytest.mark.parametrize("held_out", [False, True])
 def test_the_judge_says_yes_and_no_as_the_pairs_do(held_out: bool) -> None:
     assert strict_accuracy([pair for pair in PAIRS if pair.get("holdout", False) is held_out]) > 0.9
 
 
-def test_every_relation_comes_with_its_reason() -> None:
+def test_every_relation_has_a_reason() -> None:
     assert all(compare(pair["diagnosis"], pair["truth"]).reason for pair in PAIRS)
 
 
-def test_a_name_is_the_same_as_itself_whatever_its_case_and_decoration() -> None:
+def test_a_name_equals_itself_whatever_its_case_and_markup() -> None:
     for pair in PAIRS:
         truth = pair["truth"]
         for said in (truth, truth.lower(), f"**{truth}**", f"DIAGNOSIS READY: {truth}.", f"Diagnosis: {truth}"):

@@ -190,10 +190,6 @@ TELLS_OF_KIN = _any(
     rf"|denie[sd]|deny|gave|think|believe|is worried|are worried|is a|witnessed|took|taking))[^.;,]{{0,40}}\b(?:has|had"
     rf"|have|with|died|history|suffer\w*|diagnosed|committ\w+|similar|healthy)\b",
 )
-DENIES = _any(
-    r"^(?:denies|denied|no|without|there(?:'s| is) no|on review, there's no|negative|never|not)\b",
-    r"\b(?:has|have|had|did|does|do) not (?:noticed?|report|have|experienced?|had)\b|\bdenies\b",
-)
 NOTHING_ELSE = _any(
     r"\b(?:no|denies|denied|without|any|nor)\b[^.;,]{0,20}\b(?:other|additional|further|associated)\b[^.;]{0,30}"
     r"\b(?:symptoms?|complaints?|concerns?|issues|problems|abnormalit\w+|findings)\b",

@@ -9,6 +9,7 @@ from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import MAIN_TYPES, stems
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.denial import is_denial
 from agentclinic.vocabulary.lexicon import Named
 from agentclinic.vocabulary.text import fold
 
@@ -53,7 +54,7 @@ def statement(fact: Fact) -> Statement:
         named.names & lexicon.of_types(*MAIN_TYPES),
         named.names & lexicon.of_types("place"),
         stems(text),
-        fact.denied or bool(cues.DENIES.search(text)),
+        fact.denied or is_denial(text),
         fact.section is Section.FAMILY or bool(cues.TELLS_OF_KIN.search(text)),
         bool(cues.WELL.search(text)) and not cues.NOT_WELL.search(text),
         bool(cues.NOTHING_ELSE.search(text)),

@@ -1,8 +1,8 @@
-"""The seed's entry point: `python agentclinic.py --config agentclinic.config.json --workers 4`.
+"""The original's entry point: `python agentclinic.py --config agentclinic.config.json --workers 4`.
 
-This file has the package's name. Beside the package (in the repository) Python prefers the package;
-in a folder made by `agentclinic init` there is none, so the folder is taken off the path while the
-installed package is imported, and that package then stands in for this module.
+This file has the package's name. Next to the package (in the repository), Python prefers the package. A folder made by
+`agentclinic init` has none: the folder is taken off the path while the installed package is imported, and the package
+then replaces this module.
 """
 
 import importlib
@@ -22,7 +22,7 @@ def _package() -> ModuleType:
     except ModuleNotFoundError as error:
         if shadow is not None:
             sys.modules["agentclinic"] = shadow
-        sys.stderr.write(f"error: {error.name} is not installed; run `make run`, or `pip install agentclinic`\n")
+        sys.stderr.write(f"error: {error.name} is not installed; run `pip install DIR`, DIR being the repository\n")
         raise SystemExit(2) from None
     finally:
         sys.path[:] = path

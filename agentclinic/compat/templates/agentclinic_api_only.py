@@ -1,4 +1,6 @@
-"""The seed's module of this name, for scripts that import the agents from it; everything lives in the package."""
+"""The original's module of this name, for scripts that import from it; everything is in the package."""
+
+# ruff: noqa: F401 - imported for others
 
 from agentclinic import (
     DoctorAgent,
@@ -20,24 +22,3 @@ from agentclinic import (
     query_model,
     set_llm_config,
 )
-
-__all__ = [
-    "DoctorAgent",
-    "MeasurementAgent",
-    "PatientAgent",
-    "ScenarioLoaderMIMICIV",
-    "ScenarioLoaderMedQA",
-    "ScenarioLoaderMedQAExtended",
-    "ScenarioLoaderNEJM",
-    "ScenarioLoaderNEJMExtended",
-    "ScenarioMIMICIV",
-    "ScenarioMedQA",
-    "ScenarioMedQAExtended",
-    "ScenarioNEJM",
-    "ScenarioNEJMExtended",
-    "compare_results",
-    "load_llm_config",
-    "main",
-    "query_model",
-    "set_llm_config",
-]

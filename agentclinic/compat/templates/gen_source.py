@@ -1,6 +1,6 @@
-"""The seed's script of this name: `python generate_cases/{script} --workers 30 --limit 15`.
+"""The original's script of this name: `python generate_cases/{script} --workers 30 --limit 15`.
 
-The same as `agentclinic generate {source}` with the settings of gen.config.json beside this file.
+The same as `agentclinic generate {source}` with the settings in gen.config.json next to this file.
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 try:
     from agentclinic.cli import main
 except ModuleNotFoundError as error:
-    sys.stderr.write(f"error: {error.name} is not installed; run `make run`, or `pip install agentclinic`\n")
+    sys.stderr.write(f"error: {error.name} is not installed; run `pip install DIR`, DIR being the repository\n")
     raise SystemExit(2) from None
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The uncertainty-aware doctor as a drop-in for `DoctorAgent`, also in a checkout of the original AgentClinic.
+"""The uncertainty-aware doctor as a drop-in replacement for `DoctorAgent`, even in a checkout of the original.
 
-Copy this file beside the script and replace the import:
+Copy this file next to the script and replace the import:
 
     from uncertainty_aware_doctor import UncertaintyAwareDoctorAgent
 
-A script named `agentclinic.py` hides the installed package of that name; it is looked past here.
+A script named `agentclinic.py` hides the installed package of that name; this module looks past it.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> object:
     try:
         return importlib.import_module("agentclinic.compat.agents").UncertaintyAwareDoctorAgent
     except ModuleNotFoundError as error:
-        raise ImportError(f"{error.name} is not installed; run `pip install agentclinic`") from None
+        raise ImportError(f"{error.name} is not installed; run `pip install DIR`, DIR being the repository") from None
     finally:
         sys.path[:] = path
 

@@ -1,1 +1,1 @@
-"""Planning beside the dialogue: a weighted differential, scored by us, turned into notes or an early finish."""
+"""Planning during an encounter: a weighted differential, scored by us, becomes notes or an early finish."""

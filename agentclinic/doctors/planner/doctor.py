@@ -1,4 +1,4 @@
-"""A doctor with a planner: notes before it speaks, and an early finish when the plan is sure enough."""
+"""A doctor with a planner: notes before it speaks, and an early finish if the plan is sure enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PolicyDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor knows it."""
         return self.doctor.history
 
     def say(self, incoming: Incoming, text: str) -> None:
@@ -31,7 +31,7 @@ class PolicyDoctor:
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn, ...]:
-        """Plan, then finish or let the doctor speak with the plan in front of it."""
+        """Plan, then finish or let the doctor speak with the plan's notes."""
         decision = await self._engine.decide(incoming, exchanges, turn=turn, broken=self._broken)
         planned = Turn(
             turn=turn,

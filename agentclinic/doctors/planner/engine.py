@@ -1,16 +1,17 @@
-"""The planning engine: each turn a weighted differential from the doctor's own model, scored and decided upon by us.
+"""The planning engine: each turn the doctor's own model gives a weighted differential, and we score it and decide.
 
-One place decides what happens to a reply that is not good enough (`_plan`): it is sent back once; if it then lists too
-few findings the requirement is relaxed by one, down to three; if there is still no plan the turn falls back to an open
-question. The next turn tries again, and every turn that succeeds brings a relaxed requirement one step back.
+`_plan` alone decides what happens to a reply that is not good enough. It is sent back once. If it then still lists too
+few findings, the requirement is relaxed by one, down to three. If there is still no plan, the turn falls back to an
+open question. The next turn tries again, and each success restores a relaxed requirement by one.
+
+Step numbers are those of docs/test-policy.md, "A turn, step by step".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -28,14 +29,13 @@ from agentclinic.doctors.planner.schema import (
     WeightedDifferential,
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
-from agentclinic.doctors.planner.weighing import Sifted, Weighed, ranked, sift, weigh
+from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
 from agentclinic.models.base import (
     ContextTooLongError,
     Image,
     MalformedError,
     Message,
     Model,
-    ModelError,
     Purpose,
     RefusedError,
     Reply,
@@ -43,30 +43,30 @@ from agentclinic.models.base import (
 )
 from agentclinic.models.structured import InvalidReplyError, parse
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
-from agentclinic.results.turn import Exchange, Usage
+from agentclinic.results.turn import NOTHING_ASKED, Exchange, Usage
 
 COVERAGE_TO_FINISH = 0.6
-"""Below this, one lucky finding could end the encounter (seeds/000, step 4)."""
+"""Below this, one lucky finding could end the encounter; the original's value."""
 TRIES = 2
-"""Planner requests a turn may cost: more would double the price of a turn for a planner that cannot do it."""
+"""Planner requests per turn: more would only raise the price of a planner that cannot do it."""
 MOST_DISCRIMINATORS = 3
-"""As many as the planner is asked for; a longer list would not be read."""
+"""As many as the planner is asked for; the doctor would not read a longer list."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the planner knows of the patient before the dialogue."""
+    """What the planner knows about the patient before the dialogue."""
 
     kind: Literal["door", "full"] = "door"
     text: str = ""
-    """The patient's script, where the planner is given all of it."""
+    """The patient's script, if the planner is given all of it."""
     told: tuple[Exchange, ...] = ()
-    """The same as if it had been asked, for models that read no prompts."""
+    """The same as exchanges, for models that read no prompts."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the engine makes of a turn."""
+    """What the engine decides for a turn."""
 
     kind: Literal["plan", "finish", "fallback"]
     notes: str
@@ -79,12 +79,12 @@ class Decision:
     next_requirement: int = 0
     """Findings it will have to list on the next turn, after relaxing or restoring."""
     remarks: tuple[str, ...] = ()
-    """What had to be mended, relaxed or given up, and what the endpoint said: for the record."""
+    """For the record: what was corrected, relaxed or given up, and notes from the endpoint."""
     usage: Usage = field(default_factory=lambda: Usage(requests=0))
 
     @property
     def diagnosis(self) -> str | None:
-        """What to commit to, when it is time."""
+        """The diagnosis to commit to, if it is time to finish."""
         return self.hypotheses[0].diagnosis if self.kind == "finish" else None
 
     @property
@@ -123,15 +123,6 @@ class Decision:
         }
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """The case as it stands at a turn."""
-
-    incoming: Incoming
-    exchanges: tuple[Exchange, ...]
-    turn: int
-
-
 class DifferentialDiagnosisEngine:
     """Plans one encounter."""
 
@@ -149,181 +140,177 @@ class DifferentialDiagnosisEngine:
         self.policy = policy
         self.door = door
         self.requirement = policy.differential_settings.min_symptoms_per_disease
-        """Findings each hypothesis has to list now; relaxed and restored turn by turn."""
+        """Findings each hypothesis must list now; relaxed and restored turn by turn."""
         self._limit = limit
         self._baseline = baseline or Baseline()
         self._images: tuple[Image, ...] = ()
-        # A biased doctor plans with its bias, too: notes without it would talk the doctor out of it.
+        # A biased doctor also plans with its bias: notes without it would talk the doctor out of it.
         self.system_prompt = joined(policy.system_base.strip(), bias)
 
     async def decide(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, broken: Sequence[str] = ()
     ) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke, for the notes."""
-        now = _Moment(incoming, exchanges, turn)
         self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))
         asked = self.requirement
-        attempt = await self._plan(now)
+        attempt = _Attempt(incoming, exchanges, turn)
+        await self._plan(attempt)
         decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
         if not attempt.hypotheses:
             notes = fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
-            attempt.remarks += (f"planner unavailable: {attempt.problem}",)
+            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
             return decided("fallback", notes, remarks=attempt.for_the_record, usage=attempt.usage)
         hypotheses = ranked([weigh(hypothesis) for hypothesis in attempt.hypotheses])
-        if self._may_finish(hypotheses, now):
-            why = _why_finished(hypotheses)
-            attempt.remarks += (why,)
+        if self._may_finish(hypotheses, attempt):
+            top = hypotheses[0]
+            why = (
+                f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
+                f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
+            )
+            attempt.remarks.append(why)
             return decided("finish", why, hypotheses, remarks=attempt.for_the_record, usage=attempt.usage)
         close = self._close(hypotheses)
-        found = await self._discriminators(now, close, attempt)
+        found = await self._discriminators(attempt, close)
         notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
         return decided("plan", notes, hypotheses, close, found, remarks=attempt.for_the_record, usage=attempt.usage)
 
-    def _may_finish(self, hypotheses: Sequence[Weighed], now: _Moment) -> bool:
+    def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
         """Step 4: sure enough, far enough ahead, known well enough, and not before anything was said."""
         top, settings = hypotheses[0], self.policy
         return (
             top.confidence >= settings.constraints.finish_early_if_confident
             and _margin(hypotheses) > settings.differential_settings.confidence_close_threshold
             and top.coverage >= COVERAGE_TO_FINISH
-            and bool(now.exchanges)
-            and now.turn > 1
+            and bool(attempt.exchanges)
+            and attempt.turn > 1
         )
 
     def _close(self, hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
-        """The leader and whoever lies within the margin of it; nobody when the leader stands alone."""
+        """The leader and those within the margin of it; empty if there are none."""
         gap = self.policy.differential_settings.confidence_close_threshold
         within = tuple(h for h in hypotheses if _ahead(hypotheses[0].confidence, h.confidence) <= gap)
         return within if len(within) > 1 else ()
 
-    async def _plan(self, now: _Moment) -> _Attempt:
+    async def _plan(self, attempt: _Attempt) -> None:
         """Ask for a plan; the one place that decides about trying again, relaxing and giving up."""
-        attempt = _Attempt()
-        messages = self._messages(self.policy.user_prompt_template, now)
+        messages = self._messages(self.policy.user_prompt_template, attempt)
         for tries_left in reversed(range(TRIES)):
-            reply = await self._ask(messages, now, attempt)
-            if attempt.hopeless:
-                break
-            if reply is not None:
-                sifted = sift(reply.hypotheses, self.policy.differential_settings.max_differentials)
-                short = len(sifted.hypotheses) - len(_with_findings(sifted.hypotheses, self.requirement))
-                told_apart = reply.discriminators if isinstance(reply, PlannerReply) else ()
-                if sifted.hypotheses and not short:
-                    self._restore_one(attempt)
-                    attempt.accept(sifted.hypotheses, sifted.remarks, told_apart)
-                    break
-                attempt.problem = (
-                    f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
-                    if sifted.hypotheses
-                    else "no diagnosis was named"
-                )
-                if sifted.hypotheses and not tries_left:
-                    self._relax(attempt, sifted, told_apart)
+            plan = await self._ask(messages, attempt)
+            if attempt.hopeless or (plan is not None and self._accept(plan, attempt, relax=not tries_left)):
+                return
             if tries_left:
-                attempt.remarks += (f"plan sent back once: {attempt.problem}",)
-                messages = self._sent_back(messages, attempt)
-        return attempt
+                attempt.remarks.append(f"plan sent back once: {attempt.problem}")
+                told = fill(self.policy.retry, problem=attempt.problem, **self._numbers())
+                # An empty answer cannot be sent back as one: some servers refuse that.
+                said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
+                messages = (*messages, *said, Message("user", told))
 
-    def _restore_one(self, attempt: _Attempt) -> None:
-        """Step 6, the way back: a turn that succeeds brings a relaxed requirement one step back."""
-        if self.requirement < self.policy.differential_settings.min_symptoms_per_disease:
-            self.requirement += 1
-            attempt.remarks += (f"{self.requirement} findings per diagnosis are asked for again from now on",)
-
-    def _relax(self, attempt: _Attempt, sifted: Sifted, told_apart: Sequence[Discriminator]) -> None:
-        """Step 6: one finding fewer is enough, never fewer than three; those with still fewer are left out."""
-        if self.requirement > FEWEST:
-            self.requirement -= 1
-            attempt.remarks += (
-                f"requirement relaxed from {self.requirement + 1} to {self.requirement} findings per diagnosis, "
-                f"because {attempt.problem}",
-            )
+    def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
+        """Use a plan whose diagnoses list enough findings; with `relax`, one finding fewer is enough (step 6)."""
+        settings = self.policy.differential_settings
+        sifted = sift(plan.hypotheses, settings.max_differentials)
+        if not sifted.hypotheses:
+            attempt.problem = "no diagnosis was named"
+            return False
         enough = _with_findings(sifted.hypotheses, self.requirement)
-        if enough:
-            left_out = [h.diagnosis for h in sifted.hypotheses if h not in enough]
-            attempt.remarks += tuple(f"{name}: left out, fewer than {self.requirement} findings" for name in left_out)
-            attempt.accept(enough, sifted.remarks, told_apart)
+        short = len(sifted.hypotheses) - len(enough)
+        if short:
+            attempt.problem = (
+                f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
+            )
+            if not relax:
+                return False
+            if self.requirement > FEWEST:
+                self.requirement -= 1
+                attempt.remarks.append(
+                    f"requirement relaxed from {self.requirement + 1} to {self.requirement} findings per diagnosis, "
+                    f"because {attempt.problem}"
+                )
+            enough = _with_findings(sifted.hypotheses, self.requirement)
+            if not enough:
+                return False
+            attempt.remarks += [
+                f"{left_out.diagnosis}: left out, fewer than {self.requirement} findings"
+                for left_out in sifted.hypotheses
+                if left_out not in enough
+            ]
+        elif self.requirement < settings.min_symptoms_per_disease:
+            self.requirement += 1
+            attempt.remarks.append(f"{self.requirement} findings per diagnosis are asked for again from now on")
+        attempt.hypotheses = tuple(enough)
+        attempt.discriminators = tuple(plan.discriminators) if isinstance(plan, PlannerReply) else ()
+        attempt.remarks += sifted.remarks
+        return True
 
-    async def _ask(self, messages: tuple[Message, ...], now: _Moment, attempt: _Attempt) -> WeightedDifferential | None:
-        """One request: a plan, or None and in the attempt what is the matter."""
+    async def _ask(self, messages: tuple[Message, ...], attempt: _Attempt) -> WeightedDifferential | None:
+        """Make one request: a plan, or None with the problem in the attempt."""
         settings = self.policy.differential_settings
         shape = PlannerReply if settings.discriminators == "with_plan" else WeightedDifferential
-        request = Request(
-            Purpose.PLANNER,
-            messages,
-            schema=shape,
-            payload=PlannerPayload(
-                self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.told
-            ),
-            repair=False,
+        payload = PlannerPayload(
+            self.door, attempt.exchanges, self.requirement, settings.max_differentials, self._baseline.told
         )
         try:
-            reply = await self.model.reply(request)
+            reply = await self.model.reply(
+                Request(Purpose.PLANNER, messages, schema=shape, payload=payload, repair=False)
+            )
         except MalformedError as error:
-            attempt.failed(error, f"no valid plan came back ({_what_is_wrong(error.text, shape)})")
-            attempt.said = error.text
-            return None
+            attempt.usage += error.usage or Usage()
+            attempt.said, parsed = error.text, None
         except (RefusedError, ContextTooLongError) as error:
-            attempt.failed(error, f"the model {'refused' if error.kind == 'refused' else 'found the case too long'}")
-            attempt.hopeless = True  # asking the same again would not help
+            attempt.usage += error.usage or Usage()
+            attempt.problem = f"the model {'refused' if error.kind == 'refused' else 'found the case too long'}"
+            attempt.hopeless = True
             return None
-        attempt.heard(reply)
-        attempt.said = reply.text
-        if not isinstance(reply.parsed, WeightedDifferential):
-            attempt.problem = f"no valid plan came back ({_what_is_wrong(reply.text, shape)})"
-            return None
-        return reply.parsed
+        else:
+            attempt.add(reply)
+            attempt.said, parsed = reply.text, reply.parsed
+        if isinstance(parsed, WeightedDifferential):
+            return parsed
+        attempt.problem = f"no valid plan came back ({_what_is_wrong(attempt.said, shape)})"
+        return None
 
-    def _sent_back(self, messages: tuple[Message, ...], attempt: _Attempt) -> tuple[Message, ...]:
-        told = fill(self.policy.retry, problem=attempt.problem, **self._numbers())
-        # An empty answer cannot be sent back as one: some servers refuse that.
-        said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
-        return (*messages, *said, Message("user", told))
-
-    async def _discriminators(
-        self, now: _Moment, close: tuple[Weighed, ...], attempt: _Attempt
-    ) -> tuple[Discriminator, ...]:
-        """Step 5: what tells close hypotheses apart, from the plan itself or asked for on its own."""
+    async def _discriminators(self, attempt: _Attempt, close: tuple[Weighed, ...]) -> tuple[Discriminator, ...]:
+        """Step 5: what distinguishes close hypotheses, from the plan itself or from a request of its own."""
         how = self.policy.differential_settings.discriminators
         if not close or how == "off":
             return ()
-        found = attempt.discriminators if how == "with_plan" else await self._ask_apart(now, close, attempt)
+        found = attempt.discriminators if how == "with_plan" else await self._ask_discriminators(attempt, close)
         if found == ():
-            attempt.remarks += ("the planner named nothing that tells them apart",)
-        return tuple(found or ())[:MOST_DISCRIMINATORS]
+            attempt.remarks.append("the planner named nothing that tells them apart")
+        return (found or ())[:MOST_DISCRIMINATORS]
 
-    async def _ask_apart(
-        self, now: _Moment, close: tuple[Weighed, ...], attempt: _Attempt
+    async def _ask_discriminators(
+        self, attempt: _Attempt, close: tuple[Weighed, ...]
     ) -> tuple[Discriminator, ...] | None:
-        """A request for discriminators alone; None where no answer came. It is not worth another try."""
+        """Ask for discriminators alone; None if no usable answer came, which is not worth another try."""
         names = tuple(hypothesis.diagnosis for hypothesis in close)
         request = Request(
             Purpose.DISCRIMINATOR,
-            self._messages(self.policy.discriminator_template, now, close=", ".join(names)),
+            self._messages(self.policy.discriminator_template, attempt, close=", ".join(names)),
             schema=Discriminators,
-            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *now.exchanges), names),
+            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *attempt.exchanges), names),
             repair=False,
         )
         try:
             reply = await self.model.reply(request)
         except (MalformedError, RefusedError, ContextTooLongError) as error:
-            attempt.failed(error, attempt.problem)
-            attempt.remarks += (f"no discriminators: {error.kind}",)
+            attempt.usage += error.usage or Usage()
+            attempt.remarks.append(f"no discriminators: {error.kind}")
             return None
-        attempt.heard(reply)
+        attempt.add(reply)
         return tuple(reply.parsed.discriminators) if isinstance(reply.parsed, Discriminators) else ()
 
-    def _messages(self, template: str, now: _Moment, **more: object) -> tuple[Message, ...]:
-        settings = self.policy.differential_settings
+    def _messages(self, template: str, attempt: _Attempt, **more: object) -> tuple[Message, ...]:
+        with_plan = self.policy.differential_settings.discriminators == "with_plan"
         user = fill(
             template,
             door=door_text(self.door),
             baseline=f"[The patient's script]\n{self._baseline.text}" if self._baseline.text else "",
-            transcript=_transcript(now.exchanges) or "(nothing has been said yet)",
-            reply=now.incoming.line if now.exchanges else "(none yet)",
-            turn=now.turn,
+            transcript=_transcript(attempt.exchanges) or "(nothing has been said yet)",
+            reply=attempt.incoming.line if attempt.exchanges else "(none yet)",
+            turn=attempt.turn,
             max_infs=self._limit,
-            discriminators=self.policy.discriminators_with_plan if settings.discriminators == "with_plan" else "",
+            discriminators=self.policy.discriminators_with_plan if with_plan else "",
             **self._numbers(),
             **more,
         )
@@ -336,46 +323,33 @@ class DifferentialDiagnosisEngine:
         }
 
 
+@dataclass
 class _Attempt:
-    """What came of asking for a plan."""
+    """One turn of planning: the case so far, and what came of asking for a plan."""
 
-    def __init__(self) -> None:
-        self.hypotheses: tuple[PlannedHypothesis, ...] = ()
-        self.discriminators: tuple[Discriminator, ...] = ()
-        self.remarks: tuple[str, ...] = ()
-        self.problem = ""
-        self.said = ""
-        """The planner's own words, for sending them back."""
-        self.hopeless = False
-        """Whether asking again this turn is in vain."""
-        self._usages: list[Usage] = []
-        self._technical: tuple[str, ...] = ()
-
-    @property
-    def usage(self) -> Usage:
-        return reduce(add, self._usages) if self._usages else Usage(requests=0)
+    incoming: Incoming
+    exchanges: tuple[Exchange, ...]
+    turn: int
+    hypotheses: tuple[PlannedHypothesis, ...] = ()
+    discriminators: tuple[Discriminator, ...] = ()
+    remarks: list[str] = field(default_factory=list)
+    problem: str = ""
+    said: str = ""
+    """The planner's own words, to send them back."""
+    hopeless: bool = False
+    """Whether asking again this turn would not help."""
+    usage: Usage = NOTHING_ASKED
+    endpoint_notes: tuple[str, ...] = ()
 
     @property
     def for_the_record(self) -> tuple[str, ...]:
-        """The remarks, and what the endpoint had to say, which is no business of the doctor's."""
-        return (*self.remarks, *dict.fromkeys(self._technical))
+        """The remarks, and notes from the endpoint, which the doctor is not shown."""
+        return (*self.remarks, *dict.fromkeys(self.endpoint_notes))
 
-    def heard(self, reply: Reply) -> None:
-        self._usages.append(reply.usage)
-        self._technical += reply.notes
-
-    def failed(self, error: ModelError, problem: str) -> None:
-        self._usages.append(error.usage or Usage())
-        self.problem = problem
-
-    def accept(
-        self,
-        hypotheses: Sequence[PlannedHypothesis],
-        remarks: Sequence[str],
-        discriminators: Sequence[Discriminator],
-    ) -> None:
-        self.hypotheses, self.discriminators = tuple(hypotheses), tuple(discriminators)
-        self.remarks = (*self.remarks, *remarks)
+    def add(self, reply: Reply) -> None:
+        """Count a reply and keep its notes."""
+        self.usage += reply.usage
+        self.endpoint_notes += reply.notes
 
 
 def _with_findings(hypotheses: Sequence[PlannedHypothesis], fewest: int) -> list[PlannedHypothesis]:
@@ -383,7 +357,7 @@ def _with_findings(hypotheses: Sequence[PlannedHypothesis], fewest: int) -> list
 
 
 def _what_is_wrong(text: str, shape: type[BaseModel]) -> str:
-    """Why a reply is no plan, in words the planner can act upon; read off the reply, so that a replay says the same."""
+    """Why a reply is not a plan, in words the planner can act on; from the reply alone, so a replay says the same."""
     try:
         parse(text, shape)
     except InvalidReplyError as problem:
@@ -392,28 +366,20 @@ def _what_is_wrong(text: str, shape: type[BaseModel]) -> str:
 
 
 def _margin(hypotheses: Sequence[Weighed]) -> float:
-    """How far the leader is ahead; its whole confidence when there is nobody else."""
+    """How far the leader is ahead; its whole confidence if it is alone."""
     return _ahead(hypotheses[0].confidence, hypotheses[1].confidence if len(hypotheses) > 1 else 0.0)
 
 
 def _ahead(leader: float, other: float) -> float:
-    # 0.62 - 0.5 is a little more than 0.12 in binary; what is exactly at the threshold must count as that.
+    # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as such.
     return round(leader - other, 9)
-
-
-def _why_finished(hypotheses: Sequence[Weighed]) -> str:
-    top = hypotheses[0]
-    return (
-        f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, margin {_margin(hypotheses):.2f}, "
-        f"coverage {top.coverage:.2f}"
-    )
 
 
 _SPEAKERS = {"question": "Patient", "test": "Measurement", "images": "Clinic"}
 
 
 def _transcript(exchanges: Sequence[Exchange]) -> str:
-    """The dialogue up to the latest reply, oldest first; it only grows, so that a prompt cache can reuse it."""
+    """The dialogue up to the latest reply, oldest first; it only grows, so a prompt cache can reuse it."""
     lines = []
     for exchange in exchanges:
         asked = f"REQUEST TEST: {exchange.content}" if exchange.kind == "test" else exchange.content

@@ -1,4 +1,4 @@
-"""`[Planning Notes]`: what the planner makes of the case, in numbers, for the doctor and for readers of the record."""
+"""`[Planning Notes]`: the plan in numbers, for the doctor and for readers of the record."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BASIS = {
     "full": "the patient's whole script (planner_baseline full), and the dialogue",
 }
 _SHOWN = 4
-"""Findings shown on each side: what is left out is in the record."""
+"""Findings shown on each side; the record has all."""
 _NOTED = 8
-"""Remarks shown, those on the plan as a whole first: a planner that words every state oddly would fill the page."""
+"""Remarks shown, those on the whole plan first: a planner that words every state oddly would fill the page."""
 
 
 def plan_notes(
@@ -28,7 +28,7 @@ def plan_notes(
     remarks: Sequence[str],
     broken: Sequence[str] = (),
 ) -> str:
-    """The notes of a turn with a plan; `broken` are the rules that the last order broke."""
+    """The notes for a turn with a plan; `broken` are the rules that the last order broke."""
     lines = [
         HEADER,
         f"Rests on {_BASIS[baseline]}. Scores from 0 to 1 are not probabilities; 0.5 means nothing is known.",
@@ -44,7 +44,7 @@ def plan_notes(
 
 
 def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
-    """The notes of a turn without a plan."""
+    """The notes for a turn without a plan."""
     return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 

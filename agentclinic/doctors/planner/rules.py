@@ -1,4 +1,4 @@
-"""The planning rules that can be checked: against the knowledge base's tests, their kinds and what they cost."""
+"""The planning rules that can be checked, using the tests of the knowledge base, their kinds and their cost."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentclinic.vocabulary.text import words
 
 
 @dataclass(frozen=True)
-class Ordered:
-    """One test of an order, as far as it is known."""
+class OrderedTest:
+    """One test of an order."""
 
     name: str
     kind: str
@@ -24,13 +24,13 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Ruling:
-    """What the rules say of an order."""
+    """What the rules say about an order."""
 
     broken: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
-    """Rules that would be broken but for a red flag."""
+    """Rules that a red flag sets aside."""
     unknown: bool = False
-    """Nobody knows this test: it could not be checked."""
+    """The test is not known, so nothing could be checked."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -43,56 +43,55 @@ class Ruling:
 
 
 def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exchange]) -> Ruling:
-    """Hold an order against the rules, given what was done and learned before it."""
+    """Check an order against the rules, given what was done and learned before it."""
     tests = named_tests(policy, order)
     if not tests:
         return Ruling(unknown=True)
     rules = policy.constraints
-    broken, dear = [], []
+    broken, excusable = [], []
     if rules.one_test_per_turn and len(tests) > 1:
         broken.append(f"one test per turn ({', '.join(test.name for test in tests)} at once)")
     earlier = [named_tests(policy, exchange.content) for exchange in before if exchange.kind == "test"]
-    done = [test for order_ in earlier for test in order_]
     if rules.low_cost_first:
         costly = [test.name for test in tests if test.cost_level == "high"]
-        if costly and not any(test.cost_level != "high" for test in done):
-            dear.append(f"low cost first ({', '.join(costly)} before any cheaper test or examination)")
+        if costly and all(test.cost_level == "high" for done in earlier for test in done):
+            excusable.append(f"low cost first ({', '.join(costly)} before any cheaper test or examination)")
     just_done = earlier[-1] if earlier and before[-1].kind == "test" else []
     for test in tests:
         for last in just_done:
             if test.kind == last.kind == "imaging":
                 if rules.no_back_to_back_imaging:
-                    dear.append(f"no back-to-back imaging ({test.name} right after {last.name})")
+                    excusable.append(f"no back-to-back imaging ({test.name} right after {last.name})")
             elif test.kind not in policy.transitions.get(last.kind, (test.kind,)):
-                dear.append(f"transitions ({test.name}, {test.kind}, right after {last.name}, {last.kind})")
-    flag = red_flag(policy, door, before) if dear and rules.red_flag_override else None
+                excusable.append(f"transitions ({test.name}, {test.kind}, right after {last.name}, {last.kind})")
+    flag = red_flag(policy, door, before) if excusable and rules.red_flag_override else None
     if flag:
-        return Ruling(tuple(broken), tuple(f"{rule}, for a red flag: {flag}" for rule in dear))
-    return Ruling((*broken, *dear))
+        return Ruling(tuple(broken), tuple(f"{rule}, for a red flag: {flag}" for rule in excusable))
+    return Ruling((*broken, *excusable))
 
 
 def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> str | None:
-    """The first red flag that the dialogue shows to be present."""
+    """The first red flag that door or dialogue show to be present."""
     evidence = gather(door, exchanges)
     return next((knowledge().findings[flag].name for flag in policy.red_flags if evidence.get(flag)), None)
 
 
-def named_tests(policy: PolicyFile, order: str) -> list[Ordered]:
-    """The tests an order names; members of a panel that is named, too, are part of it."""
+def named_tests(policy: PolicyFile, order: str) -> list[OrderedTest]:
+    """The tests an order names; members of a panel that is also named are part of the panel."""
     known = knowledge()
     named = {name for word, name in policy.synonyms.items() if _says(order, word)}
     found = {mention.key: known.tests[mention.key] for mention in known.test_names.find(order)}
     found |= {test.id: test for test in known.tests.values() if test.name in named}
     members = {member for test in found.values() for member in test.panel_of}
-    tests = [Ordered(t.name, t.category, t.cost_level) for t in found.values() if t.id not in members]
+    tests = [OrderedTest(t.name, t.category, t.cost_level) for t in found.values() if t.id not in members]
     if tests:
         return tests
     for kind, category in policy.categories.items():
         if any(_says(order, word) for word in category.words):
-            return [Ordered(order.strip(), kind, category.cost_level)]
+            return [OrderedTest(order.strip(), kind, category.cost_level)]
     return []
 
 
 def _says(order: str, phrase: str) -> bool:
-    """Whether an order holds a phrase as whole words."""
+    """Whether an order contains a phrase as whole words."""
     return f" {' '.join(words(phrase))} " in f" {' '.join(words(order))} "

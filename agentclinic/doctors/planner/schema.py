@@ -1,4 +1,7 @@
-"""What the planner is asked for: diagnoses with weighted findings, and what tells the leaders apart."""
+"""What the planner is asked for: diagnoses with weighted findings, and what distinguishes the leaders.
+
+The docstrings of these classes are part of the JSON schema that the planner gets.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,26 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agentclinic.vocabulary.denial import says_absent
+
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
     **dict.fromkeys(("present", "yes", "positive", "true", "confirmed", "found"), "present"),
     **dict.fromkeys(("absent", "no", "negative", "false", "denied", "denies", "none", "ruled out"), "absent"),
     **dict.fromkeys(("", "unknown", "unclear", "untested", "pending", "n/a", "na", "?", "null"), "unknown"),
 }
-# "not sure", "not examined" and "not ruled out" leave it open: after "not" only words that say it was looked for count.
-_DENIED = re.compile(
-    r"(?:no|denies|denied|without|absence of)\s+\w|not (?:present|found|seen|detected|observed|noted)\b", re.IGNORECASE
-)
-_NOBODY_KNOWS = re.compile(
-    r"(?:no|without)\s+(?:(?:further|relevant|prior|clear)\s+)?"
-    r"(?:information|data|results?|answer|mention|idea|record|test|testing|report|assessment|documentation"
-    r"|examination|imaging|way|one)\b",
-    re.IGNORECASE,
-)
 
 
 def read_state(said: object) -> FindingState:
-    """Whether a finding is present, absent or unknown; only what plainly says so counts as known."""
+    """Whether a finding is present, absent or unknown; only a plain statement counts as known."""
     if isinstance(said, bool):
         return "present" if said else "absent"
     word = " ".join(str(said if said is not None else "").split()).strip(" .").lower()
-    # "present (39 °C)", "no; denied twice": a word that stands for itself, then an explanation.
+    # "present (39 °C)", "no; denied twice": the state, then an explanation.
     for candidate in (word, re.split(r"[,;:(]| [-–—] ", word, maxsplit=1)[0].strip()):
         if candidate in _STATES:
             return _STATES[candidate]
-    return "absent" if _DENIED.match(word) and not _NOBODY_KNOWS.match(word) else "unknown"
+    return "absent" if says_absent(word) else "unknown"
 
 
 class _Planned(BaseModel):
@@ -52,14 +47,14 @@ class PlannedFinding(_Planned):
     expected: Literal["present", "absent"] = "present"
     """How it would be found if the hypothesis were true."""
     observed: FindingState = "unknown"
-    """How it was found in this dialogue; unknown where nobody has said."""
+    """How it was found in this dialogue; unknown if it was not."""
     remark: SkipJsonSchema[str | None] = None
-    """What had to be mended in it; ours, not the planner's."""
+    """What was corrected in it; ours, not the planner's."""
 
     @model_validator(mode="before")
     @classmethod
-    def _mended(cls, given: object) -> object:
-        """Weights outside 1 to 5 are moved to the nearer end, states in other words read as one of the three."""
+    def _corrected(cls, given: object) -> object:
+        """Move weights into the range 1 to 5, and read states in other words as one of the three."""
         if not isinstance(given, Mapping):
             return given
         data = dict(given)
@@ -67,18 +62,18 @@ class PlannedFinding(_Planned):
             data["finding"] = data.pop("name")
         observed = read_state(data.get("observed"))
         expected = "absent" if read_state(data.get("expected", "present")) == "absent" else "present"
-        mended = {"weight": _fitting(data.get("weight")), "expected": expected, "observed": observed}
+        corrected = {"weight": _fitting(data.get("weight")), "expected": expected, "observed": observed}
         remarks = [
             f"{key} {_short(data[key])} taken as {value}" if key in data else f"no {key}, taken as {value}"
-            for key, value in mended.items()
+            for key, value in corrected.items()
             if _changed(data.get(key), value) and (key == "weight" or data.get(key) is not None)
         ]
         name = str(data.get("finding", "")).strip()[:60]
-        return {**data, **mended, "remark": f"{name}: {', '.join(remarks)}" if remarks else None}
+        return {**data, **corrected, "remark": f"{name}: {', '.join(remarks)}" if remarks else None}
 
 
 def _fitting(weight: object) -> int:
-    """The weight from 1 to 5 nearest to what was given; 1 for what is no number."""
+    """The nearest weight from 1 to 5; 1 if it is not a number."""
     try:
         return round(min(5.0, max(1.0, float(weight))))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

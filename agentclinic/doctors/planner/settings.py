@@ -1,10 +1,12 @@
-"""`prompts/test_policy.json`: thresholds, planning rules and the planner's texts, checked where they are read."""
+"""`prompts/test_policy.json`: thresholds, planning rules and the planner's texts, validated when they are read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +18,7 @@ from agentclinic.errors import ConfigError
 from agentclinic.vocabulary.base import knowledge
 
 FEWEST = 3
-"""The requirement is never relaxed below this (seeds/000, step 6)."""
+"""The requirement is never relaxed below this; the original's value."""
 
 CostLevel = Literal["low", "medium", "high"]
 
@@ -26,7 +28,7 @@ class _Part(BaseModel):
 
 
 class Constraints(_Part):
-    """When to stop, and which rules of ordering are checked."""
+    """When to stop, and which ordering rules are checked."""
 
     finish_early_if_confident: float = Field(default=0.7, ge=0, le=1)
     one_test_per_turn: bool = True
@@ -45,14 +47,14 @@ class DifferentialSettings(_Part):
 
 
 class Category(_Part):
-    """A kind of test: the words it is known by and what it usually costs, for tests nobody has listed."""
+    """A kind of test: its words and usual cost, for tests that are not in the knowledge base."""
 
     words: tuple[str, ...]
     cost_level: CostLevel
 
 
 class PolicyFile(_Part):
-    """The whole of `test_policy.json`."""
+    """All of `test_policy.json`."""
 
     system_base: str = Field(min_length=1)
     user_prompt_template: str = Field(min_length=1)
@@ -66,53 +68,51 @@ class PolicyFile(_Part):
     planning_rules: tuple[str, ...] = ()
     categories: dict[str, Category] = Field(default_factory=dict)
     transitions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Kind of test to the kinds that may follow it; one not named here may be followed by any."""
+    """Kind of test to the kinds that may follow it; a kind not listed may be followed by any."""
     synonyms: dict[str, str] = Field(default_factory=dict)
-    """Other words for tests, to their names in the knowledge base."""
+    """Other words for tests, mapped to their names in the knowledge base."""
     red_flags: tuple[str, ...] = ()
-    """Findings of the knowledge base that allow a dear test at once."""
+    """Findings of the knowledge base that justify an expensive test at once."""
 
     @field_validator("user_prompt_template", "discriminator_template")
     @classmethod
     def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
         own = {"user_prompt_template": ("min_findings", "discriminators"), "discriminator_template": ("close",)}
-        for place in ("door", "baseline", "transcript", "reply", *own[info.field_name or ""]):
-            if f"{{{place}}}" not in value:
-                raise ValueError(f"has no place {{{place}}}, without which the planner would be blind; add it")
+        for needed in ("door", "baseline", "transcript", "reply", *own[info.field_name or ""]):
+            if f"{{{needed}}}" not in value:
+                raise ValueError(f"lacks {{{needed}}}, which the planner cannot do without; add it")
         return value
 
     @field_validator("red_flags")
     @classmethod
     def _known_findings(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if name not in knowledge().findings:
-                raise ValueError(
-                    f"{name!r} is no finding of the knowledge base{suggestion(name, knowledge().findings)}"
-                )
+        _refuse_unknown(value, knowledge().findings, "a finding of the knowledge base")
         return value
 
     @field_validator("synonyms")
     @classmethod
     def _known_tests(cls, value: dict[str, str]) -> dict[str, str]:
         names = {test.name for test in knowledge().tests.values()}
-        for test in value.values():
-            if test not in names:
-                raise ValueError(f"{test!r} is no test of the knowledge base{suggestion(test, names)}")
+        _refuse_unknown(value.values(), names, "a test of the knowledge base")
         return value
 
     @field_validator("transitions")
     @classmethod
     def _known_kinds(cls, value: dict[str, tuple[str, ...]], info: ValidationInfo) -> dict[str, tuple[str, ...]]:
         kinds = {*(test.category for test in knowledge().tests.values()), *info.data.get("categories", {})}
-        for kind in {*value, *(following for allowed in value.values() for following in allowed)}:
-            if kind not in kinds:
-                raise ValueError(f"{kind!r} is no kind of test{suggestion(kind, kinds)}")
+        _refuse_unknown((*value, *chain.from_iterable(value.values())), kinds, "a kind of test")
         return value
+
+
+def _refuse_unknown(names: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name!r} is not {what}{suggestion(name, known)}")
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy and a hash of its file for the record."""
+    """A policy, and a hash of its file for the record."""
 
     file: PolicyFile
     path: Path
@@ -120,14 +120,14 @@ class Policy:
 
 
 def load_policy(name: str = "test_policy", folder: Path | None = None) -> Policy:
-    """Read `<name>.json`: from the user's prompts where it is there, else the shipped one."""
+    """Read `<name>.json` from the user's prompts if it is there, else the shipped one."""
     path = next((p / f"{name}.json" for p in (folder, SHIPPED) if p and (p / f"{name}.json").is_file()), None)
     if path is None:
-        where = f"{folder} or among the shipped ones" if folder else "among the shipped prompts"
-        raise ConfigError(f"doctor_test_policy: there is no {name}.json in {where}; write test_policy, or add the file")
+        where = f"in {folder} or among the shipped prompts" if folder else "among the shipped prompts"
+        raise ConfigError(f"doctor_test_policy: there is no {name}.json {where}; use test_policy, or add the file")
     data: Any = read_json(path)
     if isinstance(data, dict) and path.parent != SHIPPED:
-        # A user's file may be the seed's, with thresholds and nothing else: what it leaves out is ours.
+        # A user's file may be the original's, with thresholds only: the shipped file has the rest.
         data = {**read_json(SHIPPED / "test_policy.json"), **data}
     file = parse_settings(PolicyFile, data, str(path))
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]

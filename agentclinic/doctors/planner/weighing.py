@@ -1,12 +1,12 @@
 """From a planner's findings to numbers: support, contradiction, unknown, confidence and coverage.
 
-For a hypothesis with findings of weight w, S is the weight of those observed as expected, C of those observed
-otherwise, U of those nobody knows about, and W = S + C + U:
+For a hypothesis, S is the weight of its findings observed as expected, C of those observed otherwise, U of those not
+known, and W = S + C + U:
 
     confidence = (1 + (S - C) / W) / 2        coverage = (S + C) / W
 
-Confidence is 0.5 when nothing is known, 1 when everything fits, 0 when everything speaks against it. It is a score and
-not a probability: the hypotheses' scores need not sum to anything.
+Confidence is 0.5 if nothing is known, 1 if everything fits, 0 if everything speaks against it. It is a score, not a
+probability: the scores of several hypotheses do not sum to anything in particular.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Weighed:
 
     @property
     def total(self) -> int:
-        """Weight of all its findings."""
+        """Weight of all findings."""
         return self.support + self.contradiction + self.unknown
 
     @property
     def confidence(self) -> float:
-        """Between 0 and 1; 0.5 when nothing is known."""
-        # One division: a score that is exactly at a threshold is not lost to rounding.
+        """Between 0 and 1; 0.5 if nothing is known."""
+        # A single division, so that a score exactly at a threshold is not lost to rounding.
         return (self.total + self.support - self.contradiction) / (2 * self.total) if self.total else 0.5
 
     @property
     def coverage(self) -> float:
-        """Share of the weight that is known, either way."""
+        """Share of the weight that is known, for or against."""
         return (self.support + self.contradiction) / self.total if self.total else 0.0
 
 
 def weigh(hypothesis: PlannedHypothesis) -> Weighed:
-    """Add up a hypothesis's findings."""
+    """Add up the findings of a hypothesis."""
     sums = {"support": 0, "contradiction": 0, "unknown": 0}
     for finding in hypothesis.findings:
         sums[_side(finding)] += finding.weight
@@ -62,20 +62,20 @@ def _side(finding: PlannedFinding) -> str:
 
 
 def ranked(hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
-    """The most confident first; of equals the better covered, then the one the planner named first."""
+    """Most confident first; ties go to the better covered, then to the one named first."""
     return tuple(sorted(hypotheses, key=lambda h: (-h.confidence, -h.coverage)))
 
 
 @dataclass(frozen=True)
 class Sifted:
-    """A planner's hypotheses without doubles, and remarks on what had to be mended."""
+    """A planner's hypotheses without duplicates, and remarks on what was corrected."""
 
     hypotheses: tuple[PlannedHypothesis, ...]
     remarks: tuple[str, ...]
 
 
 def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
-    """Merge hypotheses and findings named twice, keep at most so many, and say what was done."""
+    """Merge hypotheses and findings named twice, keep at most `most`, and say what was done."""
     remarks: list[str] = []
     by_name: dict[str, PlannedHypothesis] = {}
     for hypothesis in hypotheses:
@@ -90,24 +90,23 @@ def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
         remarks.append(f"{len(by_name)} hypotheses, only the first {most} are kept")
     kept = []
     for hypothesis in list(by_name.values())[:most]:
-        findings, doubled = _without_doubles(hypothesis.findings)
-        if doubled:
-            remarks.append(f"{hypothesis.diagnosis}: findings named more than once counted once ({doubled} left out)")
-        odd = [finding.remark for finding in findings if finding.remark]
-        remarks += [f"{hypothesis.diagnosis}: {remark}" for remark in odd]
+        findings = _without_duplicates(hypothesis.findings)
+        dropped = len(hypothesis.findings) - len(findings)
+        if dropped:
+            remarks.append(f"{hypothesis.diagnosis}: findings named more than once counted once ({dropped} left out)")
+        remarks += [f"{hypothesis.diagnosis}: {finding.remark}" for finding in findings if finding.remark]
         kept.append(hypothesis.model_copy(update={"findings": findings}))
     return Sifted(tuple(kept), tuple(remarks))
 
 
-def _without_doubles(findings: Sequence[PlannedFinding]) -> tuple[list[PlannedFinding], int]:
-    """Each finding once: by name, and by another word for it where both say the same.
+def _without_duplicates(findings: Sequence[PlannedFinding]) -> list[PlannedFinding]:
+    """Each finding once, by name and by synonym.
 
-    What is said both ways under one name is unknown. Two words the knowledge base takes for one thing, of which one is
-    there and the other is not, are two things to this planner.
+    A finding reported both ways under one name is unknown. Two synonyms, one reported present and the other absent, are
+    evidently two different findings to this planner.
     """
     by_name = _grouped(findings, lambda finding: fold(finding.finding))
-    by_meaning = _grouped(by_name, lambda finding: (_meaning(finding.finding), finding.expected, finding.observed))
-    return by_meaning, len(findings) - len(by_meaning)
+    return _grouped(by_name, lambda finding: (_meaning(finding.finding), finding.expected, finding.observed))
 
 
 def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding], Hashable]) -> list[PlannedFinding]:
@@ -118,7 +117,7 @@ def _grouped(findings: Sequence[PlannedFinding], key: Callable[[PlannedFinding],
 
 
 def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
-    """One finding for several of a name, whatever their order: the heaviest weight, the state they agree on."""
+    """One finding for several of the same name, in any order: the highest weight, and the state they agree on."""
     if len(group) == 1:
         return group[0]
     states = {finding.observed for finding in group} - {"unknown"}
@@ -134,7 +133,7 @@ def _merged(group: Sequence[PlannedFinding]) -> PlannedFinding:
 
 
 def _meaning(name: str) -> str:
-    """The finding of the knowledge base that goes by this very name; the name itself where none, or several, do."""
+    """The finding of the knowledge base with exactly this name; the name itself if none or several have it."""
     found = _finding_names().get(words(name), set())
     return next(iter(found)) if len(found) == 1 else fold(name)
 

@@ -1,4 +1,4 @@
-"""Agents by configuration: `agent_config.yaml`, checked where it is read."""
+"""Agents by configuration: `agent_config.yaml`, validated when it is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AgentSettings(BaseModel):
     @classmethod
     def _one_call(cls, value: int) -> int:
         if value != 1:
-            raise ValueError("must be 1: each turn of the consultation is one tool call, or a step would go unheard")
+            raise ValueError("must be 1: each turn of the consultation is one tool call")
         return value
 
     @field_validator("tools", "terminal_tools")
@@ -48,9 +48,9 @@ class AgentSettings(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> AgentSettings:
         if "diagnosis_step" not in self.tools:
-            raise ValueError("tools must hold diagnosis_step: without it nothing is recorded")
+            raise ValueError("tools must contain diagnosis_step: without it nothing is recorded")
         if not set(self.terminal_tools) <= {"final_diagnosis"} & set(self.tools):
-            raise ValueError("terminal_tools may hold final_diagnosis only, and only when tools has it")
+            raise ValueError("terminal_tools may contain only final_diagnosis, and only if tools does")
         return self
 
 
@@ -64,7 +64,7 @@ class AgentFile(BaseModel):
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent as configured, and a hash of that for the record."""
+    """An agent as configured, and a hash of its settings for the record."""
 
     settings: AgentSettings
     path: Path
@@ -72,7 +72,7 @@ class Agent:
 
 
 def load_agent(path: Path | None = None, name: str = UNCERTAINTY) -> Agent:
-    """The agent of that name; without a path from `agent/agent_config.yaml` where that exists, else as shipped."""
+    """The agent of that name; without a path, from `agent/agent_config.yaml` if it exists, else as shipped."""
     path = path or (USUAL if USUAL.is_file() else SHIPPED)
     data = _read(path)
     agents = parse_settings(AgentFile, data, str(path)).agents

@@ -1,12 +1,12 @@
-"""The uncertainty-aware doctor: one tool call a turn, its notes as its memory, its doubts on record.
+"""The uncertainty-aware doctor: one tool call per turn, its notes as its memory, its doubts on record.
 
-What comes back from the model is understood if it can be, sent back once with what is wrong if it cannot, and then
-handled: no turn ends without a step in the session, and nothing the doctor heard is lost to the synthesis.
+A reply that cannot be used is sent back once, saying what is wrong, and then used as far as possible: every turn adds a
+step to the session, and nothing the doctor was told is lost to the synthesis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -32,7 +32,6 @@ from agentclinic.doctors.uncertainty.store import Session, SessionStore, set_cur
 from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import (
     OPEN_QUESTION,
-    Taken,
     ToolError,
     check_step,
     conclude,
@@ -51,20 +50,17 @@ from agentclinic.models.base import (
     Purpose,
     Reply,
     Request,
-    ToolCall,
     UnknownModelError,
 )
 from agentclinic.results.actions import Action, parse_action
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import Exchange, Turn, Usage
 
-ToolName = Literal["diagnosis_step", "final_diagnosis"]
-
 
 class ToolChoice(BaseModel):
     """A tool call for models that have no tools: the same record as structured output."""
 
-    tool: ToolName
+    tool: Literal["diagnosis_step", "final_diagnosis"]
     new_information: str
     current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(max_length=10)
     next_step_action: str
@@ -73,9 +69,9 @@ class ToolChoice(BaseModel):
 
 @dataclass(frozen=True)
 class _Call:
-    """What the doctor wants, understood."""
+    """What the doctor wants to do."""
 
-    tool: ToolName
+    tool: str
     new_information: str = ""
     doubts: Doubts = NO_DOUBTS
     action: str = ""
@@ -90,12 +86,13 @@ class _Call:
         return self.tool == "final_diagnosis" or (following is not None and following.kind == "ready")
 
 
-class _Wrong(Exception):  # noqa: N818 - not a failure: something to tell the doctor
-    """A reply that cannot be carried out as it is."""
+class _Unusable(Exception):  # noqa: N818 - not a failure: something to tell the doctor
+    """A reply that cannot be carried out as it is; `answer` is the prompt text it is sent back with."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, problem: str, answer: str = "wrong_call") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.answer = answer
 
 
 class UncertaintyDoctor:
@@ -139,15 +136,15 @@ class UncertaintyDoctor:
 
     @property
     def history(self) -> str:
-        """The dialogue as the doctor heard it."""
+        """The dialogue as the doctor knows it."""
         return self._history.text
 
     def hear(self, entry: str) -> None:
-        """Take something into the history outside the turns."""
+        """Add something to the history outside the turns."""
         self._history.add(entry)
 
     def session(self) -> Session:
-        """The session so far; at the first look a new one begins."""
+        """The session so far; the first call starts it."""
         if not self._begun:
             self._store.begin(self.session_id)
             self._begun = True
@@ -156,70 +153,57 @@ class UncertaintyDoctor:
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn]:
-        """One tool call, carried out; on the last turn, and when the doctor is ready, the diagnosis."""
+        """Make one tool call and carry it out; on the last turn, or when the doctor is ready, conclude."""
         use_store(self._store)
         set_current_session(self.session_id)
         self.images = tuple(dict.fromkeys((*self.images, *incoming.images)))
-        now = _Attempt(self, incoming, exchanges, turn, last, notes)
-        call = await now.ask()
-        said = await self._carry_out(call, now)
+        attempt = _Attempt(self, incoming, exchanges, turn, last, notes)
+        said = await self._carry_out(await attempt.ask(), attempt)
         self._history.add_turn(incoming, said.text)
         self.last_action = said.action
         return (said,)
 
     def say(self, incoming: Incoming, text: str) -> None:
-        """Take words said in the doctor's name into history and session; a diagnosis among them ends it."""
+        """Add words said in the doctor's name to history and session; a diagnosis ends the session."""
         self._history.add_turn(incoming, text)
         session = self.session()
-        fact = learned(self.door, incoming, self.last_action)
+        fact = as_fact(self.door, incoming, self.last_action)
         session.add(fact, session.current_uncertainties, text, recorded_by="planner")
         self.last_action = parse_action(text)
         if self.last_action.kind == "diagnosis":
             session.final_diagnosis = self.last_action.content  # type: ignore[attr-defined]
         self._store.save(session)
 
-    async def _carry_out(self, call: _Call, now: _Attempt) -> Turn:
-        taken = self._record(call, now)
-        remarks = [*now.remarks, *taken.remarks]
+    async def _carry_out(self, call: _Call, attempt: _Attempt) -> Turn:
+        """Record the step, then say what it asks for, or conclude."""
+        text, step_remarks = self._record(call, attempt)
+        remarks, usage = [*attempt.remarks, *step_remarks], attempt.usage
         session = self.session()
         details: dict[str, Any] = {"tool": call.tool, "step": len(session.steps)}
-        differential = _differential(session)
-        if not (call.ready or now.last):
-            return self._said(taken.next.utterance, now, now.usage, differential, remarks, details)
-        found = await synthesise(
-            self._synthesis_model, self._synthesis_prompt, session.facts, top_of(session) or call.said
-        )
-        if found.error:
-            remarks.append(f"synthesis failed, the top of the differential was taken ({found.error})")
-        if not call.ready:
-            remarks.append("last turn: concluded for the doctor")
-        details["synthesis"] = {"model": found.model, "failed": found.error}
-        text = conclude(self._store, self.session_id, call.reason, found)
-        return self._said(text, now, now.usage + found.usage, differential, remarks, details)
+        if call.ready or attempt.last:
+            fallback = top_of(session) or call.said
+            found = await synthesise(self._synthesis_model, self._synthesis_prompt, session.facts, fallback)
+            if found.error:
+                remarks.append(f"synthesis failed, the top of the differential was taken ({found.error})")
+            if not call.ready:
+                remarks.append("last turn: concluded for the doctor")
+            details["synthesis"] = {"model": found.model, "failed": found.error}
+            text, usage = conclude(self._store, self.session_id, call.reason, found), usage + found.usage
+        reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
+        return utterance(reply, turn=attempt.turn).model_copy(update={"details": details})
 
-    @staticmethod
-    def _said(
-        text: str,
-        now: _Attempt,
-        usage: Usage,
-        differential: Differential | None,
-        remarks: Sequence[str],
-        details: Mapping[str, Any],
-    ) -> Turn:
-        reply = Reply(text, usage=usage, differential=differential, notes=tuple(remarks))
-        return utterance(reply, turn=now.turn).model_copy(update={"details": details})
-
-    def _record(self, call: _Call, now: _Attempt) -> Taken:
-        """Write the step; with `final_diagnosis` the newest reply, which no step holds yet."""
+    def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
+        """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""
         doubts, information = call.doubts, call.new_information.strip()
-        ours: dict[str, Any] = {"turn": now.turn}
+        ours: dict[str, Any] = {"turn": attempt.turn}
         if call.tool == "final_diagnosis" or not information:
-            information, ours["recorded_by"] = now.learned, "clinic"
-        if not doubts.items:  # the doubts of the step before still stand
+            information, ours["recorded_by"] = attempt.fact, "clinic"
+        if not doubts.items:  # the doubts of the previous step still stand
             steps = self.session().steps
             doubts = read_uncertainties(getattr(steps[-1], "differential", [])) if steps else doubts
         action = call.action or ("DIAGNOSIS READY" if call.ready else "")
-        return take_step(self._store, self.session_id, information, doubts, action, **ours)
+        following, remarks = take_step(self._store, self.session_id, information, doubts, action, **ours)
+        return following.utterance, remarks
 
 
 def _differential(session: Session) -> Differential | None:
@@ -228,8 +212,8 @@ def _differential(session: Session) -> Differential | None:
     return stated_differential(read_uncertainties(given)) if given else None
 
 
-def learned(door: Door, incoming: Incoming, asked: Action | None) -> str:
-    """A reply as a fact that can be understood on its own; before any, what stands on the door."""
+def as_fact(door: Door, incoming: Incoming, asked: Action | None) -> str:
+    """A reply as a fact that can be understood on its own; before the first reply, what is known at the door."""
     if not incoming.speaker:
         return door_text(door).replace("\n", "; ")
     # Cut: a weak model's question may be a page long, and a fact is about the answer.
@@ -238,7 +222,7 @@ def learned(door: Door, incoming: Incoming, asked: Action | None) -> str:
 
 
 class _Attempt:
-    """One turn of the doctor: asking the model until it makes sense, at most twice."""
+    """One turn of the doctor: ask the model for a call, at most twice."""
 
     def __init__(
         self,
@@ -252,166 +236,141 @@ class _Attempt:
         self.turn = turn
         self.last = last
         self.remarks: list[str] = []
+        self.fact = as_fact(doctor.door, incoming, doctor.last_action)
+        """The newest reply as a fact."""
         self._doctor = doctor
         self._incoming = incoming
         self._exchanges = exchanges
         self._notes = notes
         self._usages: list[Usage] = []
-        self._prompt = doctor.prompt
-        self._nothing_heard = not incoming.speaker
 
     @property
     def usage(self) -> Usage:
         """What the requests of this turn cost."""
         return reduce(add, self._usages) if self._usages else Usage(requests=0)
 
-    @property
-    def learned(self) -> str:
-        """The newest reply as a fact that can be understood on its own."""
-        return learned(self._doctor.door, self._incoming, self._doctor.last_action)
-
     async def ask(self) -> _Call:
-        """The doctor's call; a reply that cannot be used is sent back once, then made the best of."""
+        """The doctor's call; an unusable reply is sent back once, then used as far as possible."""
         messages = self._messages()
         reply = Reply("")
-        for attempt in ("sent back once", "made the best of"):
+        for outcome in ("sent back once", "made the best of"):
             try:
                 reply = await self._request(messages)
-                return self._understood(reply)
-            except _Wrong as wrong:
-                self.remarks.append(f"{attempt}: {wrong.message}")
-                messages = (*messages, *self._sent_back(reply, wrong.message))
-            except MalformedError as error:  # structured output was sent back once already, or there was no text at all
+                return self._call(reply)
+            except _Unusable as unusable:
+                self.remarks.append(f"{outcome}: {unusable.problem}")
+                messages = (*messages, *self._sent_back(reply, unusable))
+            except MalformedError as error:  # structured output was already sent back once, or there was no text at all
                 self.remarks.append(f"made the best of: {error}")
                 if error.usage:
                     self._usages.append(error.usage)
                 reply = Reply(error.text) if error.text else reply
                 break
-        return self._handled(reply)
+        return self._salvaged(reply)
 
     def _messages(self) -> tuple[Message, ...]:
-        doctor, session = self._doctor, self._doctor.session()
-        prompt = self._prompt
-        last = doctor.last_action
-        moment = prompt.text("last_turn") if self.last else prompt.text("first_turn") if self._nothing_heard else ""
+        doctor, prompt = self._doctor, self._doctor.prompt
+        moment = "last_turn" if self.last else "" if self._incoming.speaker else "first_turn"
         user = fill(
             prompt.text("user_prompt_template"),
-            record=session.accumulated_notes or prompt.text("no_notes"),
-            asked=_shown(last) if last else prompt.text("no_action"),
+            record=doctor.session().accumulated_notes or prompt.text("no_notes"),
+            asked=_shown(doctor.last_action) if doctor.last_action else prompt.text("no_action"),
             reply=self._incoming.line,
             turn=self.turn,
             max_infs=doctor.limit,
-            notes=joined(self._notes, moment),
+            notes=joined(self._notes, prompt.text(moment)),
         )
         return Message("system", doctor.system_prompt), Message("user", user, images=doctor.images)
 
     async def _request(self, messages: tuple[Message, ...]) -> Reply:
         if not self._doctor.structured:
             try:
-                return await self._send(messages, structured=False)
+                return await self._send(messages)
             except UnknownModelError:
                 raise
             except BadRequestError as error:
-                # The endpoint knows no tools, or not for this model: the same as structured output, from now on.
+                # The endpoint knows no tools, or not for this model: use structured output from now on.
                 self._doctor.structured = True
                 self.remarks.append(f"tool calls were refused, structured output is used instead ({error})")
-        return await self._send(messages, structured=True)
+        return await self._send(messages)
 
-    async def _send(self, messages: tuple[Message, ...], *, structured: bool) -> Reply:
-        doctor, agent = self._doctor, self._doctor.agent
+    async def _send(self, messages: tuple[Message, ...]) -> Reply:
+        doctor, agent, structured = self._doctor, self._doctor.agent, self._doctor.structured
         if structured:
-            system = replace(messages[0], content=joined(messages[0].content, self._prompt.text("structured")))
+            system = replace(messages[0], content=joined(messages[0].content, doctor.prompt.text("structured")))
             messages = (system, *messages[1:])
-        names = [name for name in agent.tools if name not in agent.terminal_tools or not self._too_early]
-        request = Request(
-            Purpose.DOCTOR,
-            messages,
-            tools=() if structured else tools(names),
-            tool_choice="auto" if structured else "required",
-            schema=ToolChoice if structured else None,
-            payload=DoctorPayload(
-                doctor.door, self._exchanges, self.turn, doctor.limit, self.last, offered=tuple(names)
-            ),
-            temperature=agent.temperature,
+        names = tuple(name for name in agent.tools if name not in agent.terminal_tools or not self._too_early)
+        reply = await doctor.model.reply(
+            Request(
+                Purpose.DOCTOR,
+                messages,
+                tools=() if structured else tools(names),
+                tool_choice="auto" if structured else "required",
+                schema=ToolChoice if structured else None,
+                payload=DoctorPayload(doctor.door, self._exchanges, self.turn, doctor.limit, self.last, offered=names),
+                temperature=agent.temperature,
+            )
         )
-        reply = await doctor.model.reply(request)
         self._usages.append(reply.usage)
         self.remarks.extend(note for note in reply.notes if note not in self.remarks)
         return reply
 
     @property
     def _too_early(self) -> bool:
-        """Whether there is nothing yet that a diagnosis could rest on: no answer, no result, no image."""
+        """Whether there is nothing yet to base a diagnosis on: no answer, no result, no image."""
         asked = any(exchange.kind != "images" for exchange in self._exchanges)
         return not (self.last or asked or self._doctor.images)
 
-    def _understood(self, reply: Reply) -> _Call:
+    def _call(self, reply: Reply) -> _Call:
+        """The call in a reply, if it can be carried out."""
         if len(reply.tool_calls) > 1:
             self.remarks.append(f"{len(reply.tool_calls)} tool calls at once: only the first counts")
-        if reply.tool_calls:
-            call = _called(reply.tool_calls[0])
-        elif isinstance(reply.parsed, ToolChoice):
-            call = _chosen(reply.parsed)
-        else:
-            raise _Wrong("prose instead of a tool call")
+        call = _read_call(reply)
         if call.tool not in self._doctor.agent.tools:
-            raise _Wrong(f"the tool {call.tool} is not open here")
+            raise _Unusable(f"the tool {call.tool} is not available here")
         if call.ready and self._too_early:
-            raise _Wrong("concluding before anything was learned")
+            raise _Unusable("concluding before anything was learned", "not_yet")
         if call.tool == "diagnosis_step" and not self.last:
             problem = check_step(call.doubts, call.action)
             if problem:
-                raise _Wrong(problem)
+                raise _Unusable(problem)
         return call
 
-    def _sent_back(self, reply: Reply, problem: str) -> tuple[Message, ...]:
-        """The conversation goes on: what the doctor did, and what is wrong with it."""
-        prose = not reply.tool_calls and reply.parsed is None
-        early = problem.startswith("concluding before")
-        told = (
-            self._prompt.text("reminder")
-            if prose
-            else self._prompt.text("not_yet")
-            if early
-            else fill(self._prompt.text("wrong_call"), problem=problem)
-        )
+    def _sent_back(self, reply: Reply, unusable: _Unusable) -> tuple[Message, ...]:
+        """What the doctor did, and what is wrong with it, as further messages."""
+        prompt = self._doctor.prompt
+        told = fill(prompt.text(unusable.answer), problem=unusable.problem)
         if not reply.tool_calls:
             return Message("assistant", reply.text), Message("user", told)
         answers = [
-            Message("tool", told if place == 0 else self._prompt.text("one_call"), tool_call_id=call.id)
+            Message("tool", told if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
             for place, call in enumerate(reply.tool_calls)
         ]
         return (Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)
 
-    def _handled(self, reply: Reply) -> _Call:
+    def _salvaged(self, reply: Reply) -> _Call:
         """The best that can be made of a reply that stayed unusable."""
         given: Mapping[str, Any] = {}
         prose = reply.text
         if reply.tool_calls:
             given = salvage("diagnosis_step", reply.tool_calls[0].arguments)
         elif isinstance(reply.parsed, ToolChoice):
-            given, prose = reply.parsed.model_dump(), ""
-        elif reply.text.lstrip().startswith(("{", "```")):  # a form, filled in wrongly: nothing to say to a patient
+            given, prose = dict(reply.parsed), ""
+        elif reply.text.lstrip().startswith(("{", "```")):  # a form filled in wrongly: nothing to say to a patient
             given, prose = salvage("diagnosis_step", reply.text), ""
         elif not self._doctor.structured:
-            # Twice prose: a model, or a server, that does not do tool calls. A form may suit it better next time.
+            # Prose twice: a model, or a server, that does not make tool calls. Structured output may suit it better.
             self._doctor.structured = True
             self.remarks.append("structured output is used from the next turn on")
-        doubts = read_uncertainties(given.get("current_uncertainties") or ())
-        information = str(given.get("new_information") or "")
         words = str(given.get("next_step_action") or prose).strip()
         action = parse_action(words)
+        said = action.content if action.kind == "diagnosis" else None
         if action.kind == "diagnosis" or (not words and self.last):
-            said = action.content if action.kind == "diagnosis" else None
-            if self._too_early:
-                return self._clinics(OPEN_QUESTION, information, doubts)
-            return _Call("diagnosis_step", information, doubts, "DIAGNOSIS READY", said=said or None)
-        if action.kind in ("test", "images") or read_action(words):
-            return _Call("diagnosis_step", information, doubts, words)
-        return self._clinics(words or OPEN_QUESTION, information, doubts)
-
-    def _clinics(self, question: str, information: str, doubts: Doubts) -> _Call:
-        return _Call("diagnosis_step", information, doubts, f"ASK PATIENT: {question}")
+            words = f"ASK PATIENT: {OPEN_QUESTION}" if self._too_early else "DIAGNOSIS READY"
+        elif action.kind == "question" and not read_action(words):
+            words = f"ASK PATIENT: {words or OPEN_QUESTION}"
+        doubts = read_uncertainties(given.get("current_uncertainties") or ())
+        return _Call("diagnosis_step", str(given.get("new_information") or ""), doubts, words, said=said or None)
 
 
 def _shown(action: Action) -> str:
@@ -420,23 +379,19 @@ def _shown(action: Action) -> str:
     )
 
 
-def _called(call: ToolCall) -> _Call:
-    try:
-        given = read_arguments(call.name, call.arguments)
-    except ToolError as error:
-        raise _Wrong(str(error)) from None
-    if call.name == "final_diagnosis":
-        return _Call("final_diagnosis", reason=given["reason_ready"])
-    return _Call(
-        "diagnosis_step",
-        given["new_information"],
-        read_uncertainties(given["current_uncertainties"]),
-        given["next_step_action"],
-    )
-
-
-def _chosen(choice: ToolChoice) -> _Call:
-    doubts = read_uncertainties(choice.current_uncertainties)
-    if choice.tool == "final_diagnosis":
-        return _Call("final_diagnosis", doubts=doubts, reason=choice.reason_ready)
-    return _Call("diagnosis_step", choice.new_information, doubts, choice.next_step_action, choice.reason_ready)
+def _read_call(reply: Reply) -> _Call:
+    """A reply's tool call, or the same as structured output."""
+    if reply.tool_calls:
+        tool = reply.tool_calls[0].name
+        try:
+            given = read_arguments(tool, reply.tool_calls[0].arguments)
+        except ToolError as error:
+            raise _Unusable(str(error)) from None
+    elif isinstance(reply.parsed, ToolChoice):
+        tool, given = reply.parsed.tool, dict(reply.parsed)
+    else:
+        raise _Unusable("prose instead of a tool call", "reminder")
+    doubts = read_uncertainties(given.get("current_uncertainties", ()))
+    if tool == "final_diagnosis":
+        return _Call(tool, doubts=doubts, reason=given["reason_ready"])
+    return _Call(tool, given["new_information"], doubts, given["next_step_action"], given.get("reason_ready", ""))

@@ -1,4 +1,4 @@
-"""Reading what a doctor writes into a step: its doubts, and what it wants to do next."""
+"""Reading a step that a doctor writes: its doubts, and what it wants to do next."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ALLOWED = (
     "DIAGNOSIS READY",
 )
 FEWEST, MOST = 2, 4
-"""Hypotheses a step holds: one alone is no doubt, and a longer list is none either (seeds/001, workflow)."""
+"""Hypotheses in a step: one alone is not a doubt, and the original asks for two to four."""
 
 
 def _share(value: object) -> object:
-    """A probability as models write it: 0.6, 60, "60 %"; None where it is no such number."""
+    """A probability as models write it: 0.6, 60, "60 %"; None if it is not one."""
     if isinstance(value, str):
         found = re.fullmatch(r"\s*(?:about|~|≈)?\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", value)
         if found is None:
@@ -53,13 +53,13 @@ class Uncertainty(BaseModel):
 
     @property
     def said(self) -> str:
-        """As it stands in a session's list of strings."""
+        """As written in a session's list of strings."""
         return f"{self.diagnosis} ({self.reason})" if self.reason else self.diagnosis
 
 
 @dataclass(frozen=True)
 class Doubts:
-    """The differential of a step: as said, item by item, and as understood."""
+    """The differential of a step, item by item: as the doctor wrote it, and as understood."""
 
     said: tuple[str, ...]
     items: tuple[Uncertainty, ...]
@@ -78,9 +78,9 @@ def read_uncertainties(given: str | Sequence[Uncertainty | Mapping[str, Any] | s
 
 
 def loosely(value: object) -> object:
-    """A differential as models give it, made fit for the schema.
+    """A differential as models write it, made to fit the schema.
 
-    They write the list as JSON text, its entries as strings or as name and number, and percentages as numbers.
+    Models write the list as JSON text, its entries as strings or as names with numbers, and percentages as numbers.
     """
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         try:
@@ -97,7 +97,7 @@ def loosely(value: object) -> object:
 
 
 def _in_one_scale(entries: list[Any]) -> list[Any]:
-    """Where one number is over 1 all are percentages: in 70, 29, 1 the last is not the surest."""
+    """If one number is over 1, all are percentages: in 70, 29, 1 the last is not a certainty."""
     numbers = [entry.get("probability") for entry in entries if isinstance(entry, Mapping)]
     if not any(isinstance(number, int | float) and 1 < number <= 100 for number in numbers):
         return entries
@@ -113,23 +113,20 @@ def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty
     if isinstance(entry, str):
         return (entry.strip(), _from_text(entry.strip())) if entry.strip() else None
     if not isinstance(entry, Uncertainty):
-        known = {key: entry.get(key) for key in Uncertainty.model_fields if entry.get(key) is not None}
+        known = {key: entry[key] for key in Uncertainty.model_fields if entry.get(key) is not None}
+        known |= {key: str(value).strip() for key, value in known.items() if key != "probability"}
         try:
-            entry = Uncertainty.model_validate({key: _text(key, value) for key, value in known.items()})
+            entry = Uncertainty.model_validate(known)
         except ValidationError:
             return None
     return entry.said, entry
-
-
-def _text(key: str, value: object) -> object:
-    return value if key == "probability" else str(value).strip()
 
 
 _MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 
 
 def _split(text: str) -> list[str]:
-    """The items of a list written as text; separators within parentheses separate nothing."""
+    """The items of a list written as text; separators inside parentheses do not count."""
     lines = [_MARKER.sub("", line) for line in text.splitlines() if line.strip()]
     if len(lines) > 1:
         return [item for line in lines for item in (_split(line) if _outside(line, ";") else [line.strip(" ;,")])]
@@ -139,7 +136,7 @@ def _split(text: str) -> list[str]:
     parts = _cut(line, ",")
     if not any(_outside(part, ":") for part in parts):
         return [part.strip() for part in parts]
-    # "a: because of this, and that, b: why": a comma separates only where a new name with its colon follows.
+    # "a: because of this, and that, b: why": a comma separates only if a new name with a colon follows.
     items: list[str] = []
     for part in parts:
         if items and not _outside(part, ":"):
@@ -154,7 +151,7 @@ def _outside(text: str, separator: str) -> bool:
 
 
 def _cut(text: str, separator: str) -> list[str]:
-    """Split at a separator outside parentheses; where these do not pair up, at every one."""
+    """Split at separators outside parentheses; if parentheses do not pair up, at every separator."""
     if text.count("(") != text.count(")") or text.count("[") != text.count("]"):
         return text.split(separator)
     parts, depth, start = [], 0, 0
@@ -166,8 +163,8 @@ def _cut(text: str, separator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-# A percentage is a probability where it stands alone, first or last, or is called one: in "oxygen saturation 91 %" and
-# "60 % stenosis" it is none.
+# A percentage is a probability if it is alone, first or last, or called one: not in "oxygen saturation 91 %" or
+# "60 % stenosis".
 _PERCENT = re.compile(
     r"(?:^\s*|(?:[,;–-]|\bp|\bprob(?:ability)?|\blikelihood|\bchance|\bconfidence)\s*(?:of|is|[=:~≈])?\s*)"
     r"(?:about|~|≈)?\s*(\d{1,3}(?:\.\d+)?)\s*%"
@@ -181,7 +178,7 @@ _TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\
 
 
 def _from_text(item: str) -> Uncertainty:
-    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON can carry and no file can
+    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair: JSON can hold it, a file cannot
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
         found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
@@ -223,10 +220,10 @@ _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 
 
 def read_action(action: str) -> NextStep | None:
-    """Read a next step; None where it has no known form."""
+    """Read a next step; None if it has no known form."""
     asked = _PREFIX.match(action)
     if asked:
-        return _asking(action[asked.end() :])
+        return as_question(action[asked.end() :])
     said = _in_capitals(action)
     found = parse_action(said)
     if found.kind == "diagnosis":
@@ -236,26 +233,21 @@ def read_action(action: str) -> NextStep | None:
     if found.kind == "images":
         return NextStep("images", REQUEST_IMAGES)
     _, token, question = action.partition(f"{ASK_PATIENT}:")
-    return _asking(question) if token else None
+    return as_question(question) if token else None
 
 
-def _asking(question: str) -> NextStep | None:
-    """A question to the patient; a token within it would be taken for another action and ends it."""
+def as_question(text: str) -> NextStep | None:
+    """Words to the patient, up to a control token, which would be read as another action."""
     for token in _TOKENS:
-        question = question.partition(token)[0]
-    question = question.strip().strip('"“”').strip()
+        text = text.partition(token)[0]
+    question = text.strip().strip('"“”').strip()
     return NextStep("ask", question) if question else None
 
 
 def _in_capitals(action: str) -> str:
-    """The action with its token in capitals where it starts with one in other letters."""
+    """The action with its token in capitals, if it starts with one in another case."""
     for token in _TOKENS:
         if action.strip(" *_`\"'").upper().startswith(token):
             start = action.upper().index(token)
             return action[:start] + token + action[start + len(token) :]
     return action
-
-
-def as_question(text: str) -> NextStep | None:
-    """Words in no known form, taken as words to the patient."""
-    return _asking(text)

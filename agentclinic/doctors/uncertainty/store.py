@@ -1,7 +1,8 @@
-"""Session files, one per encounter, and which session the code that runs now belongs to.
+"""Session files, one per encounter, and the session that the running code belongs to.
 
-The functions at the end have the seed's names. The current session is a context variable: each thread and each task
-has its own. A file is always written whole, so that whoever is killed leaves the last complete step behind.
+The functions at the end have the original's names. The current session is a context variable: each thread and each
+task has its own. Files are written completely or not at all, so a killed process leaves the last complete step behind.
+A file that is not a session is never renamed, changed or removed; only a run replaces files in its own folder.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,25 +18,22 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
 from agentclinic.files import make_folder, write_whole
 
 FOLDER = "diagnosis_sessions"
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-# Steps of one session must not overtake each other; 64 locks for all sessions, as one each would never be freed.
+# Steps of one session must not overtake each other. 64 locks for all sessions: one per session would never be freed.
 _LOCKS = [threading.RLock() for _ in range(64)]
 
 
 class SessionError(AgentClinicError):
-    """A session that cannot be named, read or written."""
-
-
-class DamagedSessionError(SessionError):
-    """A file that is no session, and was put aside."""
+    """A session cannot be named, read or written."""
 
 
 class Step(BaseModel):
-    """One step; keys beyond the seed's four are ours."""
+    """One step; keys besides the original's four are ours."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -47,7 +44,7 @@ class Step(BaseModel):
 
 
 class Session(BaseModel):
-    """A session in the seed's format; keys beyond it are ours, and what others add is kept."""
+    """A session in the original's format; other keys are ours or the user's and are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -63,14 +60,12 @@ class Session(BaseModel):
 
     def add(self, new_information: str, uncertainties: Sequence[str], action: str, **ours: Any) -> Step:
         """Add a step with the next number."""
-        step = Step.model_validate(
-            {
-                "step_number": len(self.steps) + 1,
-                "new_information": new_information,
-                "current_uncertainties": list(uncertainties),
-                "next_step_action": action,
-                **ours,
-            }
+        step = Step(
+            step_number=len(self.steps) + 1,
+            new_information=new_information,
+            current_uncertainties=list(uncertainties),
+            next_step_action=action,
+            **ours,
         )
         self.steps.append(step)
         self.current_uncertainties = list(uncertainties)
@@ -84,67 +79,59 @@ def _note(step: Step) -> str:
 
 
 class SessionStore:
-    """The sessions of one folder."""
+    """The sessions in one folder; `of_run`: a run's own folder, where any session may be started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, of_run: bool = False) -> None:
         self.folder = folder
+        self._of_run = of_run
 
     def path(self, session_id: str) -> Path:
-        """Where a session is kept; an id that could lead out of the folder is refused."""
+        """The file of a session; an id that could lead out of the folder is refused."""
         if not isinstance(session_id, str) or not _ID.fullmatch(session_id):
             raise SessionError(
-                f"session id {str(session_id)[:60]!r} is not allowed: letters, digits, dot, dash and underscore only, "
-                "at most 200, and no dot at the start"
+                f"session id {str(session_id)[:60]!r} is not allowed: use at most 200 letters, digits, dots, dashes "
+                "and underscores, and no dot at the start"
             )
         return self.folder / f"{session_id}.json"
 
     def load(self, session_id: str) -> Session:
-        """The session, new and empty where there is none; a damaged file is put aside, never overwritten."""
+        """The session; a new, empty one if there is none yet."""
         path = self.path(session_id)
         with _lock(session_id):
             try:
                 return read_session(path)
             except FileNotFoundError:
                 return Session(session_id=session_id)
-            except DamagedSessionError as error:
-                aside = _put_aside(path)
-                raise DamagedSessionError(
-                    f"{error}; it was moved to {aside.name}, and the session can begin anew"
-                ) from None
+            except SessionError as error:
+                raise SessionError(f"{error}; it was left as it is: repair or remove it, then try again") from None
 
     def save(self, session: Session) -> None:
-        """Write a session whole."""
+        """Write a session, completely or not at all."""
         path = self.path(session.session_id)
         with _lock(session.session_id):
-            data = session.model_dump()
             # Not durable: what must survive a power cut is the run's journal, and waiting for the disk at every step
-            # of every encounter would hold up all the others.
+            # would hold up all other encounters.
             try:
                 make_folder(path.parent)
-                write_whole(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n", durable=False)
+                write_whole(path, json.dumps(session.model_dump(), ensure_ascii=False, indent=2) + "\n", durable=False)
             except AgentClinicError as error:
                 raise SessionError(str(error)) from None
 
     def begin(self, session_id: str) -> None:
-        """Start a session anew: what an encounter that was broken off left behind goes, a damaged file is kept."""
-        try:
+        """Start a session; steps of an encounter that was cut short are dropped."""
+        if not self._of_run:
             self.load(session_id)
-        except DamagedSessionError as error:
-            warnings.warn(str(error), stacklevel=2)
         self.save(Session(session_id=session_id))
 
     def clear(self, session_id: str) -> None:
-        """Forget a session; a damaged file is put aside instead."""
+        """Remove a session."""
         with _lock(session_id):
-            try:
-                self.load(session_id)
-            except DamagedSessionError as error:
-                warnings.warn(str(error), stacklevel=2)
+            self.load(session_id)
             self.path(session_id).unlink(missing_ok=True)
 
     @contextmanager
     def change(self, session_id: str) -> Iterator[Session]:
-        """Load a session, let it be changed and write it, with nobody in between."""
+        """Load a session, let the caller change it, and save it; other threads wait."""
         with _lock(session_id):
             session = self.load(session_id)
             yield session
@@ -152,38 +139,29 @@ class SessionStore:
 
 
 def read_session(path: Path) -> Session:
-    """Read one session file; what is wrong with it is said by file and place."""
+    """Read one session file; errors name the file and the place in it."""
     try:
-        data = json.loads(path.read_bytes())
-        session = Session.model_validate(data)
+        session = Session.model_validate(json.loads(path.read_bytes()))
     except FileNotFoundError:
         raise
     except OSError as error:
         raise SessionError(f"{path}: cannot be read ({error.strerror})") from None
     except json.JSONDecodeError as error:
-        raise DamagedSessionError(f"{path} line {error.lineno}: not a session ({error.msg})") from None
+        raise SessionError(f"{path} line {error.lineno}: not a session ({error.msg})") from None
     except UnicodeDecodeError:
-        raise DamagedSessionError(f"{path}: not a session (not UTF-8 text)") from None
+        raise SessionError(f"{path}: not a session (not UTF-8 text)") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise DamagedSessionError(f"{path}: not a session ({place}: {first['msg'].lower()})") from None
-    except (ValueError, RecursionError):  # a number or a nesting beyond all measure
-        raise DamagedSessionError(f"{path}: not a session (not JSON that can be read)") from None
+        raise SessionError(f"{path}: not a session ({_first_problem(error)})") from None
+    except (ValueError, RecursionError):  # a number that is too long, or nesting that is too deep
+        raise SessionError(f"{path}: not a session (not readable JSON)") from None
     if session.session_id != path.stem:
-        raise DamagedSessionError(f"{path}: not this session (session_id is {session.session_id[:60]!r})")
+        raise SessionError(f"{path}: not this session (its session_id is {session.session_id[:60]!r})")
     return session
 
 
-def _put_aside(path: Path) -> Path:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged{'' if number == 1 else f'-{number}'}")).exists():
-        number += 1
-    try:
-        path.rename(aside)
-    except OSError as error:
-        raise SessionError(f"{path}: damaged, and cannot be put aside ({error.strerror})") from None
-    return aside
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
 
 
 def _lock(session_id: str) -> threading.RLock:
@@ -196,29 +174,29 @@ _default = SessionStore(Path("agent") / FOLDER)
 
 
 def current_store() -> SessionStore:
-    """Where the code that runs now keeps its sessions: the run's folder, else `agent/diagnosis_sessions`."""
+    """The store of this thread or task: the run's folder, else `agent/diagnosis_sessions`."""
     return _store.get() or _default
 
 
 def use_store(store: SessionStore) -> None:
-    """Keep the sessions of this thread or task there."""
+    """Set the store of this thread or task."""
     _store.set(store)
 
 
 def use_folder(folder: Path) -> None:
-    """Keep sessions outside runs in this folder, in every thread."""
+    """Set the folder for sessions outside runs, in every thread."""
     global _default
     _default = SessionStore(folder)
 
 
 def set_current_session(session_id: str) -> None:
-    """Let the tools called from this thread or task write to this session."""
+    """Set the session that the tools called in this thread or task write to."""
     current_store().path(session_id)
     _session.set(session_id)
 
 
 def get_current_session() -> str:
-    """The session that this thread or task works in."""
+    """The session of this thread or task."""
     session_id = _session.get()
     if session_id is None:
         raise SessionError("no session is set; call set_current_session(session_id) before using the tools")
@@ -229,8 +207,6 @@ def append_step(
     session_id: str, new_information: str, current_uncertainties: str | Sequence[str], next_step_action: str
 ) -> dict[str, Any]:
     """Add a step to a session and return it."""
-    from agentclinic.doctors.uncertainty.steps import read_uncertainties
-
     said = read_uncertainties(current_uncertainties).said
     with current_store().change(session_id) as session:
         return session.add(new_information, said, next_step_action).model_dump(mode="json")
@@ -247,7 +223,7 @@ def get_all_new_information(session_id: str) -> list[str]:
 
 
 def load_session(session_id: str) -> dict[str, Any]:
-    """A session in the seed's format; an empty one where there is none yet."""
+    """A session in the original's format; an empty one if there is none yet."""
     return current_store().load(session_id).model_dump(mode="json")
 
 
@@ -256,12 +232,12 @@ def save_session(session_id: str, session: Mapping[str, Any]) -> None:
     try:
         parsed = Session.model_validate({**session, "session_id": session_id})
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SessionError(f"session {session_id}: {place}: {first['msg'].lower()}") from None
-    current_store().save(parsed)
+        raise SessionError(f"session {session_id}: {_first_problem(error)}") from None
+    store = current_store()
+    store.load(session_id)  # an unreadable file is not replaced
+    store.save(parsed)
 
 
 def clear_session(session_id: str) -> None:
-    """Forget a session."""
+    """Remove a session."""
     current_store().clear(session_id)

@@ -1,4 +1,4 @@
-"""From collected facts to one diagnosis, by a model that sees the facts and nothing else."""
+"""From recorded facts to one diagnosis, by a model that sees the facts and nothing else."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from agentclinic.results.turn import Usage
 
 @dataclass(frozen=True)
 class Synthesis:
-    """A diagnosis and how it came about."""
+    """A diagnosis and how it was made."""
 
     diagnosis: str
     prompt: str
-    """What the model was asked, whole."""
+    """The whole prompt."""
     answer: str
-    """What it answered; empty where it failed."""
+    """The model's answer; empty if it failed."""
     model: str
     usage: Usage
     error: str | None = None
-    """Why the diagnosis is the top of the doctor's own differential instead."""
+    """Why the top of the doctor's own differential was used instead."""
 
 
 async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallback: str | None = None) -> Synthesis:
-    """Ask for the diagnosis; where the model fails, `fallback` is taken and the failure kept."""
+    """Ask for the diagnosis; if the model fails, use `fallback` and keep the failure."""
     system = fill(prompt.text("system_base"))
     user = fill(prompt.text("user_prompt_template"), facts="\n".join(f"- {_one_line(fact)}" for fact in facts))
     asked = f"{system}\n\n{user}"
@@ -45,7 +45,7 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
         if not named:
             raise MalformedError("the synthesis named no diagnosis", text=reply.text)
     except ModelError as error:
-        if fallback is None or error.kind in FATAL:  # the user's to mend; second-best answers would hide it
+        if fallback is None or error.kind in FATAL:  # the user must fix it; a second-best answer would hide it
             raise
         answer = error.text if isinstance(error, MalformedError) else ""
         used = error.usage or Usage(requests=0)
@@ -53,7 +53,7 @@ async def synthesise(model: Model, prompt: Prompt, facts: Sequence[str], fallbac
     return Synthesis(named, asked, reply.text, model.name, reply.usage)
 
 
-# A label is a word of its own before a colon or "is": ischemic stroke begins with no label.
+# A label is a whole word before a colon or "is": "ischemic stroke" does not start with one.
 _LABEL = re.compile(
     r"^(?:(?:the|my)\s+)?(?:(?:single\s+)?(?:most likely|likeliest|final|principal|primary|leading)(?:\s+diagnosis)?"
     r"|diagnosis)\W*?(?:\bis\b|[:–—-])\s*",
@@ -62,11 +62,11 @@ _LABEL = re.compile(
 
 
 def name_in(answer: str) -> str:
-    """The diagnosis in an answer: one line, without labels and decoration; empty where there is none."""
+    """The diagnosis in an answer: one line, without labels and decoration; empty if there is none."""
     text = answer.rpartition(DIAGNOSIS_READY)[2] if DIAGNOSIS_READY in answer else answer
     for line in text.splitlines():
         name = line.strip().strip("*_`#>\"' ").lstrip(":-– ")
-        if not name or name.endswith(":"):  # an announcement: what is announced follows
+        if not name or name.endswith(":"):  # an announcement: the name follows
             continue
         name = _LABEL.sub("", name, count=1).strip("*_`\"' ")
         if name:

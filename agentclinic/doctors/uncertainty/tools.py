@@ -1,4 +1,4 @@
-"""The two tools a doctor reasons through, and what they write to its session.
+"""The two tools a doctor reasons with, and what they write to its session.
 
 Neither the parameters of the tools nor their descriptions mention the session: the code that runs the doctor sets it.
 """
@@ -9,7 +9,6 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -27,7 +26,7 @@ from agentclinic.doctors.uncertainty.steps import (
     read_action,
     read_uncertainties,
 )
-from agentclinic.doctors.uncertainty.store import Session, SessionStore, Step
+from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.doctors.uncertainty.synthesis import Synthesis
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.base import Tool
@@ -35,21 +34,11 @@ from agentclinic.results.actions import DIAGNOSIS_READY
 
 
 class ToolError(AgentClinicError):
-    """A call that cannot be carried out; the message says what would be allowed, to people and models alike."""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A step that was recorded."""
-
-    step: Step
-    next: NextStep
-    doubts: Doubts
-    remarks: tuple[str, ...] = ()
+    """A call that cannot be carried out; the message tells people and models what is allowed."""
 
 
 def check_step(doubts: Doubts, action: str) -> str | None:
-    """What is wrong with a step, as the doctor is told; None when nothing is."""
+    """What is wrong with a step, as the doctor is told; None if nothing is."""
     following = read_action(action)
     if following is None:
         return f"next_step_action has no known form. Allowed are: {'; '.join(ALLOWED)}"
@@ -63,10 +52,10 @@ def check_step(doubts: Doubts, action: str) -> str | None:
 
 def take_step(
     store: SessionStore, session_id: str, new_information: str, doubts: Doubts, action: str, **ours: Any
-) -> Taken:
-    """Record a step whatever it is like; what does not fit is made to fit and remarked on.
+) -> tuple[NextStep, list[str]]:
+    """Record a step in any case; what does not fit is made to fit, with a remark. Returns what comes next and remarks.
 
-    A step that names its `turn` takes the place of one for the same turn: a call that failed can be made again.
+    A step with a `turn` replaces one for the same turn: a call that failed can be made again.
     """
     remarks = []
     following = read_action(action)
@@ -80,18 +69,17 @@ def take_step(
     with store.change(session_id) as session:
         if "turn" in ours and session.steps and getattr(session.steps[-1], "turn", None) == ours["turn"]:
             session.steps.pop()
-        step = session.add(
-            new_information, doubts.said, action, differential=kept, **({"remarks": remarks} if remarks else {}), **ours
-        )
-    return Taken(step, following, doubts, tuple(remarks))
+        noted = {"remarks": remarks} if remarks else {}
+        session.add(new_information, doubts.said, action, differential=kept, **noted, **ours)
+    return following, remarks
 
 
 OPEN_QUESTION = "Please tell me in your own words what brings you in and how it began."
-"""Said where a doctor has nothing usable to say and it is too early to conclude."""
+"""Said if a doctor has nothing usable to say and it is too early to conclude."""
 
 
 def conclude(store: SessionStore, session_id: str, reason_ready: str, synthesis: Synthesis) -> str:
-    """Write the final diagnosis into the session and return it as the clinic expects it."""
+    """Write the final diagnosis to the session and return it in the form the clinic expects."""
     with store.change(session_id) as session:
         for key, value in {
             "final_diagnosis": synthesis.diagnosis,
@@ -106,7 +94,7 @@ def conclude(store: SessionStore, session_id: str, reason_ready: str, synthesis:
 
 
 def top_of(session: Session) -> str | None:
-    """The leading diagnosis of the last step that named any: the likeliest, else the first."""
+    """The leading diagnosis of the last step that names any: the most likely, else the first."""
     for step in reversed(session.steps):
         doubts = read_uncertainties(getattr(step, "differential", None) or step.current_uncertainties)
         if doubts.items:
@@ -141,13 +129,13 @@ class FinalDiagnosis(BaseModel):
 
 
 ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "final_diagnosis": FinalDiagnosis}
-"""Every tool by name, with the arguments it takes."""
+"""The arguments of every tool, by its name."""
 
 
 @cache
 def _tool(name: str) -> Tool:
-    """The tool as a model is offered it."""
-    arguments = known_arguments(name)
+    """The tool as it is offered to a model."""
+    arguments = _arguments_of(name)
     schema = arguments.model_json_schema()
     parameters = _inlined(
         {key: value for key, value in schema.items() if key not in ("$defs", "description")}, schema.get("$defs", {})
@@ -156,7 +144,7 @@ def _tool(name: str) -> Tool:
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """A schema without references and titles, which not every server follows or needs."""
+    """A schema without references, which not every server follows, and without titles, which none needs."""
     if isinstance(node, list):
         return [_inlined(item, definitions) for item in node]
     if not isinstance(node, dict):
@@ -164,29 +152,27 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
     if "$ref" in node:
         return _inlined(definitions[node["$ref"].rpartition("/")[2]], definitions)
     return {
-        key: _inlined(value, definitions) for key, value in node.items() if not (key == "title" and _is_title(value))
+        key: _inlined(value, definitions)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
     }
 
 
-def _is_title(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def tools(names: Sequence[str] | None = None) -> tuple[Tool, ...]:
-    """The tools of these names, or all of them, as a model is offered them."""
+    """The named tools, or all of them, as they are offered to a model."""
     return tuple(map(_tool, ARGUMENTS if names is None else names))
 
 
-def known_arguments(name: str) -> type[BaseModel]:
-    """The arguments of a tool; an unknown name is refused with the known ones."""
+def _arguments_of(name: str) -> type[BaseModel]:
+    """The arguments of a tool; for an unknown name, an error that lists the known ones."""
     if name not in ARGUMENTS:
         raise ToolError(f"there is no tool {name[:60]!r}; the tools are {', '.join(ARGUMENTS)}")
     return ARGUMENTS[name]
 
 
 def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """Validated arguments of a call, given as an object or as its JSON text."""
-    model = known_arguments(name)
+    """The validated arguments of a call, given as an object or as JSON text."""
+    model = _arguments_of(name)
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)
@@ -198,14 +184,14 @@ def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, A
         parsed = model.model_validate(arguments)
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'the whole'}: {e['msg'].lower()}" for e in error.errors()[:3]
+            f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in error.errors()[:3]
         )
         raise ToolError(f"the arguments of {name} cannot be used ({wrong}); it needs {_wanted(model)}") from None
     return {field: getattr(parsed, field) for field in model.model_fields}
 
 
 def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """Those arguments of a call that can be used, where not all of them can; empty for a tool nobody knows."""
+    """The usable arguments of a call if not all can be used; empty for an unknown tool."""
     model = ARGUMENTS.get(name)
     if isinstance(arguments, str):
         try:

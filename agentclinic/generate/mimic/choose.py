@@ -1,4 +1,4 @@
-"""Choosing admissions: one for each patient, spread over the chapters of disease, the same for the same seed."""
+"""Choose admissions: one per patient, spread over the chapters of disease, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentclinic.errors import InputError
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.generate.mimic import icd
-from agentclinic.generate.mimic.options import MimicOptions
+from agentclinic.generate.mimic.salt import case_key
 from agentclinic.generate.mimic.tables import ADMISSIONS, DIAGNOSES, PATIENTS, TITLES, Folder, fill_cache, opened, run
+from agentclinic.generate.settings import MimicSettings
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Planned stays: the patient came with the diagnosis.
+# Planned stays: the diagnosis was known before the patient came.
 _PLANNED = ("ELECTIVE", "SURGICAL SAME DAY ADMISSION")
 
 OTHER_STAY = "another stay of the same patient was chosen"
@@ -37,11 +38,11 @@ class Admission:
 
 
 class ChapterCount(NamedTuple):
-    """What one chapter offers and gave."""
+    """How many admissions of a chapter there are and how many were chosen."""
 
     chapter: str
     available: int
-    """Admissions whose principal diagnosis is of this chapter."""
+    """Admissions whose principal diagnosis is in this chapter."""
     eligible: int
     """Those that no rule excludes."""
     patients: int
@@ -51,7 +52,7 @@ class ChapterCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was there, what was chosen, and why the rest was not."""
+    """What was available, what was chosen, and why the rest was not."""
 
     admissions: int
     patients: int
@@ -60,87 +61,78 @@ class Coverage:
     """Reason and number of admissions, each counted under the first reason that applies."""
 
     @property
-    def eligible(self) -> int:
-        """Admissions that no rule excludes."""
-        return sum(row.eligible for row in self.chapters)
-
-    @property
     def chosen(self) -> int:
         """Admissions chosen."""
         return sum(row.chosen for row in self.chapters)
 
     def as_dict(self) -> dict[str, object]:
-        """The report as it is written into a manifest."""
+        """The report for the manifest."""
         return {
             "admissions": self.admissions,
             "patients": self.patients,
-            "eligible": self.eligible,
+            "eligible": sum(row.eligible for row in self.chapters),
             "chosen": self.chosen,
             "chapters": [row._asdict() for row in self.chapters],
             "excluded": dict(self.excluded),
         }
 
     def lines(self) -> list[str]:
-        """The report for people to read."""
+        """The report for people."""
         width = max([7, *(len(row.chapter) for row in self.chapters)])
-        table = [f"{'chapter':{width}}  available  eligible  patients  chosen"]
-        table += [
-            f"{row.chapter:{width}}  {row.available:9}  {row.eligible:8}  {row.patients:8}  {row.chosen:6}"
-            for row in self.chapters
+        return [
+            f"{'chapter':{width}}  available  eligible  patients  chosen",
+            *(f"{name:{width}}  {a:9}  {e:8}  {p:8}  {c:6}" for name, a, e, p, c in self.chapters),
+            f"{self.admissions} admissions of {self.patients} patients, {self.chosen} chosen. Not chosen:",
+            *(f"{count:7}  {reason}" for reason, count in self.excluded),
         ]
-        table.append(f"{self.admissions} admissions of {self.patients} patients, {self.chosen} chosen. Not chosen:")
-        return table + [f"{count:7}  {reason}" for reason, count in self.excluded]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The admissions cases are made from, in the order in which they were drawn."""
+    """The admissions to make cases from, in the order in which they were drawn."""
 
     admissions: tuple[Admission, ...]
     coverage: Coverage
 
     def without(self, keys: Collection[str]) -> Chosen:
-        """The same choice less the admissions that are done; what was chosen stays as reported."""
+        """The same choice without the admissions that are done; the report stays the same."""
         return replace(self, admissions=tuple(one for one in self.admissions if one.key not in keys))
 
 
-def choose(options: MimicOptions, *, tell: Callable[[str], None] = lambda _: None) -> Chosen:
-    """Choose admissions by the options' rules; equal options and tables give an equal choice.
+def choose(settings: MimicSettings, salt: str, *, tell: Callable[[str], None] = lambda _: None) -> Chosen:
+    """Choose admissions by the settings' rules; equal settings and tables give an equal choice.
 
-    `tell` is given a line before anything that can take minutes.
+    `tell` is called with a line before anything that can take minutes.
     """
-    folder = Folder(options.base_dir, options.cache_dir)
-    with opened(options.memory_limit, options.threads, options.cache_dir) as connection:
+    if (settings.mode == "targets") != bool(settings.target_list):
+        raise ConfigError("targets and mode targets belong together: give both or neither")
+    folder = Folder(settings.base, settings.cache)
+    with opened(settings.memory_limit, settings.threads, settings.cache) as connection:
         fill_cache(connection, folder, (DIAGNOSES,), tell)
         tell(f"reading {DIAGNOSES.path}")
         _read(connection, folder)
-        _judge_codes(connection, options)
-        _judge_stays(connection, options)
-        return _chosen(connection, options)
+        _classify_codes(connection, settings)
+        _apply_rules(connection, settings)
+        drawn, sizes = _draw(connection, settings)
+        admissions = _admissions(connection, salt, drawn)
+        return Chosen(admissions, _coverage(connection, admissions, sizes))
+
+
+def titles_table(folder: Folder) -> str:
+    """SQL for a table of ours with one title for each code and version."""
+    return (
+        "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
+        f"min(trim(long_title)) AS title FROM {folder.source(TITLES)} GROUP BY ALL"
+    )
 
 
 def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
-    """The admissions with their principal diagnosis, and all diagnoses, in tables of our own."""
-    run(
-        connection,
-        folder,
-        DIAGNOSES,
+    """Read the admissions with their principal diagnosis, and all diagnoses, into tables of ours."""
+    diagnoses = (
         "CREATE TABLE diagnoses AS SELECT subject_id, hadm_id, seq_num, upper(trim(icd_code)) AS code, "
-        f"icd_version AS version FROM {folder.source(DIAGNOSES)} WHERE icd_code IS NOT NULL",
+        f"icd_version AS version FROM {folder.source(DIAGNOSES)} WHERE icd_code IS NOT NULL"
     )
-    run(
-        connection,
-        folder,
-        TITLES,
-        "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
-        f"min(trim(long_title)) AS title FROM {folder.source(TITLES)} GROUP BY ALL",
-    )
-    run(connection, folder, PATIENTS, f"CREATE TABLE patients AS SELECT subject_id FROM {folder.source(PATIENTS)}")
-    run(
-        connection,
-        folder,
-        ADMISSIONS,
-        f"""
+    stays = f"""
         CREATE TABLE stays AS
         WITH principal AS (
             FROM diagnoses WHERE seq_num = 1 QUALIFY row_number() OVER (PARTITION BY hadm_id ORDER BY version, code) = 1
@@ -152,13 +144,16 @@ def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
         FROM {folder.source(ADMISSIONS)} a
         LEFT JOIN principal p ON p.hadm_id = a.hadm_id AND p.subject_id = a.subject_id
         LEFT JOIN counted ON counted.hadm_id = a.hadm_id
-        """,
-    )
+    """
+    run(connection, folder, DIAGNOSES, diagnoses)
+    run(connection, folder, TITLES, titles_table(folder))
+    run(connection, folder, PATIENTS, f"CREATE TABLE patients AS SELECT subject_id FROM {folder.source(PATIENTS)}")
+    run(connection, folder, ADMISSIONS, stays)
 
 
-def _judge_codes(connection: DuckDBPyConnection, options: MimicOptions) -> None:
+def _classify_codes(connection: DuckDBPyConnection, settings: MimicSettings) -> None:
     """What each principal code is: chapter, kind, whether its title is vague, whether it is a target."""
-    wanted = _targets(connection, options)
+    wanted = _targets(connection, settings.target_list)
     found = connection.execute(
         "SELECT DISTINCT s.code, s.version, t.title FROM stays s LEFT JOIN titles t USING (code, version) "
         "WHERE s.code IS NOT NULL"
@@ -178,63 +173,61 @@ def _judge_codes(connection: DuckDBPyConnection, options: MimicOptions) -> None:
     connection.execute(f"CREATE TABLE codes AS SELECT {listed}", columns)
 
 
-def _targets(connection: DuckDBPyConnection, options: MimicOptions) -> Callable[[str, int, str], bool]:
-    """Whether a code is wanted; a target that no code or title answers to is an error."""
-    if options.mode != "targets":
-        return lambda _code, _version, _title: True
-    tests = [(target, _target(target)) for target in options.targets]
-    missing = {target for target, _ in tests}
-    for code, version, title in connection.execute("SELECT code, version, title FROM titles").fetchall():
-        missing -= {target for target in missing if _target(target)(code, version, title or "")}
-        if not missing:
-            break
+_Target = Callable[[str, int, str], bool]
+"""Whether a code, version and title are what a target means."""
+
+
+def _targets(connection: DuckDBPyConnection, targets: tuple[str, ...]) -> _Target:
+    """Whether any target means a code; a target that means no code at all is an error."""
+    tests = {target: _target(target) for target in targets}
+    titles = connection.execute("SELECT code, version, coalesce(title, '') FROM titles").fetchall() if tests else []
+    missing = [target for target, test in tests.items() if not any(test(*row) for row in titles)]
     if missing:
         raise InputError(
-            f"target {', '.join(sorted(missing))}: no code begins with it and no title has its words; "
-            "give codes (I21, 9:410) or words of titles as d_icd_diagnoses has them"
+            f"target {', '.join(sorted(missing))}: no code begins with it and no title contains its words; "
+            "give codes (I21, 9:410) or words from titles in d_icd_diagnoses"
         )
-    return lambda code, version, title: any(test(code, version, title) for _, test in tests)
+    return lambda code, version, title: any(test(code, version, title) for test in tests.values())
 
 
 _CODE = re.compile(r"(?:(9|10):)?([A-Z]?\d[\dA-Z]*(?:\.[\dA-Z]*)?)", re.IGNORECASE)
 
 
-def _target(target: str) -> Callable[[str, int, str], bool]:
-    """What a target means: the beginning of a code, of one version where it says so, or words that a title has."""
+def _target(target: str) -> _Target:
+    """What a target means: the beginning of a code, in one version if it says so, or words in a title."""
     as_code = _CODE.fullmatch(target.strip())
     if as_code:
         only = int(as_code[1]) if as_code[1] else None
         start = as_code[2].replace(".", "").upper()
         return lambda code, version, _title: only in (None, version) and code.startswith(start)
     words = [re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE) for word in target.split()]
-    return lambda _code, _version, title: bool(words) and all(word.search(title) for word in words)
+    return lambda _code, _version, title: all(word.search(title) for word in words)
 
 
-def _judge_stays(connection: DuckDBPyConnection, options: MimicOptions) -> None:
-    """Give each admission the first reason against it, or none."""
-    kinds = {icd.Kind.SYMPTOM: "a symptom or finding", icd.Kind.FACTOR: "a factor, no disease"}
-    kinds[icd.Kind.EXTERNAL] = "an external cause"
+def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> None:
+    """Give each admission the first reason that excludes it, or none."""
+    planned = ", ".join(f"'{kind}'" for kind in _PLANNED)
+    principal = "principal diagnosis is"
     rules = [
-        ("no principal diagnosis", "s.code IS NULL"),
-        ("no time of admission", "s.admittime IS NULL"),
-        ("patient not in the table of patients", "s.subject_id NOT IN (SELECT subject_id FROM patients)"),
-        ("principal code without a title", "c.title IS NULL"),
-        ("principal code of no chapter", f"c.kind = '{icd.Kind.UNKNOWN}'"),
+        ("no principal diagnosis", "s.code IS NULL", True),
+        ("no time of admission", "s.admittime IS NULL", True),
+        ("patient not in the table of patients", "s.subject_id NOT IN (SELECT subject_id FROM patients)", True),
+        ("principal code without a title", "c.title IS NULL", True),
+        ("principal code of no chapter", f"c.kind = '{icd.Kind.UNKNOWN}'", True),
+        ("not a target", "NOT c.wanted", settings.mode == "targets"),
+        ("more than one diagnosis", "s.number > 1", settings.mode == "single"),
+        (f"{principal} a symptom or finding", f"c.kind = '{icd.Kind.SYMPTOM}'", not settings.include_symptoms),
+        (f"{principal} a factor, not a disease", f"c.kind = '{icd.Kind.FACTOR}'", not settings.include_symptoms),
+        (f"{principal} an external cause", f"c.kind = '{icd.Kind.EXTERNAL}'", not settings.include_symptoms),
+        ("title says other or unspecified", "c.vague", not settings.include_unspecified),
+        ("planned admission", f"s.kind IN ({planned})", not settings.include_elective),
+        (
+            "principal code was already coded at an earlier admission",
+            "s.hadm_id IN (FROM recurrent)",
+            not settings.include_recurrent,
+        ),
     ]
-    if options.mode == "targets":
-        rules.append(("not a target", "NOT c.wanted"))
-    if options.mode == "single":
-        rules.append(("more than one diagnosis", "s.number > 1"))
-    if not options.include_symptoms:
-        rules += [(f"principal diagnosis is {words}", f"c.kind = '{kind}'") for kind, words in kinds.items()]
-    if not options.include_unspecified:
-        rules.append(("title says other or unspecified", "c.vague"))
-    if not options.include_elective:
-        listed = ", ".join(f"'{kind}'" for kind in _PLANNED)
-        rules.append(("planned admission", f"s.kind IN ({listed})"))
-    if not options.include_recurrent:
-        rules.append(("principal code was already coded at an earlier admission", "s.hadm_id IN (FROM recurrent)"))
-    reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test in rules)
+    reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test, applies in rules if applies)
     connection.execute(
         """
         CREATE TABLE recurrent AS
@@ -252,9 +245,13 @@ def _judge_stays(connection: DuckDBPyConnection, options: MimicOptions) -> None:
     )
 
 
-def _chosen(connection: DuckDBPyConnection, options: MimicOptions) -> Chosen:
-    """Draw from the chapters in turn, the rarest first, until the limit is reached or nothing is left."""
-    order = f"sha256('{int(options.seed)}:' || subject_id || ':' || hadm_id)"
+_Sizes = dict[str, tuple[int, int]]
+"""By chapter: eligible admissions and their patients."""
+
+
+def _draw(connection: DuckDBPyConnection, settings: MimicSettings) -> tuple[list[tuple[int, int]], _Sizes]:
+    """Draw (subject, admission) from the chapters in turn, the rarest first, up to the limit."""
+    order = f"sha256('{int(settings.seed)}:' || subject_id || ':' || hadm_id)"
     eligible: dict[str, deque[tuple[int, int]]] = {}
     for name, subject, hadm in connection.execute(
         f"SELECT chapter, subject_id, hadm_id FROM judged WHERE reason IS NULL ORDER BY chapter, {order}"
@@ -262,21 +259,19 @@ def _chosen(connection: DuckDBPyConnection, options: MimicOptions) -> Chosen:
         eligible.setdefault(name, deque()).append((subject, hadm))
     sizes = {name: (len(rows), len({subject for subject, _ in rows})) for name, rows in eligible.items()}
     drawn: list[tuple[int, int]] = []
-    taken: set[int] = set()
-    for subject, hadm in _in_turn(eligible, taken):
-        if len(drawn) == options.limit:
+    for stay in _in_turn(eligible):
+        if len(drawn) == settings.limit:
             break
-        taken.add(subject)
-        drawn.append((subject, hadm))
-    admissions = _admissions(connection, options, drawn)
-    return Chosen(admissions, _coverage(connection, admissions, sizes, taken))
+        drawn.append(stay)
+    return drawn, sizes
 
 
-def _in_turn(eligible: dict[str, deque[tuple[int, int]]], taken: set[int]) -> Iterator[tuple[int, int]]:
-    """One admission of each chapter after the other; whoever takes one says so in `taken`.
+def _in_turn(eligible: dict[str, deque[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+    """One admission from each chapter in turn, one per patient.
 
     A smaller limit gives the beginning of what a larger one gives, so a data set can be enlarged later.
     """
+    taken: set[int] = set()
     chapters = sorted(eligible, key=lambda name: (len(eligible[name]), name))
     while chapters:
         for name in list(chapters):
@@ -286,40 +281,31 @@ def _in_turn(eligible: dict[str, deque[tuple[int, int]]], taken: set[int]) -> It
             if not rows:
                 chapters.remove(name)
                 continue
+            taken.add(rows[0][0])
             yield rows.popleft()
 
 
-def _admissions(
-    connection: DuckDBPyConnection, options: MimicOptions, drawn: list[tuple[int, int]]
-) -> tuple[Admission, ...]:
+def _admissions(connection: DuckDBPyConnection, salt: str, drawn: list[tuple[int, int]]) -> tuple[Admission, ...]:
     found = connection.execute(
         "SELECT subject_id, hadm_id, code, version, title, chapter FROM judged "
         "WHERE hadm_id IN (SELECT unnest($hadm::BIGINT[]))",
         {"hadm": [hadm for _, hadm in drawn]},
     ).fetchall()
-    rows = {
-        (subject, hadm): Admission(subject, hadm, options.key(subject, hadm), code, version, title, chapter)
-        for subject, hadm, code, version, title, chapter in found
-    }
-    return tuple(rows[stay] for stay in drawn)
+    rows = {(subject, hadm): rest for subject, hadm, *rest in found}
+    return tuple(Admission(*stay, case_key(salt, *stay), *rows[stay]) for stay in drawn)
 
 
-def _coverage(
-    connection: DuckDBPyConnection,
-    admissions: tuple[Admission, ...],
-    sizes: dict[str, tuple[int, int]],
-    taken: set[int],
-) -> Coverage:
+def _coverage(connection: DuckDBPyConnection, admissions: tuple[Admission, ...], sizes: _Sizes) -> Coverage:
     available = connection.execute("SELECT chapter, count(*) FROM judged GROUP BY chapter ORDER BY chapter").fetchall()
     excluded = connection.execute(
         "SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason ORDER BY count(*) DESC, reason"
     ).fetchall()
-    left_patients = connection.execute(
+    of_chosen_patients = connection.execute(
         "SELECT count(*) FROM judged WHERE reason IS NULL AND subject_id IN (SELECT unnest($taken::BIGINT[]))",
-        {"taken": sorted(taken)},
+        {"taken": [one.subject_id for one in admissions]},
     ).fetchall()[0][0]
     eligible = sum(size for size, _ in sizes.values())
-    rest = [(OTHER_STAY, left_patients - len(admissions)), (BEYOND_LIMIT, eligible - left_patients)]
+    rest = [(OTHER_STAY, of_chosen_patients - len(admissions)), (BEYOND_LIMIT, eligible - of_chosen_patients)]
     total, patients = connection.execute("SELECT count(*), count(DISTINCT subject_id) FROM judged").fetchall()[0]
     chosen = Counter(one.chapter for one in admissions)
     chapters = tuple(ChapterCount(name, count, *sizes.get(name, (0, 0)), chosen[name]) for name, count in available)

@@ -1,4 +1,4 @@
-"""How freely a MIMIC-IV folder may travel: decided from its content, and credentialed whenever in doubt."""
+"""The data class of a MIMIC-IV folder: decided from its content, and credentialed whenever in doubt."""
 
 from __future__ import annotations
 
@@ -11,52 +11,54 @@ from agentclinic.errors import InputError
 from agentclinic.generate.mimic.tables import LAB_ITEMS, NOTES, READ, TITLES, Folder, opened, run
 from agentclinic.privacy import DataClass
 
-# The list of patients as the MIMIC-IV Clinical Database Demo 2.2 publishes it (its SHA256SUMS.txt says the same).
+# The list of patients published with the MIMIC-IV Clinical Database Demo 2.2 (the hash is in its SHA256SUMS.txt).
 DEMO_LIST = "demo_subject_id.csv"
 DEMO_SHA256 = "6e9ba177eefc70617ccc1782b9af716b23fbcf36c4c5143e275149d78ee83624"
 
 MARKER = "INVENTED.json"
-"""What a folder of invented rows carries: the SHA-256 of each of its tables."""
+"""Marks a folder of invented rows: it lists the SHA-256 of each table."""
 # MIMIC's numbers have eight digits (patients 1…, admissions 2…, stays 3…). Invented patients have nine, so that a table
-# of real ones cannot pass by carrying the marker along.
+# of real patients cannot pass by having the marker copied next to it.
 RESERVED_FROM = 900_000_000
 RESERVED_TO = 999_999_999
 
 
 class Classified(NamedTuple):
-    """A class and why."""
+    """A data class and the reason for it."""
 
     data_class: DataClass
     reason: str
 
 
 def data_class(base_dir: Path) -> DataClass:
-    """How freely the folder may travel."""
+    """The data class of the folder."""
     return classify(base_dir).data_class
 
 
 def classify(base_dir: Path) -> Classified:
-    """How freely the folder may travel, and the reason in words; whatever cannot be shown is credentialed."""
+    """The data class of the folder and the reason; anything that cannot be shown to be open is credentialed."""
     folder = Folder(base_dir)
-    invented = _near(folder, MARKER)
-    if invented:
-        return _invented(folder, invented)
-    listed = _near(folder, DEMO_LIST)
-    if listed:
+    if marker := _near(folder, MARKER):
+        return _invented(folder, marker)
+    if listed := _near(folder, DEMO_LIST):
         return _demo(folder, listed)
-    return Classified(DataClass.CREDENTIALED, f"there is neither {DEMO_LIST} nor a list of invented tables")
+    return _credentialed(f"there is neither {DEMO_LIST} nor a list of invented tables")
+
+
+def _credentialed(reason: str) -> Classified:
+    return Classified(DataClass.CREDENTIALED, reason)
 
 
 def mark_synthetic(base_dir: Path) -> None:
-    """Mark a folder of invented rows; refused where a patient has a number that MIMIC could give."""
+    """Mark a folder of invented rows; refused if a patient has a number that MIMIC could give."""
     folder = Folder(base_dir)
     if not _subjects_within(folder, f"BETWEEN {RESERVED_FROM} AND {RESERVED_TO}"):
-        raise InputError(f"{base_dir}: a patient's number is outside {RESERVED_FROM} to {RESERVED_TO}: not invented")
+        raise InputError(f"{base_dir}: a patient number is outside {RESERVED_FROM} to {RESERVED_TO}: not invented")
     (base_dir / MARKER).write_text(json.dumps({"tables": _hashes(folder)}, indent=1) + "\n", encoding="utf-8")
 
 
 def _near(folder: Folder, name: str) -> Path | None:
-    """A file in the folder given or in the release that its tables belong to."""
+    """A file in the given folder, or in the release that its tables belong to."""
     hosp = folder.module("hosp")
     places = (folder.base, *([hosp.parent] if hosp else []))
     return next((place / name for place in places if (place / name).is_file()), None)
@@ -66,28 +68,28 @@ def _invented(folder: Folder, marker: Path) -> Classified:
     try:
         listed = json.loads(marker.read_text(encoding="utf-8"))["tables"]
     except (OSError, ValueError, KeyError, TypeError):
-        return Classified(DataClass.CREDENTIALED, f"{MARKER} cannot be read")
+        return _credentialed(f"{MARKER} cannot be read")
     if listed != _hashes(folder):
-        return Classified(DataClass.CREDENTIALED, f"a table is not as {MARKER} lists it")
+        return _credentialed(f"a table differs from what {MARKER} lists")
     if not _subjects_within(folder, f"BETWEEN {RESERVED_FROM} AND {RESERVED_TO}"):
-        return Classified(DataClass.CREDENTIALED, "a patient's number is one that MIMIC could give")
-    return Classified(DataClass.SYNTHETIC, f"every table is as {MARKER} lists it, every patient's number invented")
+        return _credentialed("a patient has a number that MIMIC could give")
+    return Classified(DataClass.SYNTHETIC, f"every table is listed in {MARKER} and every patient number is invented")
 
 
 def _demo(folder: Folder, listed: Path) -> Classified:
     content = listed.read_bytes()
     if hashlib.sha256(content).hexdigest() != DEMO_SHA256:
-        return Classified(DataClass.CREDENTIALED, f"{DEMO_LIST} is not the published one")
+        return _credentialed(f"{DEMO_LIST} is not the published one")
     if folder.file(NOTES):
-        return Classified(DataClass.CREDENTIALED, "there are notes, and no notes were ever published openly")
+        return _credentialed("there are notes, and notes were never published openly")
     subjects = ", ".join(str(int(line)) for line in content.split()[1:])
     if not _subjects_within(folder, f"IN ({subjects})"):
-        return Classified(DataClass.CREDENTIALED, f"a patient is not in {DEMO_LIST}")
+        return _credentialed(f"a patient is not in {DEMO_LIST}")
     return Classified(DataClass.OPEN_DEMO, f"every patient is in {DEMO_LIST}")
 
 
 def _subjects_within(folder: Folder, allowed: str) -> bool:
-    """Whether every row of every table we read belongs to an allowed patient; the first that does not ends it."""
+    """Whether every row of every table we read belongs to an allowed patient; stops at the first that does not."""
     with opened("256MB", 2) as connection:
         for table in READ:
             if table in (TITLES, LAB_ITEMS) or folder.file(table) is None:
@@ -102,8 +104,7 @@ def _hashes(folder: Folder) -> dict[str, str]:
     """The SHA-256 of each table we read."""
     found = {}
     for table in READ:
-        path = folder.file(table)
-        if path:
+        if path := folder.file(table):
             with path.open("rb") as file:
                 found[table.path] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

@@ -1,36 +1,18 @@
-"""What was known of a patient in the first hours: each table read once for all chosen admissions."""
+"""What was known about each patient in the first hours; each table is read once for all chosen admissions."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentclinic.generate.mimic import icd, results, story
-from agentclinic.generate.mimic.choose import Admission, Chosen
+from agentclinic.generate.mimic import icd, results, story, tables
+from agentclinic.generate.mimic.choose import Admission, Chosen, titles_table
 from agentclinic.generate.mimic.classify import data_class
-from agentclinic.generate.mimic.options import MimicOptions
-from agentclinic.generate.mimic.tables import (
-    ADMISSIONS,
-    CULTURES,
-    DIAGNOSES,
-    ED_DRUGS,
-    ED_STAYS,
-    ED_VITALS,
-    LAB_ITEMS,
-    LABS,
-    NOTES,
-    OMR,
-    PATIENTS,
-    TITLES,
-    TRIAGE,
-    Folder,
-    Table,
-    fill_cache,
-    opened,
-    run,
-)
+from agentclinic.generate.mimic.tables import Folder, Table, fill_cache, opened, run
+from agentclinic.generate.settings import MimicSettings
 from agentclinic.generate.source import HistorySource, SourceCase, Truth
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.disease_names import Names
@@ -38,18 +20,28 @@ from agentclinic.vocabulary.disease_names import Names
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Tables worth a cache: those with many rows a patient, or much text.
-_CACHED = (LABS, DIAGNOSES, CULTURES, OMR, TRIAGE, ED_VITALS, ED_DRUGS, ED_STAYS, NOTES)
-# Admissions held in memory at a time: a few hundred rows each, so some ten megabytes.
+# Tables worth caching: those with many rows per patient, or much text.
+_CACHED = (
+    tables.LABS,
+    tables.DIAGNOSES,
+    tables.CULTURES,
+    tables.OMR,
+    tables.TRIAGE,
+    tables.ED_VITALS,
+    tables.ED_DRUGS,
+    tables.ED_STAYS,
+    tables.NOTES,
+)
+# Admissions held in memory at a time: a few hundred rows each, so about ten megabytes.
 _BATCH = 128
-# An older weight or blood pressure says little about the patient who comes today.
+# An older weight or blood pressure says little about the patient today.
 _BODY_DAYS = 365
-# A history, not a register: a patient with many stays has a hundred codes and more. The most often coded stay.
+# A history, not a register: a patient with many stays has a hundred codes or more. Those coded most often are kept.
 _PAST_LIMIT = 25
-# 91 stands for every age over 89 in the table of patients, so nothing above 89 is an age.
+# The table of patients gives 91 for every age over 89.
 _OVER_89 = 90
 
-# How patients came, in our words. What would say why (a procedure site, a recovery room) is left out.
+# How patients arrived, in our words. Places that reveal why (a procedure site, a recovery room) are left out.
 _LOCATIONS = {
     "EMERGENCY ROOM": "came through the emergency department",
     "PHYSICIAN REFERRAL": "was sent by a physician",
@@ -62,30 +54,31 @@ _TRANSPORTS = {"AMBULANCE": "by ambulance", "WALK IN": "on foot", "HELICOPTER": 
 
 
 def source_cases(
-    options: MimicOptions, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
+    settings: MimicSettings, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
 ) -> Generator[SourceCase, None, None]:
-    """The context of each chosen admission, in the order chosen; tables are read when the first is asked for.
+    """The context of each chosen admission, in the order chosen; the first one makes it read the tables.
 
-    `tell` is given a line before each table, which can take minutes. Closing it early removes what was read.
+    `tell` is called with a line before each table, which can take minutes. Closing the generator early removes what
+    was read.
     """
     if not chosen.admissions:
         return
-    folder = Folder(options.base_dir, options.cache_dir)
-    travels = data_class(options.base_dir)
-    with opened(options.memory_limit, options.threads, options.cache_dir) as connection:
+    folder = Folder(settings.base, settings.cache)
+    source_class = data_class(settings.base)
+    with opened(settings.memory_limit, settings.threads, settings.cache) as connection:
         fill_cache(connection, folder, _CACHED, tell)
-        _collect(connection, folder, options, chosen, tell)
+        _collect(connection, folder, settings, chosen, tell)
         for start in range(0, len(chosen.admissions), _BATCH):
             batch = chosen.admissions[start : start + _BATCH]
             stays = _stays(connection, start, start + len(batch))
             for place, admission in enumerate(batch, start):
-                yield _case(admission, stays[place], travels)
+                yield _case(admission, stays[place], source_class)
 
 
 def _collect(
-    connection: DuckDBPyConnection, folder: Folder, options: MimicOptions, chosen: Chosen, tell: Callable[[str], None]
+    connection: DuckDBPyConnection, folder: Folder, settings: MimicSettings, chosen: Chosen, tell: Callable[[str], None]
 ) -> None:
-    """Copy what belongs to the chosen admissions into tables of our own, one pass for each table."""
+    """Copy what belongs to the chosen admissions into tables of ours, one pass per table."""
     connection.execute(
         "CREATE TABLE wanted AS SELECT unnest($place::INTEGER[]) AS place, unnest($subject::BIGINT[]) AS subject_id, "
         "unnest($hadm::BIGINT[]) AS hadm_id",
@@ -95,80 +88,76 @@ def _collect(
             "hadm": [one.hadm_id for one in chosen.admissions],
         },
     )
-    # DuckDB takes a compressed file for a few rows and would hold all of it in memory to look the chosen ones up in it.
-    # Without these two optimisers it does as written: the file streams past what stands to the right of JOIN.
+    # DuckDB expects few rows in a compressed file and would hold all of it in memory to look the chosen ones up in it.
+    # Without these two optimizers it joins as written: the file is streamed past what is to the right of JOIN.
     connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-    for table, sql in _passes(folder, options):
+    for table, sql in _passes(folder, settings):
         tell(f"reading {table.path}")
         run(connection, folder, table, sql)
 
 
 _HOURS = "round(date_diff('second', c.admittime, {time}) / 3600.0, 2)"
-# Rows of the admission itself, or of the patient and no admission while this one was the current; never another's.
+# Rows of the admission itself, or of the patient without an admission while this one was current; never another's.
 _OWN = "(x.hadm_id = c.hadm_id OR (x.hadm_id IS NULL AND {time} <= coalesce(c.dischtime, {time})))"
 
 
-def _passes(folder: Folder, options: MimicOptions) -> Iterator[tuple[Table, str]]:
-    """One statement for each table, in an order in which each can use those before it."""
+def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, str]]:
+    """One statement per table, ordered so that each can use those before it."""
     source = folder.source
     yield (
-        ADMISSIONS,
-        f"CREATE TABLE own AS SELECT a.* FROM {source(ADMISSIONS)} a SEMI JOIN wanted USING (subject_id)",
+        tables.ADMISSIONS,
+        f"CREATE TABLE own AS SELECT a.* FROM {source(tables.ADMISSIONS)} a SEMI JOIN wanted USING (subject_id)",
     )
     yield (
-        PATIENTS,
+        tables.PATIENTS,
         f"""
         CREATE TABLE chosen AS
         SELECT w.place, w.subject_id, w.hadm_id, a.admittime, a.dischtime, a.admission_location, p.gender,
                p.anchor_age, p.anchor_year,
                greatest(
-                   a.admittime - to_seconds({options.hours_before * 3600}),
+                   a.admittime - to_seconds({settings.hours_before * 3600}),
                    coalesce((SELECT max(b.dischtime) FROM own b WHERE b.subject_id = w.subject_id
                              AND b.hadm_id <> w.hadm_id AND b.dischtime <= a.admittime), TIMESTAMP '0001-01-01')
                ) AS since,
-               a.admittime + to_seconds({options.hours * 3600}) AS until
+               a.admittime + to_seconds({settings.hours * 3600}) AS until
         FROM wanted w JOIN own a USING (subject_id, hadm_id)
-        LEFT JOIN (SELECT DISTINCT ON (subject_id) * FROM {source(PATIENTS)}) p USING (subject_id)
+        LEFT JOIN (SELECT DISTINCT ON (subject_id) * FROM {source(tables.PATIENTS)}) p USING (subject_id)
         """,
     )
-    yield LAB_ITEMS, f"CREATE TABLE items AS SELECT DISTINCT ON (itemid) * FROM {source(LAB_ITEMS)}"
-    yield (
-        TITLES,
-        "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
-        f"min(trim(long_title)) AS title FROM {source(TITLES)} GROUP BY ALL",
-    )
+    yield tables.LAB_ITEMS, f"CREATE TABLE items AS SELECT DISTINCT ON (itemid) * FROM {source(tables.LAB_ITEMS)}"
+    yield tables.TITLES, titles_table(folder)
     own, hours = _OWN.format(time="x.charttime"), _HOURS.format(time="x.charttime")
     yield (
-        LABS,
+        tables.LABS,
         f"""
         CREATE TABLE labs AS
         SELECT c.place, x.charttime, x.labevent_id, x.itemid, {hours} AS hours, x.value, x.valuenum, x.valueuom,
                x.ref_range_lower, x.ref_range_upper, x.flag, x.comments
-        FROM {source(LABS)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.LABS)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE x.charttime BETWEEN c.since AND c.until AND {own}
         ORDER BY c.place
         """,
     )
-    # A specimen with a day and no time counts where the whole day lies within the hours read.
+    # A specimen with a date but no time counts if the whole day is within the hours read.
     day_own = _OWN.format(time="x.chartdate")
     yield (
-        CULTURES,
+        tables.CULTURES,
         f"""
         CREATE TABLE cultures AS
         SELECT c.place, x.*, CASE WHEN x.charttime IS NOT NULL THEN {hours} END AS hours
-        FROM {source(CULTURES)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.CULTURES)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE (x.charttime BETWEEN c.since AND c.until AND {own})
            OR (x.charttime IS NULL AND x.chartdate >= c.since AND x.chartdate + INTERVAL 1 DAY <= c.until AND {day_own})
         ORDER BY c.place
         """,
     )
     yield (
-        OMR,
+        tables.OMR,
         f"""
         CREATE TABLE body AS
         SELECT c.place, x.result_name, x.result_value, x.seq_num, x.chartdate,
                date_diff('day', x.chartdate, c.admittime) AS days
-        FROM {source(OMR)} x JOIN chosen c ON x.subject_id = c.subject_id
+        FROM {source(tables.OMR)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE date_diff('day', x.chartdate, c.admittime) BETWEEN 0 AND {_BODY_DAYS} AND x.result_value IS NOT NULL
           AND (x.result_name IN ('Height (Inches)', 'Weight (Lbs)', 'BMI (kg/m2)')
                OR x.result_name LIKE 'Blood Pressure%')
@@ -176,11 +165,11 @@ def _passes(folder: Folder, options: MimicOptions) -> Iterator[tuple[Table, str]
         """,
     )
     yield (
-        DIAGNOSES,
+        tables.DIAGNOSES,
         f"""
         CREATE TABLE past AS
         SELECT c.place, t.code, t.version, t.title, count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last
-        FROM {source(DIAGNOSES)} x
+        FROM {source(tables.DIAGNOSES)} x
         JOIN chosen c ON x.subject_id = c.subject_id
         JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id AND b.admittime < c.admittime
         JOIN titles t ON t.code = upper(trim(x.icd_code)) AND t.version = x.icd_version
@@ -188,35 +177,35 @@ def _passes(folder: Folder, options: MimicOptions) -> Iterator[tuple[Table, str]
         """,
     )
     yield (
-        ED_STAYS,
+        tables.ED_STAYS,
         f"""
         CREATE TABLE arrivals AS
         SELECT c.place, x.stay_id, x.intime, x.arrival_transport, {_HOURS.format(time="x.intime")} AS hours
-        FROM {source(ED_STAYS)} x JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id
+        FROM {source(tables.ED_STAYS)} x JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id
         """,
     )
     yield (
-        TRIAGE,
-        f"CREATE TABLE triage AS SELECT s.place, s.intime, s.hours, x.* FROM {source(TRIAGE)} x "
+        tables.TRIAGE,
+        f"CREATE TABLE triage AS SELECT s.place, s.intime, s.hours, x.* FROM {source(tables.TRIAGE)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id",
     )
     yield (
-        ED_VITALS,
+        tables.ED_VITALS,
         f"""
-        CREATE TABLE signs AS SELECT s.place, x.*, {hours} AS hours FROM {source(ED_VITALS)} x
+        CREATE TABLE signs AS SELECT s.place, x.*, {hours} AS hours FROM {source(tables.ED_VITALS)} x
         JOIN arrivals s ON x.stay_id = s.stay_id JOIN chosen c ON c.place = s.place
         WHERE x.charttime <= c.until ORDER BY s.place
         """,
     )
     yield (
-        ED_DRUGS,
-        f"CREATE TABLE drugs AS SELECT DISTINCT s.place, x.name FROM {source(ED_DRUGS)} x "
+        tables.ED_DRUGS,
+        f"CREATE TABLE drugs AS SELECT DISTINCT s.place, x.name FROM {source(tables.ED_DRUGS)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id ORDER BY s.place",
     )
     yield (
-        NOTES,
+        tables.NOTES,
         f"""
-        CREATE TABLE notes AS SELECT c.place, x.note_id, x.note_seq, x.text FROM {source(NOTES)} x
+        CREATE TABLE notes AS SELECT c.place, x.note_id, x.note_seq, x.text FROM {source(tables.NOTES)} x
         JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id ORDER BY c.place
         """,
     )
@@ -227,14 +216,11 @@ class _Stay:
     """The rows of one admission."""
 
     patient: tuple[Any, ...] = ()
-    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
-
-    def of(self, name: str) -> list[tuple[Any, ...]]:
-        return self.rows.get(name, [])
+    rows: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
 
 
-# What is read back for each admission; the first column is its place, the others go to the row types of `results`.
-_BACK = {
+# What is read back for each admission: its place, then the columns of the row types of `results`.
+_READ_BACK = {
     "labs": "SELECT l.place, l.labevent_id, i.label, i.fluid, i.category, l.hours, l.value, l.valuenum, l.valueuom, "
     "l.ref_range_lower, l.ref_range_upper, l.flag, l.comments, l.charttime FROM labs l "
     "LEFT JOIN items i USING (itemid) WHERE {within} ORDER BY l.place, l.charttime, l.labevent_id",
@@ -265,49 +251,49 @@ def _stays(connection: DuckDBPyConnection, start: int, end: int) -> dict[int, _S
         f"FROM chosen WHERE {within}"
     ).fetchall()
     stays = {place: _Stay(tuple(patient)) for place, *patient in people}
-    for name, sql in _BACK.items():
+    for name, sql in _READ_BACK.items():
         for place, *row in connection.execute(sql.format(within=within)).fetchall():
-            stays[place].rows.setdefault(name, []).append(tuple(row))
+            stays[place].rows[name].append(tuple(row))
     return stays
 
 
-def _case(admission: Admission, stay: _Stay, travels: DataClass) -> SourceCase:
-    """One admission's context, from which nothing names its diagnosis as far as code can see."""
+def _case(admission: Admission, stay: _Stay, source_class: DataClass) -> SourceCase:
+    """One admission's context, without anything that code can see names the diagnosis."""
     gender, anchor_age, anchor_year, admitted, _, location = stay.patient
     names = Names(admission.title, codes=(admission.code, icd.dotted(admission.code, admission.version)))
 
     def gives_away(text: str) -> bool:
-        return any(True for _ in names.find(text))
+        return any(names.find(text))
 
     past = _past(stay, admission, names)
     told, told_by = _story(stay, gives_away, past)
-    drugs = story.drug_names((row[0] for row in stay.of("drugs")), gives_away)
-    for row in stay.of("notes")[:1]:
+    drugs = story.drug_names((row[0] for row in stay.rows["drugs"]), gives_away)
+    for row in stay.rows["notes"][:1]:
         drugs = drugs or story.note_drugs(row[0] or "", gives_away)
-    signs = [results.VitalRow(*row[:-1]) for name in ("triage", "signs") for row in stay.of(name)]
+    signs = [results.VitalRow(*row[:-1]) for name in ("triage", "signs") for row in stay.rows[name]]
     return SourceCase(
         key=admission.key,
         source="mimic",
-        data_class=travels,
+        data_class=source_class,
         truth=Truth(admission.title, admission.code, admission.version, admission.chapter),
         age=age(anchor_age, anchor_year, admitted),
         sex={"M": "Male", "F": "Female"}.get((gender or "").strip().upper(), ""),
-        arrival=_arrival(location, [row[1] for row in stay.of("arrivals")]),
+        arrival=_arrival(location, [row[1] for row in stay.rows["arrivals"]]),
         history_source=told_by,
         story=told,
         past=past,
         drugs=drugs,
-        vitals=(*results.vitals(signs), *results.body(results.BodyRow(*row[:-1]) for row in stay.of("body"))),
-        labs=results.labs(results.LabRow(*row[:-1]) for row in stay.of("labs")),
-        cultures=results.cultures(results.CultureRow(*row[:-1]) for row in stay.of("cultures")),
+        vitals=(*results.vitals(signs), *results.body(results.BodyRow(*row[:-1]) for row in stay.rows["body"])),
+        labs=results.labs(results.LabRow(*row[:-1]) for row in stay.rows["labs"]),
+        cultures=results.cultures(results.CultureRow(*row[:-1]) for row in stay.rows["cultures"]),
         identifiers=_identifiers(admission, stay),
     )
 
 
 def age(anchor_age: int | None, anchor_year: int | None, admitted: datetime) -> int | None:
-    """The age at admission; 90 for everybody older than 89, None where it cannot be known.
+    """The age at admission; 90 for everyone over 89, None if unknown.
 
-    Who is over 89 has an anchor age of 91 whatever the true age, so an earlier admission's age is unknown.
+    Patients over 89 have an anchor age of 91 whatever their age, so their age at an earlier admission is unknown.
     """
     if anchor_age is None or anchor_year is None:
         return None
@@ -318,12 +304,12 @@ def age(anchor_age: int | None, anchor_year: int | None, admitted: datetime) -> 
 
 
 def _past(stay: _Stay, admission: Admission, names: Names) -> tuple[str, ...]:
-    """Titles of earlier admissions' diagnoses, without how injuries came about and without this one's name."""
+    """Titles of earlier admissions' diagnoses, without external causes and without what names this diagnosis."""
     titles = [
         title
-        for code, version, title in stay.of("past")
+        for code, version, title in stay.rows["past"]
         if icd.chapter(code, version).kind is not icd.Kind.EXTERNAL
-        # The same three-character category is the same disease in another stage or place.
+        # The same three-character category is the same disease at another stage or site.
         and (version != admission.version or code[:3] != admission.code[:3])
         and not any(not found.broad for found in names.find(title))
     ]
@@ -331,12 +317,12 @@ def _past(stay: _Stay, admission: Admission, names: Names) -> tuple[str, ...]:
 
 
 def _story(stay: _Stay, gives_away: story.Gives, past: tuple[str, ...]) -> tuple[tuple[str, ...], HistorySource]:
-    """What the patient's story can be told from, and what that is: the best source there is."""
-    for row in stay.of("notes"):
+    """What the patient's story can be told from, and its kind: the best source available."""
+    for row in stay.rows["notes"]:
         told = story.note_story(row[0] or "", gives_away)
         if told:
             return told, "note"
-    for row in stay.of("triage"):
+    for row in stay.rows["triage"]:
         complaints = story.complaints(row[-1] or "", gives_away)
         if complaints:
             return complaints, "triage"
@@ -351,11 +337,11 @@ def _arrival(location: str | None, transports: list[str | None]) -> str:
 
 
 def _identifiers(admission: Admission, stay: _Stay) -> tuple[str, ...]:
-    """What must not be found in a case: numbers of patient and stays, and the day of every row."""
-    numbers = [admission.subject_id, admission.hadm_id, *(row[0] for row in stay.of("arrivals"))]
-    notes = [row[1] for row in stay.of("notes") if row[1]]
+    """What must not appear in a case: numbers of the patient and stays, and the date of every row."""
+    numbers = [admission.subject_id, admission.hadm_id, *(row[0] for row in stay.rows["arrivals"])]
+    notes = [row[1] for row in stay.rows["notes"] if row[1]]
     times = [time for time in stay.patient if isinstance(time, datetime)]
     for name in ("labs", "cultures", "body", "arrivals", "signs"):
-        times += [row[-1] for row in stay.of(name) if row[-1]]
+        times += [row[-1] for row in stay.rows[name] if row[-1]]
     days = sorted({time.strftime("%Y-%m-%d") for time in times})
     return (*map(str, numbers), *notes, *days)

@@ -1,8 +1,9 @@
-"""Rows of laboratory, microbiology and vital signs as results: every value as the row has it, or left out."""
+"""Laboratory, microbiology and vital-sign rows as results: every value as the row has it, or left out."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,13 +11,13 @@ from typing import NamedTuple
 from agentclinic.generate.source import Culture, Measured
 
 REMOVED = "___"
-"""What MIMIC puts in place of a text it removed."""
+"""What MIMIC puts in place of removed text."""
 VITAL_SIGNS = "Vital_Signs"
 BODY = "Body_Measurements"
 
 
 class LabRow(NamedTuple):
-    """A row of labevents with its item's names."""
+    """A row of labevents with the names of its item."""
 
     row: int
     label: str | None
@@ -33,7 +34,7 @@ class LabRow(NamedTuple):
 
 
 class CultureRow(NamedTuple):
-    """A row of microbiologyevents: one antibiotic tried on one organism, or a test without any."""
+    """A row of microbiologyevents: one antibiotic tested on one organism, or a test that found none."""
 
     row: int
     specimen_id: int | None
@@ -70,15 +71,15 @@ class BodyRow(NamedTuple):
     sequence: str | None
 
 
-# Items that say what became of a tube, not what was found in it; one-letter labels are indices of the specimen.
+# Items that say what happened to a tube, not what was found in it; one-letter labels are indices of the specimen.
 _NO_RESULT = re.compile(r"\b(hold|held|problem specimen|voided specimen|length of urine collection)\b|uhold|^.$", re.I)
 _NO_VALUE = re.compile(
     r"^\W*(hold|done|sent|unable|error|cancel|not (done|performed|reported|available)|test not|pending|discard|random|"
     r"see |notified|disregard|quantity not|specimen |unsatisfactory|clotted|hemolyzed)",
     re.IGNORECASE,
 )
-# Where a row has no value, its comment begins with it: "NEG.", "<0.01.  CTROPNT > 0.10 …", ">182*.", "1+*.". Only
-# what certainly is a result is taken; the star repeats the flag.
+# If a row has no value, its comment may begin with it: "NEG.", "<0.01.  CTROPNT > 0.10 …", ">182*.", "1+*.". Only
+# what is certainly a result is used; the star repeats the flag.
 _IN_COMMENT = re.compile(
     r"^\s*((?:[<>]=?\s?)?\d+(?:\.\d+)?(?:\s?-\s?\d+(?:\.\d+)?)?\+?|(?:very )?(?:low|high)|neg(?:ative)?|pos(?:itive)?|"
     r"tr(?:ace)?|sm(?:all)?|mod(?:erate)?|lg|large|none|normal|rare|few|occasional|occ|many|clear|hazy|cloudy|slcloudy|"
@@ -88,35 +89,24 @@ _IN_COMMENT = re.compile(
 
 
 def labs(rows: Iterable[LabRow]) -> tuple[Measured, ...]:
-    """The first usable result of each test, rows being in order of time; how many followed is said with it."""
+    """The first usable result of each test, with the number of later ones; rows must be in order of time."""
     first: dict[tuple[str, str], Measured] = {}
-    repeats: dict[tuple[str, str], int] = {}
+    count: Counter[tuple[str, str]] = Counter()
     for row in rows:
         label = (row.label or "").strip()
         value = _lab_value(row)
         if not label or not value or _NO_RESULT.search(label):
             continue
         group = _group(row.fluid or "", row.category or "")
-        place = (group, label)
-        if place in first:
-            repeats[place] = repeats.get(place, 0) + 1
-            continue
-        first[place] = Measured(
-            name=label,
-            value=value,
-            unit=_clean(row.unit),
-            low=_clean(row.low),
-            high=_clean(row.high),
-            flag=_clean(row.flag),
-            group=group,
-            hours=row.hours,
-            rows=(f"labevents:{row.row}",),
-        )
-    return tuple(replace(one, repeats=repeats.get(place, 0)) for place, one in first.items())
+        count[group, label] += 1
+        unit, low, high, flag = map(_clean, (row.unit, row.low, row.high, row.flag))
+        result = Measured(label, value, unit, low, high, flag, group, row.hours, (f"labevents:{row.row}",))
+        first.setdefault((group, label), result)
+    return tuple(replace(one, repeats=count[place] - 1) for place, one in first.items())
 
 
 def _lab_value(row: LabRow) -> str:
-    """The result as written: the value, the number where the value was removed, or what the comment begins with."""
+    """The result as written: the value, the number if the value was removed, or the beginning of the comment."""
     value = (row.value or "").strip()
     if value and REMOVED not in value:
         return "" if _NO_VALUE.match(value) else value
@@ -128,15 +118,15 @@ def _lab_value(row: LabRow) -> str:
 
 
 def _clean(text: str | None) -> str:
-    """A text without the blanks around it; nothing where something was removed from it."""
+    """A text without surrounding blanks; empty if something was removed from it."""
     plain = (text or "").strip()
     return "" if REMOVED in plain else plain
 
 
 def _group(fluid: str, category: str) -> str:
-    """What a test is filed under: Blood Chemistry, Urine Hematology, Blood Gas."""
+    """The heading a test is filed under: Blood Chemistry, Urine Hematology, Blood Gas."""
     fluid, category = fluid.strip(), category.strip()
-    if len(fluid) < 3:  # a few items carry a stray letter in place of a fluid
+    if len(fluid) < 3:  # a few items have a stray letter instead of a fluid
         fluid = "Other"
     return category if category.startswith(fluid) else f"{fluid} {category}".strip()
 
@@ -147,7 +137,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}/\d{1,2}(/\d{2,4})?\b|\b\d{1,2
 
 
 class _Isolate(NamedTuple):
-    """What rows have in common that tell of one organism in one specimen."""
+    """What the rows about one organism in one specimen have in common."""
 
     specimen_id: float | None
     specimen: str
@@ -157,9 +147,9 @@ class _Isolate(NamedTuple):
 
 
 def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
-    """One result for each organism found, or for each test that found none; what nobody can read is left out.
+    """One result for each organism found, or for each test that found none; unreadable results are left out.
 
-    A test whose comment was removed whole has no result we know: to show it empty would say that nothing grew.
+    A test whose whole comment was removed has no known result: shown empty, it would say that nothing grew.
     """
     grouped: dict[_Isolate, list[CultureRow]] = {}
     for row in rows:
@@ -172,38 +162,27 @@ def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
         grouped.setdefault(isolate, []).append(row)
     found: dict[tuple[object, ...], Culture] = {}
     for isolate, own in grouped.items():
-        comment = readable(own)
+        comment = _readable(own)
         if not (isolate.organism or comment) or not isolate.test:
             continue
         tried = {_clean(row.drug): _clean(row.verdict) for row in own if _clean(row.drug) and _clean(row.verdict)}
-        culture = Culture(
-            specimen=isolate.specimen,
-            test=isolate.test,
-            organism=isolate.organism,
-            sensitivities=tuple(sorted(tried.items())),
-            comment=comment,
-            hours=own[0].hours,
-            rows=tuple(f"microbiologyevents:{row.row}" for row in own),
-        )
         # A second bottle with the same result adds no line, but its rows stay traceable.
-        same = (culture.specimen, culture.test, culture.organism, culture.sensitivities, culture.comment)
-        earlier = found.get(same)
-        found[same] = culture if earlier is None else replace(earlier, rows=(*earlier.rows, *culture.rows))
+        same = (isolate.specimen, isolate.test, isolate.organism, tuple(sorted(tried.items())), comment)
+        earlier = found.get(same) or Culture(*same, own[0].hours)
+        rows_ = (*earlier.rows, *(f"microbiologyevents:{row.row}" for row in own))
+        found[same] = replace(earlier, rows=rows_)
     return tuple(found.values())
 
 
-def readable(rows: Iterable[CultureRow]) -> str:
-    """The sentences of the comments from which nothing was removed and that name no time and no telephone call.
-
-    The result comes first. Where something was removed from it, what follows ("Performed by …") is none.
-    """
-    sentences = [sentence for row in rows for sentence in _readable(row.comments or "")]
-    return " ".join(dict.fromkeys(sentences))
+def _readable(rows: Iterable[CultureRow]) -> str:
+    """The sentences of the comments from which nothing was removed and that mention no time and no telephone call."""
+    return " ".join(dict.fromkeys(sentence for row in rows for sentence in _sentences(row.comments or "")))
 
 
-def _readable(comment: str) -> list[str]:
+def _sentences(comment: str) -> list[str]:
     parts = [" ".join(part.split()) for part in re.split(r"(?<=[.;])\s+", comment.strip())]
     told = [part for part in parts if re.search(r"\w", part) and not _PHONED.search(part)]
+    # The result comes first. If something was removed from it, what follows ("Performed by …") is not a result.
     if told and REMOVED in told[0]:
         return []
     return [part for part in told if REMOVED not in part and not _DATE.search(part)]
@@ -214,7 +193,7 @@ class _Sign(NamedTuple):
     unit: str
     least: float
     most: float
-    """Outside least and most no living adult's value lies: such an entry is a slip and is left out."""
+    """No living adult has a value outside least and most: such an entry is a typing error and is left out."""
 
 
 _SIGNS = {
@@ -223,14 +202,12 @@ _SIGNS = {
     "o2sat": _Sign("Oxygen Saturation", "%", 30, 100),
     "pain": _Sign("Pain (0-10)", "", 0, 10),
 }
-_PRESSURE = _Sign("Blood Pressure", "mmHg", 20, 300)
-# The tables say Fahrenheit; some entries are Celsius. No temperature of a patient lies in both ranges.
-_FAHRENHEIT = (75.0, 113.0)
-_CELSIUS = (24.0, 45.0)
+# The tables say Fahrenheit, but some entries are Celsius. No body temperature is in both ranges.
+_TEMPERATURES = {"°F": (75.0, 113.0), "°C": (24.0, 45.0)}
 
 
 def vitals(rows: Iterable[VitalRow]) -> tuple[Measured, ...]:
-    """Each vital sign as first written down: at triage, or else at the first round after it."""
+    """Each vital sign as first recorded: at triage, otherwise at the first round after it."""
     found: dict[str, Measured] = {}
     for row in rows:
         for one in _signs(row):
@@ -243,9 +220,8 @@ def _signs(row: VitalRow) -> Iterable[Measured]:
         return Measured(name, value, unit, group=VITAL_SIGNS, hours=row.hours, rows=(f"{row.table}:{row.hours}",))
 
     heat = _number(row.temperature)
-    if heat is not None:
-        unit = "°F" if _FAHRENHEIT[0] <= heat <= _FAHRENHEIT[1] else "°C" if _CELSIUS[0] <= heat <= _CELSIUS[1] else ""
-        if unit:
+    for unit, (least, most) in _TEMPERATURES.items():
+        if heat is not None and least <= heat <= most:
             yield sign("Temperature", _clean(row.temperature), unit)
     for column, (name, unit, least, most) in _SIGNS.items():
         text = getattr(row, column)
@@ -253,8 +229,8 @@ def _signs(row: VitalRow) -> Iterable[Measured]:
         if value is not None and least <= value <= most:
             yield sign(name, _clean(text), unit)
     upper, lower = _number(row.sbp), _number(row.dbp)
-    if upper is not None and lower is not None and _PRESSURE.least <= lower < upper <= _PRESSURE.most:
-        yield sign(_PRESSURE.name, f"{_clean(row.sbp)}/{_clean(row.dbp)}", _PRESSURE.unit)
+    if upper is not None and lower is not None and 20 <= lower < upper <= 300:
+        yield sign("Blood Pressure", f"{_clean(row.sbp)}/{_clean(row.dbp)}", "mmHg")
 
 
 def _number(text: str | None) -> float | None:
@@ -268,7 +244,7 @@ _BODY = {"Height (Inches)": ("Height", "in"), "Weight (Lbs)": ("Weight", "lb"), 
 
 
 def body(rows: Iterable[BodyRow]) -> tuple[Measured, ...]:
-    """Height, weight, BMI and outpatient blood pressure: of each the nearest before admission, which comes first."""
+    """Height, weight, BMI and outpatient blood pressure, each nearest to admission; rows must be in that order."""
     found: dict[str, Measured] = {}
     for row in rows:
         value = row.value.strip()

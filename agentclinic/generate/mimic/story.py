@@ -1,4 +1,4 @@
-"""What a case may tell of the patient's story: the history part of a note, triage words; never what gives it away."""
+"""What a case may tell of the patient's story: the history in a note, or the triage words; never the diagnosis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentclinic.vocabulary.text import sentences
 Gives = Callable[[str], bool]
 """Whether a text gives the diagnosis away."""
 
-# Headings of discharge notes. Only a history is told; all else was written in the knowledge of how the stay ended.
+# Headings of discharge notes. Only the history is used; the rest was written knowing how the stay ended.
 _TOLD = {
     "chief complaint": "Chief complaint",
     "history of present illness": "History of present illness",
@@ -23,21 +23,12 @@ _TOLD = {
     "family history": "Family history",
 }
 _DRUGS = "medications on admission"
-# Headings that carry text behind the colon; any other line that ends in a colon opens a section that is left out.
+# Headings that may have text after the colon; any other line that ends in a colon opens a section that is left out.
 _HEADINGS = (
     *_TOLD,
     _DRUGS,
-    *(
-        "name",
-        "unit no",
-        "admission date",
-        "discharge date",
-        "date of birth",
-        "sex",
-        "service",
-        "allergies",
-        "attending",
-    ),
+    *("name", "unit no", "admission date", "discharge date", "date of birth", "sex", "service", "allergies"),
+    "attending",
     *("major surgical or invasive procedure", "review of systems", "ros", "physical exam", "pertinent results"),
     *("brief hospital course", "hospital course", "discharge medications", "discharge disposition", "facility"),
     *("discharge diagnosis", "discharge diagnoses", "discharge condition", "discharge instructions"),
@@ -81,7 +72,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b(?:19|20|
 
 
 def sections(note: str) -> dict[str, str]:
-    """The sections of a note by heading in small letters, each as it first stands there."""
+    """The sections of a note by lower-case heading; the first of each heading."""
     found: dict[str, str] = {}
     marks = list(_HEADING.finditer(note))
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
@@ -92,7 +83,7 @@ def sections(note: str) -> dict[str, str]:
 
 
 def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
-    """The history a discharge note tells, section by section, in its own sentences; empty where none is left."""
+    """The history in a discharge note, section by section, in its own sentences; empty if none is left."""
     found = sections(note)
     story: dict[str, str] = {}
     for heading, name in _TOLD.items():
@@ -106,7 +97,7 @@ def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
 
 
 def _told(text: str, gives_away: Gives, *, is_list: bool) -> str:
-    """A section without what was removed from it, found in hospital, or gives the diagnosis away."""
+    """A section without gaps, hospital findings, and what gives the diagnosis away."""
     kept: list[str] = []
     for sentence in _parts(text, is_list=is_list):
         if not is_list and _COURSE.search(sentence):
@@ -120,15 +111,15 @@ def _told(text: str, gives_away: Gives, *, is_list: bool) -> str:
 def _parts(text: str, *, is_list: bool) -> list[str]:
     if is_list:
         return [line.strip(" -*•;\t") for line in text.splitlines() if re.search(r"\w", line)]
-    # Notes break their lines anywhere; an empty line ends a paragraph.
+    # Notes break lines anywhere; an empty line ends a paragraph.
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", text)]
-    # Names first: "Ms. ___ is" must not end a sentence after "Ms.", while after any other full stop a gap begins one.
+    # Names first: "Ms. ___ is" must not end a sentence after "Ms.", but after any other period a gap begins one.
     named = (_SOMEBODY.sub("the patient", part) for part in paragraphs)
     return [one for part in named for one in sentences(re.sub(rf"(?<=[.!?])\s+(?={REMOVED})", "\n", part))]
 
 
 def without_gaps(sentence: str) -> str:
-    """A sentence whose removed parts are a name, an age, a place or a time, without them; otherwise nothing."""
+    """A sentence without its gaps if they are a name, an age, a place or a time; empty if anything else was removed."""
     plain = _SOMEBODY.sub("the patient", sentence)
     plain = _OLD.sub(lambda found: "a " if found["who"] else "an adult ", plain)
     plain = _SOMEWHERE.sub("", _SOMEONE_WITH.sub("the patient ", plain))
@@ -139,20 +130,20 @@ def without_gaps(sentence: str) -> str:
 
 
 def note_drugs(note: str, gives_away: Gives) -> tuple[str, ...]:
-    """The drugs of a note's list on admission."""
+    """The drugs in a note's list of medications on admission."""
     lines = sections(note).get(_DRUGS, "").splitlines()
     numbered = [re.sub(r"^\s*\d+\.\s*", "", line).strip() for line in lines if re.match(r"\s*\d+\.\s*\S", line)]
     return tuple(dict.fromkeys(line for line in numbered if REMOVED not in line and not gives_away(line)))
 
 
-# Words of a triage line that are no complaint.
+# Words in a triage line that are not complaints.
 _NO_COMPLAINT = re.compile(
     r"^(?:transfer|abnormal labs?|unknown-?cc.*|no chief complaint|evaluation|xfer)$", re.IGNORECASE
 )
 
 
 def complaints(triage: str, gives_away: Gives) -> tuple[str, ...]:
-    """The complaints of a triage line that are complaints and do not name the diagnosis."""
+    """The complaints in a triage line that do not name the diagnosis."""
     parts = (part.strip() for part in re.split(r"[,;]", triage))
     return tuple(
         dict.fromkeys(
@@ -167,6 +158,6 @@ def complaints(triage: str, gives_away: Gives) -> tuple[str, ...]:
 
 
 def drug_names(names: Iterable[str | None], gives_away: Gives) -> tuple[str, ...]:
-    """Names of drugs, each once."""
+    """The names of drugs, without repeats."""
     plain = (" ".join((name or "").split()) for name in names)
     return tuple(dict.fromkeys(name for name in plain if name and REMOVED not in name and not gives_away(name)))

@@ -1,4 +1,4 @@
-"""Finding MIMIC-IV's tables in a folder and reading them with DuckDB: explicit types, bounded memory, a cache."""
+"""Find MIMIC-IV's tables in a folder and read them with DuckDB: explicit types, bounded memory, a cache."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _ENDINGS = (".csv.gz", ".csv")
-# Raised when what the cache holds changes: an older file is then simply not found.
+# Raised when the content of the cache changes: older files are then not found.
 CACHE_FORMAT = 1
-# Bytes read at a time: DuckDB's own 32 MB take twice the memory and no less time. No line of MIMIC is longer than 2 MB.
+# Bytes read at a time: DuckDB's default of 32 MB takes twice the memory and as much time. No line is over 2 MB.
 _BUFFER = 8_000_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """One of MIMIC-IV's tables: where it lies and what we read of it."""
+    """One of MIMIC-IV's tables: where it is and what we read of it."""
 
     module: str
     name: str
     columns: dict[str, str]
-    """The columns we read, with their types. Everything that is shown is text, so that no digit is rewritten."""
+    """The columns we read, with their types. Everything shown is text, so that no digit is rewritten."""
     optional: frozenset[str] = frozenset()
     """Columns that some releases lack; they read as missing."""
     required: bool = True
-    """Whether nothing can be done without it."""
+    """Whether an absent table is an error."""
     long_text: bool = False
-    """Fields hold line breaks: read by one thread, because a reader that starts in the middle could take one for the
-    end of a row."""
+    """Fields contain line breaks: read by one thread, since a reader that starts in the middle could mistake one for
+    the end of a row."""
 
     @property
     def path(self) -> str:
-        """The name by which people know it, such as hosp/labevents."""
+        """Module and name, such as hosp/labevents."""
         return f"{self.module}/{self.name}"
 
 
 def _table(path: str, columns: str, optional: str = "", *, required: bool = True, long_text: bool = False) -> Table:
-    """A table from `name` or `name:type` words; text where no type is given."""
+    """A table from words `name` or `name:type`; text if no type is given."""
     module, _, name = path.partition("/")
     pairs = [word.partition(":") for word in f"{columns} {optional}".split()]
     types = {column: (kind or "VARCHAR").upper() for column, _, kind in pairs}
@@ -110,8 +110,8 @@ READ = (
     *(PATIENTS, ADMISSIONS, DIAGNOSES, TITLES, LABS, LAB_ITEMS, CULTURES, OMR),
     *(ED_STAYS, TRIAGE, ED_VITALS, ED_DRUGS, NOTES),
 )
-"""Every table we ever open. DRG codes, procedures, prescriptions, radiology reports are not among them: they were
-written knowing the diagnosis, or after it."""
+"""Every table we ever open. DRG codes, procedures, prescriptions and radiology reports are not among them: they were
+written with the diagnosis in mind, or after it."""
 
 
 @dataclass
@@ -124,15 +124,15 @@ class Folder:
     _modules: dict[str, Path | None] = field(default_factory=dict)
 
     def module(self, name: str) -> Path | None:
-        """The folder of a module, or None where there is none."""
+        """The folder of a module, or None."""
         if not self.base.is_dir():
-            raise InputError(f"{self.base}: no such folder; give the one that holds MIMIC-IV's hosp folder")
+            raise InputError(f"{self.base}: no such folder; name the one that contains MIMIC-IV's hosp folder")
         if name not in self._modules:
             self._modules[name] = _module(self.base, name)
         return self._modules[name]
 
     def file(self, table: Table) -> Path | None:
-        """The table's file, `.csv` or `.csv.gz`; None where an optional one is absent."""
+        """The table's file, `.csv.gz` or `.csv`; None if an optional table is absent."""
         folder = self.module(table.module)
         for ending in _ENDINGS:
             found = folder / f"{table.name}{ending}" if folder else None
@@ -144,7 +144,7 @@ class Folder:
         return None
 
     def source(self, table: Table) -> str:
-        """SQL that reads the table's columns: from the cache where there is one, otherwise from its file."""
+        """SQL that reads the table's columns, from the cache if possible."""
         path = self.file(table)
         if path is None:
             empty = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in table.columns.items())
@@ -153,7 +153,7 @@ class Folder:
         return f"read_parquet({_text(cached)})" if cached and cached.exists() else self._csv(table, path)
 
     def cached(self, table: Table, path: Path) -> Path | None:
-        """Where the table's cache lies: a changed file, another place or other columns have another name."""
+        """The table's file in the cache; if the table's file, place or columns change, so does the name."""
         if self.cache is None:
             return None
         stat = path.stat()
@@ -161,7 +161,7 @@ class Folder:
         return self.cache / f"{table.name}-{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}.parquet"
 
     def _csv(self, table: Table, path: Path) -> str:
-        """SQL that reads a CSV file without guessing: every column of the file is named and typed."""
+        """SQL that reads a CSV file without guessing: every column is named and typed."""
         header = self._header(table, path)
         absent = [name for name in table.columns if name not in header and name not in table.optional]
         if absent:
@@ -184,23 +184,24 @@ class Folder:
                 with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as file:
                     names = next(csv.reader(file), [])
             except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-                raise InputError(f"{path}: cannot be read ({_reason(error)}); download it again") from None
+                reason = getattr(error, "strerror", None) or type(error).__name__
+                raise InputError(f"{path}: cannot be read ({reason}); download it again") from None
             self._headers[table.path] = [name.strip().lstrip("\ufeff").lower() for name in names]
         return self._headers[table.path]
 
 
 _MODULES = {"hosp": "admissions", "ed": "edstays", "note": "discharge"}
-"""The modules we read and a table by which each is known."""
+"""The modules we read, and a table that identifies each."""
 
 
 def _module(base: Path, module: str) -> Path | None:
-    """The folder of a module: in `base`, beside it, `base` itself, or in a release somewhere below it.
+    """The folder of a module: in `base`, next to it, `base` itself, or in a release somewhere below it.
 
-    PhysioNet's downloads put each project into a folder of its own, with the version below: giving their common parent
-    works, as long as no module is there twice.
+    PhysioNet's downloads put each project into its own folder, with the version below: their common parent can be
+    named, as long as it contains no module twice.
     """
-    beside = [base.parent / module] if base.name in _MODULES else []
-    for found in (base / module, *beside):
+    sibling = [base.parent / module] if base.name in _MODULES else []
+    for found in (base / module, *sibling):
         if found.is_dir():
             return found
     if any((base / f"{_MODULES[module]}{ending}").is_file() for ending in _ENDINGS):
@@ -214,34 +215,30 @@ def _module(base: Path, module: str) -> Path | None:
     return None
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or type(error).__name__
-
-
 def _text(value: object) -> str:
-    """A value as an SQL text."""
+    """A value as an SQL string."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 @contextmanager
 def opened(memory_limit: str, threads: int, scratch_in: Path | None = None) -> Iterator[DuckDBPyConnection]:
-    """A DuckDB whose tables and overflow lie in a private folder that is removed at the end."""
+    """A DuckDB connection whose files are in a private folder that is removed at the end."""
     duckdb = _duckdb()
     with _scratch(scratch_in) as folder:
         settings = {
             "temp_directory": str(folder / "overflow"),
-            "preserve_insertion_order": False,  # rows need no order of their own, and keeping it takes memory
+            "preserve_insertion_order": False,  # we sort where order matters, and keeping it takes memory
             "autoinstall_known_extensions": False,
         }
         try:
             connection = duckdb.connect(str(folder / "work.duckdb"), config=settings)
         except duckdb.Error:
-            raise AgentClinicError(f"{folder.parent}: no database can be made there; is the disk full?") from None
+            raise AgentClinicError(f"{folder.parent}: cannot create a database there; is the disk full?") from None
         try:
             try:
                 connection.execute(f"SET memory_limit = {_text(memory_limit)}; SET threads = {int(threads)}")
             except duckdb.Error:
-                raise ConfigError(f"memory limit {memory_limit!r} cannot be used; write it as 512MB or 2GB") from None
+                raise ConfigError(f"memory limit {memory_limit!r} cannot be used; write it like 512MB or 2GB") from None
             yield connection
         finally:
             connection.close()
@@ -259,17 +256,20 @@ def _duckdb() -> ModuleType:
 
 @contextmanager
 def _scratch(parent: Path | None) -> Iterator[Path]:
-    """A folder only we can read, removed at the end; those that a killed process left behind go first."""
+    """A folder only we can read, removed at the end; folders that killed processes left behind are removed first."""
     import fcntl
 
     if parent is not None:
-        private_folder(parent)
+        try:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{parent}: cannot be created ({error.strerror})") from None
     root = parent or Path(tempfile.gettempdir())
     for left in root.glob("agentclinic-mimic-*/lock"):
         with suppress(OSError), left.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held for life by its process: free means dead
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its process holds it as long as it lives
             shutil.rmtree(left.parent, ignore_errors=True)
-    # It gets the name by which others know it only when its lock is held: before that they would take it for dead.
+    # It gets its final name only once its lock is held: before that another process would remove it as left behind.
     draft = Path(tempfile.mkdtemp(prefix="agentclinic-draft-", dir=root))
     folder = draft.with_name(draft.name.replace("-draft-", "-mimic-"))
     with (draft / "lock").open("wb") as lock:
@@ -281,16 +281,8 @@ def _scratch(parent: Path | None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def private_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter; one that exists stays as it is."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
-
-
 def run(connection: DuckDBPyConnection, folder: Folder, table: Table, sql: str) -> DuckDBPyConnection:
-    """Run SQL that reads a table; what is wrong with the file is said without showing any of its rows."""
+    """Run SQL that reads a table; errors name the place in the file but show none of its rows."""
     duckdb = _duckdb()
     try:
         return connection.execute(sql)
@@ -299,12 +291,14 @@ def run(connection: DuckDBPyConnection, folder: Folder, table: Table, sql: str) 
     except duckdb.Error as error:
         if "No space left" in str(error):
             raise AgentClinicError(
-                f"{table.path}: the disk is full; scratch files lie in the cache folder, or without one in TMPDIR"
+                f"{table.path}: the disk is full; scratch files are in the cache folder, or in TMPDIR if there is none"
             ) from None
-        raise InputError(f"{folder.file(table)}{_place(str(error))}; is the file whole? Compare its SHA-256") from None
+        raise InputError(
+            f"{folder.file(table)}{_place(str(error))}; is the file complete? Compare its SHA-256"
+        ) from None
 
 
-# DuckDB's message quotes the row, which is a patient's: only the place is taken from it.
+# DuckDB's message quotes the row, which is patient data: only the place is taken from it.
 _LINE = re.compile(r"Line: (\d+)")
 _COLUMN = re.compile(r'converting column "(\w+)"')
 
@@ -318,9 +312,9 @@ def _place(message: str) -> str:
 def fill_cache(
     connection: DuckDBPyConnection, folder: Folder, tables: tuple[Table, ...], tell: Callable[[str], None]
 ) -> None:
-    """Write those tables to the cache that are not in it: sorted by patient, so that few are found fast.
+    """Copy tables that are not yet in the cache, sorted by patient so that a few patients are found fast.
 
-    The connection's scratch folder must lie in the cache's.
+    The connection's scratch folder must be in the cache folder.
     """
     for table in tables:
         path = folder.file(table)
@@ -328,16 +322,12 @@ def fill_cache(
         if path is None or target is None or target.exists():
             continue
         tell(f"copying {table.path} to the cache")
-        # In the scratch folder, so that half a copy of a killed process is removed; on the same disk, so that it
-        # appears whole under its name.
+        # Written to the scratch folder, so that the partial copy of a killed process is removed; on the same disk, so
+        # that it appears complete under its name.
         (overflow,) = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0]
         draft = Path(overflow).parent / target.name
-        run(
-            connection,
-            folder,
-            table,
-            f"COPY (FROM {folder._csv(table, path)} ORDER BY subject_id) TO {_text(draft)} "
-            "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)",
-        )
+        rows = f"FROM {folder._csv(table, path)} ORDER BY subject_id"
+        how = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880"
+        run(connection, folder, table, f"COPY ({rows}) TO {_text(draft)} ({how})")
         draft.chmod(0o600)
         draft.replace(target)

@@ -1,1 +1,1 @@
-"""The sections of the page, each a function of the view; a section nobody can fill is nothing."""
+"""The sections of the page, each a function of the view that returns None if the records cannot fill it."""

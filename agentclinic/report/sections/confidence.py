@@ -1,4 +1,4 @@
-"""How sure the doctor was: reliability, risk and coverage, and the course from turn to turn."""
+"""How sure the doctor was: reliability, risk and coverage, and how that changes from turn to turn."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, details, figure, note, number, section, share, table
-from agentclinic.report.text import percent, plural
+from agentclinic.report.parts import Drawn, View, details, figure, note, table
+from agentclinic.report.text import DASH, plural
 from agentclinic.scoring.calibration import LandmarkCalibration, SourceCalibration
 from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.format import as_number, as_percent, interval, percent
 from agentclinic.scoring.information import DifferentialCourse
 
 
@@ -22,13 +23,11 @@ def confidence(view: View) -> Html | None:
         for source in run.score.calibration.sources
         if source.n
     ]
-    if not drawn:
-        return None
     lede = (
-        "The forecast is the probability that the final differential gives to the diagnosis committed to. Numbers of "
+        "A forecast is the probability that the final differential gives to the doctor's diagnosis. Numbers from "
         "different sources are never pooled."
     )
-    return section("confidence", "How sure it was, and whether it should have been", lede, view.each(drawn))
+    return view.section("confidence", "How sure it was, and whether it should have been", lede, drawn)
 
 
 def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -> Html:
@@ -36,39 +35,33 @@ def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -
     kind = "probabilities" if source.scale == "probability" else "scores"
     if source.scale == "recalibrated":
         kind = f"scores recalibrated on {source.recalibrated_on}"
-    called = f"{source.source.value.replace('_', ' ').capitalize()} {kind}"
-    title = tag("h3", called, tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}"))
+    title = tag("h3", f"{_called(source)} {kind}", tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}"))
     figures = [_reliability(name, run, source, colour), _risk(name, source, colour)]
     return tag("div", title, tag("div", figures, class_="figures"), _numbers(source))
 
 
+def _called(source: SourceCalibration) -> str:
+    return source.source.value.replace("_", " ").capitalize()
+
+
 def _reliability(name: str, run: RunReport, source: SourceCalibration, colour: str) -> Html | None:
-    bins = [
-        charts.Bin(
-            *(point.low, point.high, point.right.of, point.mean_forecast),
-            *(point.right.value or 0.0, point.right.low or 0.0, point.right.high or 0.0),
-            *(point.band_low, point.band_high),
-        )
-        for point in run.reliability
-        if point.source == source.source.value
-    ]
-    if source.bins is None or not bins:
+    points = [point for point in run.reliability if point.source == source.source.value]
+    if source.bins is None or not points:
         return None
     rows = [
         [
-            f"{100 * b.low:.0f} to {100 * b.high:.0f} %",
-            *(b.n, percent(b.forecast), percent(b.right)),
-            f"{100 * b.right_low:.0f} to {100 * b.right_high:.0f} %",
-            f"{100 * b.band_low:.0f} to {100 * b.band_high:.0f} %",
+            f"{percent(point.low, 0)} to {percent(point.high, 0)}",
+            *(point.right.of, percent(point.mean_forecast), percent(point.right.value), interval(point.right, 0)),
+            f"{percent(point.band_low, 0)} to {percent(point.band_high, 0)}",
         ]
-        for b in bins
+        for point in points
     ]
     head = ["forecast", "n", "mean", "right", "interval", "band"]
     about = (
-        "Shaded: where 95 % of the dots would lie if every forecast were true. Lines through dots: 95 % intervals. "
-        "Below: diagnoses per tenth."
+        "Shaded: where 95% of the dots would lie if every forecast were true. Lines through the dots: 95% intervals. "
+        "Below: the number of diagnoses in each tenth."
     )
-    chart = charts.reliability(f"rel-{name}", bins, colour)
+    chart = charts.reliability(f"rel-{name}", points, colour)
     return figure("Reliability", about, chart, details("Numbers", table("Reliability in numbers", head, rows)))
 
 
@@ -79,23 +72,26 @@ def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
     rows = [[percent(p.coverage, 0), percent(p.risk), f"{p.threshold:.2f}"] for p in source.risk_coverage]
     chart = charts.risk_coverage(f"risk-{name}", points, 1 - source.accuracy.value, colour)
     numbers = table("Risk and coverage in numbers", ["kept", "wrong", "lowest forecast kept"], rows)
-    about = "How often it is wrong when only its surest diagnoses count. A line that rises to the right: it knows when."
+    about = (
+        "How often it is wrong if only its surest diagnoses count. A line that rises to the right means that it knows "
+        "when it may be wrong."
+    )
     return figure("Risk against coverage", about, chart, details("Numbers", numbers))
 
 
 def _numbers(source: SourceCalibration) -> Html:
-    rows: list[list[object]] = [["AUROC", number(source.auroc), "0.5 is chance, 1 is best"]]
+    rows: list[list[object]] = [["AUROC", as_number(source.auroc), "0.5 is chance, 1 is best"]]
     best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
-    rows.append(["area under risk-coverage", number(source.aurc), best])
+    rows.append(["area under risk-coverage", as_number(source.aurc), best])
     if source.brier is not None:
         rows += [
-            ["Brier score", number(source.brier), "0 is best, 0.25 is saying one half always"],
-            ["log score, nats", number(source.log_score), "0 is best"],
-            ["calibration intercept", number(source.intercept), "0 is best, below it is too sure"],
-            ["calibration slope", number(source.slope), "1 is best, below it is too extreme"],
+            ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
+            ["log score, nats", as_number(source.log_score), "0 is best"],
+            ["calibration intercept", as_number(source.intercept), "0 is best; below 0 is too sure"],
+            ["calibration slope", as_number(source.slope), "1 is best; below 1 is too extreme"],
         ]
     if source.ece is not None:
-        chance = f"perfect forecasts at this n show {source.ece.low:.3f} to {source.ece.high:.3f}"
+        chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
         rows.append(["calibration error (ECE)", f"{source.ece.value:.3f}", chance])
     if source.unmatched:
         rows.append(["not in its own differential", source.unmatched, "diagnoses left out here"])
@@ -103,7 +99,7 @@ def _numbers(source: SourceCalibration) -> Html:
         rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
     return tag(
         "div",
-        table("Calibration", ["", "value (95 % interval)", ""], rows, (0, 1, 2)),
+        table("Calibration", ["", "value (95% interval)", ""], rows, (0, 1, 2)),
         [note(text) for text in source.notes],
         class_="narrow",
     )
@@ -119,13 +115,11 @@ def turn_by_turn(view: View) -> Html | None:
         figures = [*_leaders(view, index, run), *_entropies(view, index, run)]
         if figures:
             drawn.append(Drawn(index, tag("div", figures, class_="figures")))
-    if not drawn:
-        return None
     lede = (
-        "The leading hypothesis at a turn, held against the truth by written rules. Encounters that have ended are "
-        "carried forward. Shaded: 95 % intervals."
+        "Written rules compare the leading hypothesis at each turn with the truth. Encounters that have ended keep "
+        "their last value. Shaded: 95% intervals."
     )
-    return section("turns", "Turn by turn", lede, view.each(drawn))
+    return view.section("turns", "Turn by turn", lede, drawn)
 
 
 def _leaders(view: View, index: int, run: RunReport) -> list[Html]:
@@ -138,7 +132,7 @@ def _leaders(view: View, index: int, run: RunReport) -> list[Html]:
 
 
 def _drawable(mark: LandmarkCalibration, run: RunReport) -> bool:
-    """Whether the landmark is a turn that could be reached."""
+    """Whether the landmark is a turn within the limit, with a value."""
     limit = run.settings.get("turn limit", "")
     reachable = mark.turn is not None and (not limit.isdigit() or mark.turn <= int(limit))
     return reachable and mark.n > 0 and mark.accuracy.value is not None
@@ -152,14 +146,14 @@ def _leader(name: str, source: SourceCalibration, marks: Sequence[LandmarkCalibr
     rows = [
         [
             *(mark.turn, mark.n, percent(mark.accuracy.value)),
-            percent(mark.mean_forecast.value) if mark.mean_forecast else "–",
+            percent(mark.mean_forecast.value if mark.mean_forecast else None, unknown=DASH),
             mark.finished,
         ]
         for mark in marks
     ]
     numbers = table("By turn in numbers", ["turn", "n", "leader right", "how sure", "already ended"], rows)
     title = "Confidence by turn" if stated else "Leading hypothesis by turn"
-    about = f"{source.source.value.replace('_', ' ').capitalize()}: how often its leading hypothesis is right"
+    about = f"{_called(source)}: how often its leading hypothesis is right"
     about += ", and how sure it is of it." if stated else "."
     chart = charts.lines(f"turn-{name}", title, series, y="share of encounters", top=1.0)
     return figure(title, about, chart, details("Numbers", numbers))
@@ -177,11 +171,11 @@ def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) ->
     points = [(turn, bits) for turn, bits in course.entropy_bits.items() if bits.value is not None]
     chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits", unit="bits")
     about = f"{source.replace('_', ' ').capitalize()}: the doubt left in the differential. 1 bit is a coin toss."
-    told = (
-        f"Truth ever listed: {share(course.truth_appeared)}. Ever led: {share(course.truth_led)}. "
-        f"Dropped after leading: {share(course.truth_dropped)}."
+    truth = (
+        f"The truth was ever listed: {as_percent(course.truth_appeared)}. It was ever first: "
+        f"{as_percent(course.truth_led)}. It was dropped after being first: {as_percent(course.truth_dropped)}."
     )
-    return figure("Entropy by turn", about, chart, note(told))
+    return figure("Entropy by turn", about, chart, note(truth))
 
 
 def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]], *, dashed: bool = False) -> charts.Series:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, points, section, table
-from agentclinic.report.text import line, percent, plural
-from agentclinic.scoring.compare import Comparison, Verdict
+from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section, table
+from agentclinic.report.text import DASH, line, plural
+from agentclinic.scoring.compare import Comparison
+from agentclinic.scoring.format import as_points, number, percent
 
 SHOWN_REPEATS = 4
-"""Repeats of a case shown in a list; all are among the encounters."""
+"""Repeats of a case shown in a list; the list of encounters has them all."""
 
 
 class Played(NamedTuple):
@@ -38,26 +39,29 @@ def _comparisons(view: View) -> list[Html]:
 
 
 def _comparison(view: View, index: int, comparison: Comparison) -> Html:
-    head = [
-        "rule",
-        view.letter(0),
-        view.letter(index),
-        "difference, points",
-        "p",
-        "Holm",
-        "could find",
-        "gained",
-        "lost",
+    first, second = view.letters[0], view.letters[index]
+    head = ["rule", first, second, "difference", "p", "p, Holm", "smallest detectable", "gained", "lost"]
+    rows = [
+        [
+            verdict.rule,
+            percent(verdict.before),
+            percent(verdict.after),
+            as_points(verdict.difference),
+            f"{verdict.p_permutation:.3g}",
+            DASH if verdict.p_holm is None else f"{verdict.p_holm:.3g}",
+            DASH if verdict.detectable is None else f"{number(100 * verdict.detectable, 1)} points",
+            len(verdict.gained),
+            len(verdict.lost),
+        ]
+        for verdict in comparison.verdicts
     ]
+    conclusions = [_short(view, index, comparison, one.conclusion) for one in comparison.verdicts]
     return tag(
         "div",
         tag("h3", view.chip(index), " against ", view.chip(0)),
-        [
-            tag("p", f"{_short(view, index, comparison, one.conclusion)}.", class_="conclusion")
-            for one in comparison.verdicts
-        ],
-        [tag("p", f"Not only the doctor differs: {line(text, 300)}.", class_="warn") for text in comparison.warnings],
-        table("Difference", head, [_verdict(verdict) for verdict in comparison.verdicts]),
+        [tag("p", f"{text}.", class_="conclusion") for text in conclusions],
+        [tag("p", f"More than the doctor differs: {line(text, 300)}.", class_="warn") for text in comparison.warnings],
+        table("Difference", head, rows),
         _flipped(view, index),
         [note(f"{_short(view, index, comparison, text)}.") for text in comparison.notes],
         class_="comparison",
@@ -65,26 +69,11 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
 
 
 def _short(view: View, index: int, comparison: Comparison, text: str) -> str:
-    """A sentence about two runs with their letters for their long names."""
-    letters = {comparison.baseline: view.letter(0), comparison.arm: view.letter(index)}
-    for name in sorted(letters, key=len, reverse=True):  # a name may begin with the other
+    """A sentence about two runs, with their letters instead of their long names."""
+    letters = {comparison.baseline: view.letters[0], comparison.arm: view.letters[index]}
+    for name in sorted(letters, key=len, reverse=True):  # one name may start with the other
         text = text.replace(name, letters[name])
     return text[:1].upper() + line(text[1:], 300)
-
-
-def _verdict(verdict: Verdict) -> list[object]:
-    return [
-        *(
-            verdict.rule,
-            percent(verdict.before),
-            percent(verdict.after),
-            points(verdict.difference),
-            f"{verdict.p_permutation:.3g}",
-        ),
-        "–" if verdict.p_holm is None else f"{verdict.p_holm:.3g}",
-        "–" if verdict.detectable is None else f"{100 * verdict.detectable:.1f}",
-        *(len(verdict.gained), len(verdict.lost)),
-    ]
 
 
 def _flipped(view: View, index: int) -> Html:
@@ -95,18 +84,17 @@ def _flipped(view: View, index: int) -> Html:
         if left is None or right is None or left == right:
             continue
         one, better = ours[0].encounter, right > left
-        kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'tol' if better else 'nei'}")
+        kind = tag("span", "gained" if better else "lost", class_=f"tag t-{'good' if better else 'bad'}")
         said = [_openers(0, ours), _openers(index, after[case])]
         rows.append((better, one.scenario_id, [kind, one.scenario_id, line(one.truth, 80), *said]))
     if not rows:
         return note("No case flipped.")
     rows.sort(key=lambda row: row[:2])
-    head = ["", "scenario", "truth", f"said in {view.letter(0)}", f"said in {view.letter(index)}"]
+    head = ["", "scenario", "truth", f"diagnosis in {view.letters[0]}", f"diagnosis in {view.letters[index]}"]
     shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], (0, 2, 3, 4))
     more = len(rows) - MOST_LISTED
-    return details(
-        f"{plural(len(rows), 'case')} flipped", shown, note(f"{more} more are in the CSV format.") if more > 0 else None
-    )
+    rest = note(f"The CSV format has {more} more.") if more > 0 else None
+    return details(f"{plural(len(rows), 'case')} flipped", shown, rest)
 
 
 def _by_case(encounters: Sequence[Encounter]) -> dict[str, list[Played]]:
@@ -134,9 +122,8 @@ def _repeats(view: View, index: int) -> Html | None:
     repeated = view.runs[index].score.repeats
     if not repeated.repeated:
         return None
-    differing = [
-        several for several in _by_case(view.collected.encounters[index]).values() if 0 < (_mean(several) or 0) < 1
-    ]
+    cases = _by_case(view.collected.encounters[index]).values()
+    differing = [several for several in cases if 0 < (_mean(several) or 0) < 1]
     rows = [
         [
             several[0].encounter.scenario_id,
@@ -148,13 +135,13 @@ def _repeats(view: View, index: int) -> Html | None:
     ]
     passes = ", ".join(f"{k}: {percent(one.value)}" for k, one in repeated.pass_k.items() if k in (1, 2, 3, 5, 10))
     said = (
-        f"{plural(repeated.repeated, 'case')} played more than once. Flip rate: {percent(repeated.flip_rate.value)} of "
-        f"pairs of repeats. Chance that so many repeats are all right: {passes}. "
-        f"Majority vote: {percent(repeated.majority_vote.value)}."
+        f"{plural(repeated.repeated, 'case')} played more than once. Pairs of repeats that differ (flip rate): "
+        f"{percent(repeated.flip_rate.value)}. Chance that this many repeats are all right: {passes}. "
+        f"Accuracy of a majority vote: {percent(repeated.majority_vote.value)}."
     )
     listed = details(
         f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
-        table("Repeats that differ", ["scenario", "truth", "right", "said"], rows, (0, 1, 3)),
+        table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3)),
     )
     return tag(
         "div",

@@ -1,4 +1,4 @@
-"""The first screen: how often right, how sure and should it be, what did it cost, where did it go wrong."""
+"""The first screen: how often it is right, how sure it is, what it cost, where it went wrong."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import View, interval, number, points, table
+from agentclinic.report.parts import View, table
 from agentclinic.report.statements import left_out
-from agentclinic.report.text import dollars, line, percent, plural
+from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.differential import Source
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.compare import LEVEL, Comparison
+from agentclinic.scoring.format import as_number, as_points, interval, percent
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
 MOST_REASONS = 4
 
 
 def answers(view: View) -> Html:
-    """The four questions everybody has, answered before anything else."""
+    """The answers to the four questions that every reader has."""
     if view.several:
         return _side_by_side(view)
     run, encounters = view.runs[0], view.collected.encounters[0]
@@ -28,7 +29,7 @@ def answers(view: View) -> Html:
 
 
 def notices(view: View) -> Html | None:
-    """What a reader must know before the numbers: what is left out, and that a run is not complete."""
+    """What a reader must know before the numbers: what is left out, and whether a run is incomplete."""
     said = []
     for index, run in enumerate(view.runs):
         whose = [view.badge(index), " "] if view.several else []
@@ -36,9 +37,11 @@ def notices(view: View) -> Html | None:
         if gone and (not run.known.transcripts or not run.score.calibration.sources):
             names = "; ".join(text[0].lower() + text.split(":")[0][1:] for text in gone)
             why = tag("a", "Why", href="#limits")
-            said.append(tag("p", whose, "These records do not tell everything. Left out: ", names, ". ", why, "."))
+            said.append(tag("p", whose, "These records are incomplete. Left out: ", names, ". ", why, "."))
         if run.planned is not None and run.planned > run.known.records:
-            said.append(tag("p", whose, f"Not complete: {run.known.records:,} of {run.planned:,} planned encounters."))
+            said.append(
+                tag("p", whose, f"The run is not finished: {run.known.records:,} of {run.planned:,} encounters.")
+            )
     return tag("div", said, class_="notice") if said else None
 
 
@@ -49,14 +52,14 @@ def _card(question: str, value: str, unit: str, *parts: object) -> Html:
 
 
 def _scale() -> Html:
-    return tag("p", tag("span", "0"), tag("span", "50"), tag("span", "100 %"), class_="scale", aria_hidden="true")
+    return tag("p", tag("span", "0"), tag("span", "50"), tag("span", "100%"), class_="scale", aria_hidden="true")
 
 
 # --- how often right ------------------------------------------------------------------------------------------------
 
 
 def bounds(run: RunReport) -> tuple[float, float] | None:
-    """Accuracy were everything missing wrong, or right; None when nothing is missing."""
+    """Accuracy if everything missing were wrong, or right; None if nothing is missing."""
     low, high = run.score.outcome.if_missing_wrong, run.score.outcome.if_missing_right
     return None if low is None or high is None or low == high else (low, high)
 
@@ -67,65 +70,66 @@ def _marks(run: RunReport, colour: str) -> list[charts.Mark]:
 
 
 def _right(run: RunReport) -> Html:
-    outcome, head = run.score.outcome, run.headline
+    outcome, head, question = run.score.outcome, run.headline, "How often is it right?"
     strict, lenient, outer = outcome.accuracy_strict, outcome.accuracy_lenient, bounds(run)
     if strict is None or strict.value is None:
-        return _card("How often is it right?", "–", "nothing could be judged")
+        return _card(question, DASH, "nothing could be judged")
     by = "" if run.headline_by == "Wilson" else f", {run.headline_by}"
-    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95 % interval {interval(head.low, head.high)}{by}."]
+    said = [f"{strict.count:,} of {strict.of:,} by the strict rule. 95% interval {interval(head)}{by}."]
     if lenient and lenient.value != strict.value:
-        said.append(f"By the lenient rule {percent(lenient.value)}.")
+        said.append(f"{percent(lenient.value)} by the lenient rule.")
     if outer:
-        said.append(f"Dotted: between {percent(outer[0])} and {percent(outer[1])}, were what is missing known.")
+        said.append(
+            f"Dotted: {percent(outer[0])} if everything missing were wrong, {percent(outer[1])} if it were right."
+        )
     drawn = [charts.strip(_marks(run, "c0")), _scale()]
-    return _card("How often is it right?", percent(head.value), "of encounters right", drawn, tag("p", " ".join(said)))
+    return _card(question, percent(head.value), "of encounters", drawn, tag("p", " ".join(said)))
 
 
 # --- how sure -------------------------------------------------------------------------------------------------------
 
 
 def main_source(run: RunReport) -> SourceCalibration | None:
-    """The source shown first: probabilities before scores, the doctor's own before those asked for."""
+    """The source shown first: probabilities before scores, the doctor's own before those asked for afterwards."""
     sources = [source for source in run.score.calibration.sources if source.n]
     return min(sources, key=lambda source: (source.ece is None, _FIRST[source.source]), default=None)
 
 
 def mean_confidence(source: SourceCalibration | None) -> float | None:
-    """How sure it was on average; None where it gives scores."""
+    """How sure it was on average; None for scores."""
     return source.mean_forecast.value if source and source.mean_forecast else None
 
 
 def verdict(source: SourceCalibration) -> str:
-    """Whether the numbers can be believed, in words."""
+    """Whether the forecasts can be trusted, in words."""
     error, sure, right = source.ece, mean_confidence(source), source.accuracy.value
     if error is None or sure is None or right is None:
         return "scores, not probabilities"
     if error.value <= error.high:
-        return "nothing speaks against its probabilities"
+        return "consistent with perfect calibration"
     return "too sure" if sure > right + 0.02 else "not sure enough" if sure < right - 0.02 else "unreliable"
 
 
 def _sure(run: RunReport) -> Html:
     source, question = main_source(run), "How sure is it, and should it be?"
     if source is None:
-        return _card(question, "–", "not recorded", tag("p", "The records hold no differential."))
-    sure = mean_confidence(source)
-    if source.ece is None or source.mean_forecast is None or sure is None or source.accuracy.value is None:
-        auroc = "–" if source.auroc.value is None else f"{source.auroc.value:.2f}"
+        return _card(question, DASH, "not recorded", tag("p", "The records hold no differential."))
+    sure, right, forecast = mean_confidence(source), source.accuracy, source.mean_forecast
+    if source.ece is None or forecast is None or sure is None or right.value is None:
+        auroc = DASH if source.auroc.value is None else f"{source.auroc.value:.2f}"
         said = (
-            f"It gives scores ({source.source.value.replace('_', ' ')}), not probabilities: 0.5 is chance, 1 ranks "
-            f"every right diagnosis above every wrong one. {number(source.auroc)}."
+            f"It gives scores ({source.source.value.replace('_', ' ')}), not probabilities. 0.5 is chance; 1 ranks "
+            f"every right diagnosis above every wrong one. {as_number(source.auroc)}."
         )
         return _card(question, auroc, "AUROC", tag("p", said))
-    forecast, right = source.mean_forecast, source.accuracy
     marks = [
         charts.Mark(sure, forecast.low, forecast.high, "soft"),
-        charts.Mark(source.accuracy.value, right.low, right.high, "c0"),
+        charts.Mark(right.value, right.low, right.high, "c0"),
     ]
     words = verdict(source)
     said = (
         f"{words[0].upper()}{words[1:]}: {percent(sure, 0)} sure (grey), {percent(right.value, 0)} right. Calibration "
-        f"error {source.ece.value:.2f}; perfect forecasts would show {source.ece.low:.2f} to {source.ece.high:.2f}."
+        f"error {source.ece.value:.2f}; perfect forecasts would give {source.ece.low:.2f} to {source.ece.high:.2f}."
     )
     return _card(question, percent(sure), "sure on average", charts.strip(marks), _scale(), tag("p", said))
 
@@ -137,27 +141,27 @@ def _cost(run: RunReport) -> Html:
     price, question = run.breakdown.price, "What did it cost?"
     turns, ordered = run.score.information.turns.value, run.score.orders.items.value
     if price.mean_usd is None:
-        big = ("–", "not recorded") if turns is None else (f"{turns:.1f}", "turns per encounter")
-        why = f"Tests: {price.note}." if run.known.transcripts else "Which tests were ordered is not recorded."
+        big = (DASH, "not recorded") if turns is None else (f"{turns:.1f}", "turns per encounter")
+        why = f"Tests: {price.note}." if run.known.transcripts else "The tests ordered are not recorded."
         return _card(question, *big, tag("p", f"{why} {model_money(run)}"))
     said = [f"{turns:.1f} turns and {ordered:.1f} tests and examinations per encounter."] if turns and ordered else []
     if price.unpriced.count:
         said.append(f"{price.unpriced.count:,} of {price.unpriced.of:,} tests done have no price and are not counted.")
-    unit = "or more for tests per encounter" if price.unpriced.count else "for tests per encounter"
+    unit = f"{'or more ' if price.unpriced.count else ''}for tests per encounter"
     return _card(question, dollars(price.mean_usd), unit, tag("p", " ".join([*said, model_money(run)])))
 
 
 def model_money(run: RunReport) -> str:
-    """What the models cost, as far as it is known."""
+    """What the models cost."""
     outcome = run.score.outcome
     if not run.known.costs:
-        return "What the models cost is not recorded."
+        return "The cost of the models is not recorded."
     unknown = sorted(role for role, money in outcome.cost_usd.items() if money is None)
     if unknown:
-        return f"What the models cost is not known ({', '.join(unknown)})."
+        return f"The cost of the models is unknown ({', '.join(unknown)})."
     spent = sum(money or 0.0 for money in outcome.cost_usd.values())
     if not spent:
-        return "No model was paid."
+        return "The models cost nothing."
     return f"Models: ${spent / outcome.presented:,.4f} per encounter."
 
 
@@ -166,10 +170,10 @@ def model_money(run: RunReport) -> str:
 
 def _wrong(run: RunReport, encounters: Sequence[Encounter]) -> Html:
     bad, judged = _not_right(encounters)
-    told = {kind: count for kind, count in run.reasons.items() if kind not in PLAINLY_WRONG} or run.reasons
-    top = [tag("li", tag("b", f"{n:,}"), tag("span", line(kind, 80))) for kind, n in list(told.items())[:MOST_REASONS]]
+    kinds = {kind: count for kind, count in run.reasons.items() if kind not in PLAINLY_WRONG} or run.reasons
+    top = [tag("li", tag("b", f"{n:,}"), tag("span", line(kind, 80))) for kind, n in list(kinds.items())[:MOST_REASONS]]
     missing = len(encounters) - judged
-    more: list[object] = [tag("a", "Read every one", href="#encounters")]
+    more: list[object] = [tag("a", "Read them all", href="#encounters")]
     if missing:
         more.append(f" {plural(missing, 'encounter')} failed without a verdict.")
     reasons = tag("ul", top, class_="why") if top else None
@@ -185,43 +189,41 @@ def _not_right(encounters: Sequence[Encounter]) -> tuple[int, int]:
 
 
 def _side_by_side(view: View) -> Html:
-    head = ["Run", "How often right?", "0 to 100 %", "How sure?", "What did it cost?", "Where wrong?"]
+    head = ["Run", "How often right?", "0 to 100%", "How sure?", "What did it cost?", "Where wrong?"]
     rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
+    comparisons = view.report.comparison.comparisons if view.report.comparison else ()
     said = [
         tag("p", view.badge(index), " against ", view.badge(0), f": {_against(comparison)}.")
-        for index, comparison in enumerate(
-            view.report.comparison.comparisons if view.report.comparison else (), start=1
-        )
+        for index, comparison in enumerate(comparisons, start=1)
     ]
     more = tag("div", said, class_="verdicts") if said else None
     return tag("div", table("The runs side by side", head, rows, range(len(head))), more, class_="answers-table")
 
 
 def _against(comparison: Comparison) -> str:
-    """The difference by the strict rule, in a line."""
-    verdict = next((one for one in comparison.verdicts if one.rule == "strict"), None)
-    if verdict is None or verdict.difference.value is None:
+    """The difference by the strict rule, in one line."""
+    found = next((one for one in comparison.verdicts if one.rule == "strict"), None)
+    if found is None or found.difference.value is None:
         return "nothing to compare"
-    p = verdict.p_permutation if verdict.p_holm is None else verdict.p_holm
-    said = f"{points(verdict.difference)} points"
-    said += f", p = {p:.2g}" + ("" if p < LEVEL else ": no difference shown")
-    return said + ("; not only the doctor differs" if comparison.warnings else "")
+    p = found.p_permutation if found.p_holm is None else found.p_holm
+    said = f"{as_points(found.difference)}, p = {p:.2g}" + ("" if p < LEVEL else ", so no difference is shown")
+    return said + ("; more than the doctor differs" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:
     source, price, turns = main_source(run), run.breakdown.price, run.score.information.turns.value
     sure = mean_confidence(source)
-    known = "not recorded" if source is None else percent(sure, 0) + " sure" if sure is not None else "scores only"
+    known = "not recorded" if source is None else f"{percent(sure, 0)} sure" if sure is not None else "scores only"
     bad, judged = _not_right(view.collected.encounters[index])
-    told = [kind for kind in run.reasons if kind not in PLAINLY_WRONG]
-    cost = "–" if price.mean_usd is None else f"{'≥ ' if price.unpriced.count else ''}{dollars(price.mean_usd)}"
+    kinds = [kind for kind in run.reasons if kind not in PLAINLY_WRONG]
+    cost = DASH if price.mean_usd is None else f"{'≥ ' if price.unpriced.count else ''}{dollars(price.mean_usd)}"
     return [
         view.chip(index),
-        _stack(percent(run.headline.value), interval(run.headline.low, run.headline.high)),
+        _stack(percent(run.headline.value, unknown=DASH), interval(run.headline)),
         charts.strip(_marks(run, view.colour(index)), width=200),
         _stack(known, verdict(source) if source else ""),
-        _stack(cost, f"{'' if turns is None else f'{turns:.1f} turns'}"),
-        _stack(f"{bad:,} of {judged:,}", line(told[0], 60) if told else ""),
+        _stack(cost, "" if turns is None else f"{turns:.1f} turns"),
+        _stack(f"{bad:,} of {judged:,}", line(kinds[0], 60) if kinds else ""),
     ]
 
 

@@ -1,44 +1,45 @@
-"""How the doctor got its information: key facts, tests, prices."""
+"""What the doctor found out, and what it cost: key facts, tests, prices."""
 
 from __future__ import annotations
 
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, details, figure, interval, note, number, section, share, table
-from agentclinic.report.text import dollars, line, percent, plural
+from agentclinic.report.parts import Drawn, View, details, figure, note, table
+from agentclinic.report.text import dollars, line, plural
 from agentclinic.scoring.breakdown import MOST_UNPRICED, FactSection, PriceAccuracy
+from agentclinic.scoring.format import as_number, as_percent, interval, percent
 
-_WAYS = {"door": "on the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
+_WAYS = {"door": "at the door", "volunteered": "volunteered", "asked": "asked for", "ordered": "ordered"}
 MOST_TESTS = 12
 
 
 def facts(view: View) -> Html | None:
-    """Key facts by section of the chart and by how they came."""
+    """Key facts by section of the chart and by how the doctor first got them."""
     drawn = [Drawn(index, _facts_of(run)) for index, run in enumerate(view.runs) if run.breakdown.fact_sections]
-    if not drawn:
-        return None
     legend = [tag("li", tag("i", class_=f"key w-{way}"), name) for way, name in _WAYS.items()]
     legend.append(tag("li", tag("i", class_="key w-none"), "not found"))
-    lede = "What the cases' authors hold to matter: where it stands in the chart, and how it first came to the doctor."
-    return section("facts", "Key facts", lede, tag("ul", legend, class_="legend"), view.each(drawn))
+    lede = (
+        "The facts that the cases' authors marked as important: the section of the chart they are in, and how the "
+        "doctor first got them."
+    )
+    return view.section("facts", "Key facts", lede, drawn, tag("ul", legend, class_="legend"))
 
 
 def _facts_of(run: RunReport) -> Html:
-    told, scored = run.score.information.key_facts, run.score.information
+    info = run.score.information
     said = [
-        f"Weighted recall per encounter: {number(told.recall)}.",
-        f"Key facts per request: {number(told.yield_per_request)}.",
+        f"Weighted recall per encounter: {as_number(info.key_facts.recall)}.",
+        f"Key facts per request: {as_number(info.key_facts.yield_per_request)}.",
     ]
-    if scored.premature_closure.of:
+    if info.premature_closure.of:
         said.append(
-            "Premature closure (committed, wrong, and a finding that could have told was to be had and never "
-            f"requested): {share(scored.premature_closure)}."
+            "Premature closure (a wrong diagnosis while a decisive finding was available but not requested): "
+            f"{as_percent(info.premature_closure)}."
         )
-    if told.not_assessable:
-        said.append(
-            f"{plural(told.not_assessable, 'finding')} left out: the records cannot tell whether they were found."
-        )
+    if info.key_facts.not_assessable:
+        left = plural(info.key_facts.not_assessable, "finding")
+        said.append(f"{left} left out, because the records do not show whether they were found.")
     head = ["section", "", "found", "", *_WAYS.values()]
     rows = [_fact_row(part) for part in run.breakdown.fact_sections]
     return tag("div", table("Key facts by section", head, rows, (0, 1)), note(" ".join(said)))
@@ -57,21 +58,19 @@ def _fact_row(part: FactSection) -> list[object]:
 
 
 def tests(view: View) -> Html | None:
-    """What was ordered, what it cost, and price against accuracy."""
+    """The tests ordered, their prices, and price against accuracy."""
     drawn = [Drawn(index, _tests_of(view, index)) for index, run in enumerate(view.runs) if run.breakdown.tests]
-    if not drawn:
-        return None
     lede = (
-        "Prices are estimates for one country and year. A panel is charged once per encounter; what was not available "
-        "or not answered was not done."
+        "Prices are estimates for one country and year. A panel is charged once per encounter. Tests that were not "
+        "available or not answered do not count as done."
     )
-    return section("tests", "Tests and prices", lede, _between(view) if view.several else None, view.each(drawn))
+    return view.section("tests", "Tests and prices", lede, drawn, _between(view) if view.several else None)
 
 
 def _between(view: View) -> Html | None:
     points = [
         charts.Point(
-            view.letter(index),
+            view.letters[index],
             view.colour(index),
             price.mean_usd,
             head.value,
@@ -84,7 +83,7 @@ def _between(view: View) -> Html | None:
     ]
     if len(points) < 2:
         return None
-    about = "Tests with a price only. Runs in which more than a tenth of the tests have none are not drawn."
+    about = "Only tests with a price count. A run is not drawn if more than a tenth of its tests have no price."
     chart = charts.price_by_run("price-runs", points)
     return tag("div", figure("Price against accuracy, run by run", about, chart), class_="figures")
 
@@ -92,7 +91,7 @@ def _between(view: View) -> Html | None:
 def _tests_of(view: View, index: int) -> Html:
     run = view.runs[index]
     upper = [_price(run.breakdown.price, f"price-r{index}", view.colour(index)), _answered(run)]
-    lower = [_dearest(run), _again(run)]
+    lower = [_most_expensive(run), _most_repeated(run)]
     return tag("div", tag("div", upper, class_="figures"), tag("div", lower, class_="figures"))
 
 
@@ -101,8 +100,8 @@ def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
         said = f"Not drawn: {price.note}."
         if price.mean_usd is not None and price.mean_usd_most is not None and price.unpriced.count:
             said += (
-                f" The mean lies between {dollars(price.mean_usd)} (those cost nothing) and "
-                f"{dollars(price.mean_usd_most)} (each costs as much as the dearest test of the price list)."
+                f" The mean is between {dollars(price.mean_usd)} (if those cost nothing) and "
+                f"{dollars(price.mean_usd_most)} (if each costs as much as the most expensive test in the price list)."
             )
         return tag("div", tag("h3", "Price against accuracy"), note(said))
     points = [
@@ -111,18 +110,18 @@ def _price(price: PriceAccuracy, name: str, colour: str) -> Html:
         for group in price.groups
     ]  # fmt: skip
     rows = [
-        [_span(g.usd_low, g.usd_high), g.n, dollars(g.mean_usd), dollars(g.mean_usd_most), share(g.accuracy)]
+        [_span(g.usd_low, g.usd_high), g.n, dollars(g.mean_usd), dollars(g.mean_usd_most), as_percent(g.accuracy)]
         for g in price.groups
     ]
     about = (
-        "Encounters in groups of about equal size by the price of their tests. Dear encounters are often the hard "
-        "ones: this is not what spending more would do."
+        "Encounters in groups of about equal size, by the price of their tests. Expensive encounters are often the "
+        "hard ones, so this does not show what spending more would do."
     )
     if price.unpriced.count:
         about += f" {price.unpriced.count} of {price.unpriced.of} tests have no price and are not counted."
-    head = ["tests of an encounter", "n", "mean", "at most", "right"]
+    head = ["tests per encounter", "n", "mean", "at most", "right"]
     numbers = table("Price and accuracy in numbers", head, rows)
-    most = note("At most: if every test without a price cost as much as the dearest of the price list.")
+    most = note("At most: if every test without a price cost as much as the most expensive one in the price list.")
     return figure("Price against accuracy", about, charts.price_groups(name, points), details("Numbers", numbers, most))
 
 
@@ -132,19 +131,19 @@ def _span(low: float, high: float) -> str:
 
 _PROVENANCE = {
     "chart": "from the chart",
-    "chart_equivalent": "by another charted test",
+    "chart_equivalent": "from another test in the chart",
     "default_normal": "normal by default",
     "unavailable": "not available",
-    "unknown": "by a model, source not known",
+    "unknown": "by a model, source unknown",
     "unanswered": "not answered: the encounter ended",
 }
 _STRATA = {
-    "0": "every one answered",
+    "0": "all answered",
     "(0, 0.25]": "up to a quarter unanswered",
     "(0.25, 0.5]": "up to a half unanswered",
     "> 0.5": "more than half unanswered",
     "no tests": "no test ordered",
-    "unknown": "not known",
+    "unknown": "unknown",
 }
 
 
@@ -156,33 +155,34 @@ def _answered(run: RunReport) -> Html:
         if one.count
     ]
     strata = [
-        [_STRATA.get(name, name), one.of, f"{percent(one.value, 0)} ({interval(one.low, one.high, 0)})"]
+        [_STRATA.get(name, name), one.of, f"{percent(one.value, 0)} ({interval(one, 0)})"]
         for name, one in ordered.accuracy_by_unanswerable.items()
     ]
-    said = f"Orders per encounter: {number(ordered.orders, 1)}. Repeated orders: {share(ordered.repeated)}."
+    said = f"Orders per encounter: {as_number(ordered.orders, 1)}. Repeated orders: {as_percent(ordered.repeated)}."
     return tag(
         "div",
         tag("h3", "How orders were answered"),
         table("How orders were answered", ["answer", "tests", ""], rows),
         note(said),
-        tag("h3", "Accuracy by how many tests went unanswered"),
-        table("Accuracy by unanswered tests", ["tests of the encounter", "n", "right"], strata),
+        tag("h3", "Accuracy by share of unanswered tests"),
+        table("Accuracy by unanswered tests", ["tests in the encounter", "n", "right"], strata),
     )
 
 
-def _dearest(run: RunReport) -> Html | None:
+def _most_expensive(run: RunReport) -> Html | None:
     costly = [use for use in run.breakdown.tests if use.total_usd]
     costly.sort(key=lambda use: (-(use.total_usd or 0), use.name))
     rows = [
         [line(use.name, 60), f"{use.done:,}", dollars(use.usd), dollars(use.total_usd)] for use in costly[:MOST_TESTS]
     ]
-    head = ["test", "encounters", "each", "in all"]
-    return tag("div", tag("h3", "Dearest over the run"), table("Dearest tests", head, rows)) if rows else None
+    head = ["test", "encounters", "each", "total"]
+    title = "Most expensive over the whole run"
+    return tag("div", tag("h3", title), table("Most expensive tests", head, rows)) if rows else None
 
 
-def _again(run: RunReport) -> Html:
+def _most_repeated(run: RunReport) -> Html:
     again = sorted((use for use in run.breakdown.tests if use.again), key=lambda use: (-use.again, use.name))
     rows = [[line(use.name, 60), use.again, use.ordered, use.unanswered] for use in again[:MOST_TESTS]]
-    head = ["test", "again", "ordered", "no answer"]
+    head = ["test", "repeats", "orders", "no answer"]
     shown = table("Most repeated tests", head, rows) if rows else note("No test was ordered twice in an encounter.")
     return tag("div", tag("h3", "Most repeated within an encounter"), shown)

@@ -1,4 +1,4 @@
-"""Every encounter that went wrong, with its reasons; the transcript opens on a click."""
+"""Every encounter that is not right, with its reasons; a click opens the transcript."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from agentclinic.report.parts import (
     scrolling,
     section,
 )
-from agentclinic.report.text import line, percent, plural
+from agentclinic.report.text import DASH, line, plural
+from agentclinic.scoring.format import percent
 
 FIRST_PAGE = 25
-"""Rows that stand in the file as plain HTML, for print and without scripts; the script shows as many at a time."""
-_HEAD = ("scenario", "outcome", "truth", "said", "sure", "turns", "why")
+"""Rows written as plain HTML, for print and for browsers without scripts; the script shows as many at a time."""
+_HEAD = ("scenario", "outcome", "truth", "diagnosis", "sure", "turns", "why")
 _NUMBERS = frozenset({"sure", "turns"})
 
 
@@ -47,9 +48,9 @@ def encounters(view: View) -> Html:
     return section(
         "encounters",
         "What went wrong, one by one",
-        "Choose a scenario to read its transcript: every turn, where each answer came from, and the differential as it "
-        "stood.",
-        tag("noscript", note("Transcripts are packed in this file and need scripts to open.")),
+        "Choose a scenario to read its transcript: every turn, where each answer came from, and the differential at "
+        "that point.",
+        tag("noscript", note("The transcripts in this file are compressed and need scripts to open.")),
         _filters(view),
         tag("p", f"{plural(len(bad), 'encounter')} not right{first}.", id="count", role="status"),
         scrolling("Encounters", listed),
@@ -59,7 +60,7 @@ def encounters(view: View) -> Html:
 
 def _filters(view: View) -> Html:
     outcomes = [tag("option", OUTCOMES.get(kind, kind), value=kind) for kind in ("not right", "all", *OUTCOMES)]
-    runs = [tag("option", f"{view.letter(i)} {label}", value=i) for i, label in enumerate(view.labels)]
+    runs = [tag("option", f"{view.letters[i]} {label}", value=i) for i, label in enumerate(view.labels)]
     which = tag("label", "Run", tag("select", tag("option", "all runs", value=""), runs, id="f-run"))
     search = tag("input", type="search", id="f-text", placeholder="diagnosis, specialty, reason")
     return tag(
@@ -84,19 +85,19 @@ def _why(one: Encounter) -> str:
 def _row(view: View, run: int, place: int, one: Encounter) -> Html:
     return tag(
         "tr",
-        tag("td", view.letter(run)) if view.several else None,
+        tag("td", view.letters[run]) if view.several else None,
         tag("th", open_button(run, place, _name(view, run, one)), scope="row"),
         tag("td", tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}")),
         tag("td", line(one.truth, 120)),
-        tag("td", line(one.diagnosis, 120) or "–"),
-        tag("td", percent(one.confidence, 0), class_="num"),
-        tag("td", one.turns if one.turns is not None else "–", class_="num"),
+        tag("td", line(one.diagnosis, 120) or DASH),
+        tag("td", percent(one.confidence, 0, DASH), class_="num"),
+        tag("td", one.turns if one.turns is not None else DASH, class_="num"),
         tag("td", _why(one), class_="why"),
     )
 
 
 def index_rows(view: View, run: int) -> list[list[object]]:
-    """What the page's script needs of every encounter of a run, to list and find them; the order is the script's."""
+    """What the page's script needs to list and search a run's encounters, in the order the script expects."""
     return [
         [
             _name(view, run, one),

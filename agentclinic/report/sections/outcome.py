@@ -15,24 +15,24 @@ from agentclinic.report.parts import (
     outcome_class,
     outcome_name,
     section,
-    share,
     table,
 )
-from agentclinic.report.text import line, percent, plural
-from agentclinic.scoring.breakdown import Group, TwinSide
+from agentclinic.report.text import DASH, line, plural
+from agentclinic.scoring.breakdown import Group, TwinPair, TwinSide
+from agentclinic.scoring.format import as_percent, percent
 
 MOST_FAULTS = 20
 MOST_GROUPS = 30
 
 
-def outcomes(view: View) -> Html:
-    """How encounters ended, and who failed."""
+def outcomes(view: View) -> Html | None:
+    """How encounters ended, and what failed."""
     lede = (
-        "No diagnosis, and failures of the doctor's own, count as wrong. Failures of endpoint, patient, laboratory or "
-        "judge are missing data, never wrong."
+        "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
+        "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
     drawn = [Drawn(index, [*_ended(run), _faults(run)]) for index, run in enumerate(view.runs)]
-    return section("outcomes", "How the encounters ended", lede, view.each(drawn))
+    return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
 def _ended(run: RunReport) -> list[Html]:
@@ -42,7 +42,7 @@ def _ended(run: RunReport) -> list[Html]:
     keys = [
         tag(
             "li",
-            _key(outcome_class(n)),
+            tag("i", class_=f"key {outcome_class(n)}"),
             f"{outcome_name(n)} ",
             tag("b", f"{counts[n]:,}"),
             f" {percent(counts[n] / total)}",
@@ -52,15 +52,11 @@ def _ended(run: RunReport) -> list[Html]:
     return [charts.stacked(shares), tag("ul", keys, class_="legend")]
 
 
-def _key(colour: str) -> Html:
-    return tag("i", class_=f"key {colour}")
-
-
 def _faults(run: RunReport) -> Html | None:
     outcome = run.score.outcome
     often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
     rows = [[line(kind, 60), f"{count:,}", line(outcome.fault_examples.get(kind), 200)] for kind, count in often]
-    return table("Faults", ["fault", "times", "what was said at the first"], rows, (0, 2)) if rows else None
+    return table("Faults", ["fault", "times", "first message"], rows, (0, 2)) if rows else None
 
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
@@ -70,30 +66,30 @@ _KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "B
 
 def groups(view: View) -> Html | None:
     """Accuracy by specialty, difficulty and harm."""
-    there = [kind for kind in _KINDS if any(run.breakdown.groups.get(kind) for run in view.runs)]
-    if not there:
+    stated = [kind for kind in _KINDS if any(run.breakdown.groups.get(kind) for run in view.runs)]
+    if not stated:
         return None
     lede = (
-        "Strict accuracy with 95 % intervals; missing data are left out. Small groups have wide intervals, and among "
-        "many groups some stand out by chance."
+        "Strict accuracy with 95% intervals; missing encounters are left out. Small groups have wide intervals, and "
+        "among many groups some stand out by chance."
     )
-    left = [_kind(view, kind) for kind in there if kind == "specialty"]
-    right = [_kind(view, kind) for kind in there if kind != "specialty"]
+    left = [_kind(view, kind) for kind in stated if kind == "specialty"]
+    right = [_kind(view, kind) for kind in stated if kind != "specialty"]
     columns = [tag("div", part) for part in (left, right) if part]
-    return section("groups", "Where it is good and where not", lede, tag("div", columns, class_="figures"))
+    return section("groups", "Where it does well and where it does not", lede, tag("div", columns, class_="figures"))
 
 
 def _kind(view: View, kind: str) -> Html:
     by_name = [{group.name: group for group in run.breakdown.groups.get(kind, [])} for run in view.runs]
     names = list(dict.fromkeys(name for named in by_name for name in named))
     rows = [[line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in names[:MOST_GROUPS]]
-    letters = [view.letter(index) for index in range(len(view.runs))] if view.several else ["right"]
+    letters = view.letters if view.several else ["right"]
     more = len(names) - MOST_GROUPS
     return tag(
         "div",
         tag("h3", _KINDS[kind]),
-        table(_KINDS[kind], [kind, "n", "0 to 100 %", *letters], rows, (0, 2)),
-        note(f"{more} smaller ones are in the JSON format.") if more > 0 else None,
+        table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2)),
+        note(f"The JSON format has {more} smaller ones.") if more > 0 else None,
     )
 
 
@@ -104,8 +100,8 @@ def _group(view: View, found: list[Group | None]) -> list[object]:
         for index, one in enumerate(shares)
         if one is not None and one.value is not None
     ]
-    sizes = list(dict.fromkeys(str(one.of) if one else "–" for one in shares))
-    values = [percent(one.value, 0) if one else "–" for one in shares]
+    sizes = list(dict.fromkeys(str(one.of) if one else DASH for one in shares))
+    values = [percent(one.value if one else None, 0, DASH) for one in shares]
     drawn = charts.strip(marks, width=220, row=12 if view.several else 16) if marks else ""
     return [" / ".join(sizes), drawn, *values]
 
@@ -114,32 +110,37 @@ def _group(view: View, found: list[Group | None]) -> list[object]:
 
 
 def twins(view: View) -> Html | None:
-    """Pairs of cases that look alike at the door."""
+    """Pairs of cases that look the same at the door."""
     drawn = [Drawn(index, _pairs(view, index)) for index, run in enumerate(view.runs) if run.breakdown.twins.pairs]
-    if not drawn:
-        return None
     lede = (
-        "Two cases with the same door and different diagnoses. Told apart means both right: whoever decides at the "
-        "door gets at most one."
+        "Twins are two cases that look the same at the door and have different diagnoses. A doctor who decides at the "
+        "door gets at most one of them right."
     )
-    return section("twins", "Twins", lede, view.each(drawn))
+    return view.section("twins", "Twins", lede, drawn)
 
 
 def _pairs(view: View, index: int) -> list[Html]:
-    told = view.runs[index].breakdown.twins
+    twins = view.runs[index].breakdown.twins
     places = {(one.scenario_id, one.repeat): place for place, one in enumerate(view.collected.encounters[index])}
     rows = [
         [
-            tag("span", pair.outcome, ", same answer" if pair.same_answer else "", class_=f"tag t-{pair.outcome[:3]}"),
+            _both(pair),
             _side(pair.first, index, places),
             _side(pair.second, index, places),
         ]
-        for pair in told.pairs[:MOST_LISTED]
+        for pair in twins.pairs[:MOST_LISTED]
     ]
-    said = f"Told apart: {share(told.told_apart)}. The same answer to both: {told.same_answer}."
-    if told.without_partner:
-        said += f" {plural(told.without_partner, 'encounter')} without a partner that was played and judged."
-    return [tag("p", said), table("Twins", ["", "one", "the other"], rows, (0, 1, 2))]
+    said = f"Both right: {as_percent(twins.told_apart)}. Same answer to both: {twins.same_answer}."
+    if twins.without_partner:
+        said += f" {plural(twins.without_partner, 'encounter')} left out: the twin was not played or not judged."
+    return [tag("p", said), table("Twins", ["", "first", "second"], rows, (0, 1, 2))]
+
+
+def _both(pair: TwinPair) -> Html:
+    right = pair.first.right + pair.second.right
+    name = ("neither right", "one right", "both right")[right]
+    same = ", same answer" if pair.same_answer else ""
+    return tag("span", name, same, class_=f"tag t-{('bad', 'mixed', 'good')[right]}")
 
 
 def _side(side: TwinSide, run: int, places: dict[tuple[int, int], int]) -> Html:

@@ -1,4 +1,4 @@
-"""A doctor with a planner beside it: in runs, at endpoints good and bad, and together with everything else."""
+"""A doctor with a planner: in runs, with good and bad endpoints, and combined with everything else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
 from agentclinic.runs.resume import plan_again
-from agentclinic.scoring.calibration import calibration
+from agentclinic.scoring import calibration
 from agentclinic.scoring.information import requests
 
 pytestmark = pytest.mark.anyio
@@ -52,13 +52,13 @@ def turns(record: Json, role: str) -> list[Json]:
 
 
 async def run_on(server: ScriptedServer, tmp_path: Path, *rules: Json, **settings: Any) -> list[Json]:
-    """Records of a run with every role at the server and the policy on; one scenario unless told otherwise."""
+    """Records of a run with every role at the server and the policy on; one scenario by default."""
     server.control(rules=list(rules))
     _, written = await run_here(settings_for(server, tmp_path / "out", **{"scenarios": "0", **ON, **settings}))
     return written
 
 
-# What a turn costs and what is written down.
+# What a turn costs and what is recorded.
 
 
 async def test_every_doctor_turn_is_one_planner_request_and_one_of_the_doctor(
@@ -83,7 +83,7 @@ async def test_every_doctor_turn_is_one_planner_request_and_one_of_the_doctor(
     assert record["usage"]["planner"]["requests"] == 4
     assert record["usage"]["planner"]["input_tokens"] == sum(turn["usage"]["input_tokens"] for turn in planned)
     assert "planner" in record["cost_usd"]
-    assert "[Planning Notes]" not in record["doctor_hist"], "notes are no part of the dialogue"
+    assert "[Planning Notes]" not in record["doctor_hist"], "notes are not part of the dialogue"
     assert "[Planning Notes]" not in record["patient_hist"]
 
 
@@ -92,7 +92,7 @@ async def test_an_early_finish_says_the_diagnosis_in_the_doctors_name(server: Sc
     assert (record["status"], record["diagnosis_text"], record["num_turns"]) == ("diagnosed", "Migraine", 2)
     assert (asked(server, "planner"), asked(server, "doctor")) == (2, 1), "never on the first turn"
     last = turns(record, "doctor")[-1]
-    assert (last["text"], last["action"]) == ("DIAGNOSIS READY: Migraine", "diagnosis")
+    assert (last["text"], last["action"]["kind"]) == ("DIAGNOSIS READY: Migraine", "diagnosis")
     assert last["notes"] == ["early finish by the planner"]
     assert last["usage"]["requests"] == 0
     assert turns(record, "planner")[-1]["details"]["decision"] == "finish"
@@ -120,7 +120,7 @@ async def test_with_structured_output_or_json_in_the_prompt(
         assert "prompt only" not in turn["text"]
 
 
-async def test_a_server_without_the_responses_api_plans_by_chat(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_with_chat_completions_only(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(responses=False)
     (record,) = await run_on(server, tmp_path, planner(SURE), runtime={"llm_api": "auto"})
     assert record["diagnosis_text"] == "Migraine"
@@ -130,19 +130,17 @@ async def test_a_server_without_the_responses_api_plans_by_chat(server: Scripted
 @pytest.mark.parametrize("fault", ["prose_instead_of_json", "invalid_schema_json", "length"])
 async def test_a_bad_plan_costs_at_most_two_requests_a_turn(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
     (record,) = await run_on(server, tmp_path, {"match": {"purpose": "planner"}, "fault": fault})
-    assert record["status"] == "diagnosed", "the doctor goes on alone"
+    assert record["status"] == "diagnosed", "the doctor goes on without it"
     assert asked(server, "planner") == 2 * record["num_turns"]
     for turn in turns(record, "planner"):
         assert turn["details"]["decision"] == "fallback"
         assert "The planner is temporarily unavailable." in turn["text"]
         assert turn["usage"]["requests"] == 2
-        assert turn["usage"]["input_tokens"] > 0, "bad answers are paid for, too"
+        assert turn["usage"]["input_tokens"] > 0, "bad answers also cost tokens"
 
 
 @pytest.mark.parametrize("fault", ["refusal", "content_filter", "context"])
-async def test_a_refused_plan_is_no_plan_and_the_doctor_goes_on(
-    server: ScriptedServer, tmp_path: Path, fault: str
-) -> None:
+async def test_after_a_refused_plan_the_doctor_goes_on(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
     (record,) = await run_on(server, tmp_path, {"match": {"purpose": "planner"}, "fault": fault})
     assert record["status"] == "diagnosed"
     assert asked(server, "planner") == record["num_turns"]
@@ -158,10 +156,10 @@ async def test_an_endpoint_that_fails_while_planning_is_missing_data(server: Scr
     assert record["usage"]["planner"]["requests"] == 3
 
 
-async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_as_without(
+async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_the_same(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    """A hundred cases; the planner, where it works, is sure of appendicitis, and the builtin judge has its say."""
+    """A hundred cases; the planner, if it works, is sure of appendicitis, and the builtin judge decides."""
     good = plan(Acute_appendicitis="+5 +5 +5 ?1", Crohn_disease="-5 -5 -5 -5")
     lines = ["What is it?", "Since when?", "DIAGNOSIS READY: Acute appendicitis"]
     share = {"purpose": "planner", "probability": 0.05}
@@ -184,7 +182,7 @@ async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_as_witho
         return record["scenario_id"], record["status"], record["diagnosis_text"], record["correct"]
 
     assert sorted(map(outcome, rough)) == sorted(map(outcome, clean))
-    assert {record["correct"] for record in rough} == {True, False}, "the judge tells them apart"
+    assert {record["correct"] for record in rough} == {True, False}, "some are right, some are wrong"
 
     planned = [turn for record in rough for turn in turns(record, "planner")]
     again = [turn for turn in planned if any("plan sent back once" in note for note in turn["notes"])]
@@ -225,7 +223,7 @@ async def test_off_means_requests_identical_byte_for_byte(server: ScriptedServer
     await run_on(server, tmp_path, planner(FAIR))
     on = bodies(server, "doctor", "patient", "measurement")
     assert on != off
-    assert [without_notes(body) for body in on] == off, "on, the notes are all there is more"
+    assert [without_notes(body) for body in on] == off, "with the policy on, only the notes are added"
 
 
 async def directly(settings: Any) -> Transcript:
@@ -292,7 +290,7 @@ async def test_the_builtin_planner_is_better_informed_with_full() -> None:
     assert await coverage("full") > await coverage("door")
 
 
-# Together with everything else.
+# Combined with everything else.
 
 
 async def played(**run: Any) -> Record:
@@ -303,7 +301,7 @@ async def played(**run: Any) -> Record:
 
 
 @pytest.mark.parametrize("doctor", ["plain", "history_only", "uncertainty"])
-async def test_any_dialogue_doctor_can_have_a_planner(
+async def test_any_doctor_with_a_dialogue_can_have_a_planner(
     doctor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # the uncertainty doctor keeps its sessions there
@@ -318,7 +316,9 @@ async def test_any_dialogue_doctor_can_have_a_planner(
     assert all(request.reply and request.reply.role != "planner" for request in asked_for)
 
 
-async def test_an_early_finish_ends_the_uncertainty_doctors_session_too(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_early_finish_also_ends_the_uncertainty_doctors_session(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     server.control(rules=[planner(SURE)], tool="diagnosis_step")
     settings = settings_for(server, tmp_path / "out", scenarios="0", doctor="uncertainty", **ON)
     finished, (record,) = await run_here(settings)
@@ -328,7 +328,7 @@ async def test_an_early_finish_ends_the_uncertainty_doctors_session_too(server: 
     assert session["final_diagnosis"] == "Migraine"
 
 
-async def test_a_users_own_doctor_gets_the_notes_with_the_question(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_custom_doctor_gets_the_notes_with_the_question(server: ScriptedServer, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
         textwrap.dedent("""
@@ -358,7 +358,7 @@ async def test_a_bias_is_in_the_doctors_prompt_and_in_the_planners(server: Scrip
         assert json.dumps(text)[1:-1] in json.dumps(body)
 
 
-async def test_images_reach_the_planner_once_they_were_shown() -> None:
+async def test_the_planner_sees_images_once_they_were_shown() -> None:
     meeting = Meeting(
         Scripted("REQUEST IMAGES", "What is it?", "DIAGNOSIS READY: Psoriasis"),
         patient=Scripted("A rash."),
@@ -367,20 +367,18 @@ async def test_images_reach_the_planner_once_they_were_shown() -> None:
     )
     thinking = Listening(Builtin())
     engine = DifferentialDiagnosisEngine(thinking, policy(finish_early_if_confident=1.0), meeting.case.door, limit=20)
-    meeting.doctor_role = PolicyDoctor(meeting.doctor_role, engine)  # type: ignore[assignment]
-    transcript = await meeting.hold()
+    transcript = await encounter(meeting.build(), PolicyDoctor(meeting.doctor_role, engine), 20)
     assert transcript.diagnosis == "Psoriasis"
     assert [len(request.messages[-1].images) for request in thinking.requests] == [0, 1, 1]
 
 
-async def test_rules_that_an_order_breaks_are_in_the_record_and_in_the_next_notes() -> None:
+async def test_broken_rules_are_recorded_and_in_the_next_notes() -> None:
     meeting = Meeting(
         Scripted("REQUEST TEST: MRI brain and CT chest", "REQUEST TEST: frobnication", "DIAGNOSIS READY: Migraine"),
         lab=Scripted("RESULTS: normal", "RESULTS: none"),
     )
     engine = DifferentialDiagnosisEngine(Builtin(), policy(finish_early_if_confident=1.0), meeting.case.door, limit=20)
-    meeting.doctor_role = PolicyDoctor(meeting.doctor_role, engine)  # type: ignore[assignment]
-    said = (await meeting.hold()).turns
+    said = (await encounter(meeting.build(), PolicyDoctor(meeting.doctor_role, engine), 20)).turns
     doctor = [turn for turn in said if turn.role == "doctor"]
     planned = [turn.text for turn in said if turn.role == "planner"]
     rule = "one test per turn (MRI brain, CT chest at once)"
@@ -396,17 +394,17 @@ async def test_rules_that_an_order_breaks_are_in_the_record_and_in_the_next_note
 @pytest.mark.parametrize(
     ("run", "complaint"),
     [
-        ({**ON, "doctor": "door_only"}, "door_only holds no dialogue that could be planned"),
-        ({**ON, "doctor": "full_information"}, "full_information holds no dialogue"),
-        ({**ON, "doctor": "random_questions"}, "random_questions holds no dialogue"),
-        ({**ON, "inf_type": "human_doctor"}, "a person cannot be it"),
-        ({**ON, "doctor_llm": "human"}, "a person cannot be it"),
+        ({**ON, "doctor": "door_only"}, "door_only has no dialogue to plan"),
+        ({**ON, "doctor": "full_information"}, "full_information has no dialogue"),
+        ({**ON, "doctor": "random_questions"}, "random_questions has no dialogue"),
+        ({**ON, "inf_type": "human_doctor"}, "cannot be a person"),
+        ({**ON, "doctor_llm": "human"}, "cannot be a person"),
         ({"planner_baseline": "full"}, "planner_baseline has no effect without doctor_test_policy_enabled"),
         ({**ON, "doctor_test_policy": "gone"}, "there is no gone.json"),
         ({**ON, "doctor_bias": "recency"}, "no effect on the builtin doctor"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_before_anything_is_played(run: dict[str, Any], complaint: str) -> None:
+def test_impossible_settings_are_refused_before_anything_is_played(run: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         plan_of(**run)
 
@@ -428,7 +426,7 @@ async def test_a_changed_policy_file_is_refused_by_name(tmp_path: Path) -> None:
         plan_again(finished.folder)
 
 
-def test_the_policy_is_part_of_what_makes_runs_the_same_only_where_it_is_on(tmp_path: Path) -> None:
+def test_the_policy_is_part_of_the_digest_only_if_it_is_on(tmp_path: Path) -> None:
     (tmp_path / "test_policy.json").write_text('{"constraints": {"finish_early_if_confident": 0.8}}')
     off = [make_plan(settings_for(None, tmp_path, prompts_dir=p)).digest for p in (None, str(tmp_path))]
     assert off[0] == off[1]
@@ -457,7 +455,7 @@ async def test_a_recording_with_bad_plans_replays_to_the_same_records(server: Sc
 
 async def test_scores_of_the_planner_are_never_pooled_with_probabilities() -> None:
     records = [await played(scenarios=str(number)) for number in range(3)]
-    found = {part.source: part for part in calibration(records).sources}
+    found = {part.source: part for part in calibration.summarise(map(calibration.observe, records)).sources}
     assert found.keys() == {"planner_score", "posterior"}
     assert found[Source.PLANNER_SCORE].scale == "score"
     assert found[Source.POSTERIOR].scale == "probability"

@@ -38,13 +38,13 @@ TELLS = [{"request": "REQUEST TEST: Lumbar puncture", "tells_apart": ["A", "B"]}
 
 
 def malformed(text: str) -> MalformedError:
-    """What a model raises when its text is no plan."""
+    """What a model raises if its text is not a plan."""
     error = MalformedError("no usable PlannerReply", text=text)
     error.usage = Usage(10, 5, 0, 0)
     return error
 
 
-# Step 1: the case as it stands.
+# Step 1: the case so far.
 
 
 async def test_step_1_the_planner_is_told_door_transcript_and_latest_reply() -> None:
@@ -65,16 +65,16 @@ async def test_step_1_the_planner_is_told_door_transcript_and_latest_reply() -> 
     assert "script" not in user
 
 
-async def test_step_1_before_anything_was_said_the_prompt_says_so() -> None:
+async def test_step_1_the_prompt_says_if_nothing_has_been_said_yet() -> None:
     planning = Planning(plan(A=OPEN))
     await planning.turn(1, ())
     user = planning.model.prompts[0]
     assert "(nothing has been said yet)" in user
     assert "(none yet)" in user
-    assert "Begin." not in user, "the clinic's opening words are no reply"
+    assert "Begin." not in user, "the clinic's opening words are not a reply"
 
 
-async def test_step_1_the_prompt_grows_by_its_end_so_that_a_cache_can_reuse_it() -> None:
+async def test_step_1_the_prompt_grows_at_its_end_so_that_a_cache_can_reuse_it() -> None:
     planning = Planning(*[plan(A=OPEN)] * 2)
     more = Exchange("question", "Since when?", "For two days.")
     await planning.turn(2, (ASKED,))
@@ -163,7 +163,7 @@ async def test_steps_2_and_3_a_good_plan_costs_one_request_and_shows_every_numbe
     ],
     ids=str,
 )
-async def test_step_3_odd_states_and_weights_are_read_with_care_and_said(
+async def test_step_3_odd_states_and_weights_are_read_with_care_and_a_remark(
     changes: dict[str, Any], expected: list[Any], remark: str | None
 ) -> None:
     given = json.loads(plan(A="+5 +5 +5 +5"))
@@ -174,7 +174,7 @@ async def test_step_3_odd_states_and_weights_are_read_with_care_and_said(
     assert remark is None or remark in decision.notes
 
 
-async def test_step_3_a_flood_of_remarks_is_whole_in_the_record_and_cut_in_the_notes() -> None:
+async def test_step_3_many_remarks_are_complete_in_the_record_and_cut_in_the_notes() -> None:
     given = json.loads(plan(A="+5 +5 +5 +5 +5 +5", B="+1 +1 +1 +1 +1 +1"))
     for hypothesis in given["hypotheses"]:
         for finding in hypothesis["findings"]:
@@ -188,19 +188,19 @@ async def test_step_3_a_flood_of_remarks_is_whole_in_the_record_and_cut_in_the_n
     assert noted[-1] == "Note: 6 more remarks are in the record."
 
 
-async def test_step_2_more_hypotheses_than_the_maximum_are_cut_and_said() -> None:
+async def test_step_2_hypotheses_beyond_the_maximum_are_cut_with_a_remark() -> None:
     decision = await Planning(plan(A=OPEN, B=OPEN, C=OPEN), max_differentials=2).turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"]
     assert "Note: 3 hypotheses, only the first 2 are kept." in decision.notes
 
 
-async def test_step_2_a_diagnosis_by_another_name_is_the_same() -> None:
+async def test_step_2_synonyms_are_one_diagnosis() -> None:
     decision = await Planning(plan(Migraine=OPEN, migraine_headache=OPEN, B=OPEN)).turn()
     assert [h.diagnosis for h in decision.hypotheses] == ["Migraine", "B"]
     assert "named before as Migraine, taken as one" in decision.notes
 
 
-async def test_step_2_findings_that_are_one_do_not_fill_the_requirement() -> None:
+async def test_step_2_duplicate_findings_do_not_meet_the_requirement() -> None:
     doubled = json.loads(plan(A="+5 +5 +5 +5"))
     for finding, name in zip(
         doubled["hypotheses"][0]["findings"], ["nausea", "Nausea", "queasy", "vomiting"], strict=True
@@ -268,7 +268,7 @@ async def test_step_4_the_early_finish(case: Finish) -> None:
 # Step 5: discriminators.
 
 
-async def test_step_5_close_hypotheses_come_with_what_tells_them_apart_in_one_request() -> None:
+async def test_step_5_discriminators_for_close_hypotheses_come_in_the_same_request() -> None:
     planning = Planning(plan(TELLS, A=FAIR, B=FAIR, C=AGAINST))
     decision = await planning.turn()
     assert len(planning.model.requests) == 1
@@ -288,11 +288,13 @@ async def test_step_5_close_hypotheses_come_with_what_tells_them_apart_in_one_re
     ],
     ids=["at the margin", "far apart", "alone"],
 )
-async def test_step_5_close_is_up_to_and_with_the_margin(hypotheses: dict[str, str], close: list[str]) -> None:
+async def test_step_5_hypotheses_up_to_and_at_the_margin_are_close(
+    hypotheses: dict[str, str], close: list[str]
+) -> None:
     decision = await Planning(plan(TELLS, **hypotheses)).turn()
     assert decision.details["close"] == close
     assert ("Too close to call" in decision.notes) is bool(close)
-    assert ("tells apart" in decision.notes) is bool(close), "what separates them is shown only where it is needed"
+    assert ("tells apart" in decision.notes) is bool(close), "discriminators are shown only if needed"
     assert decision.details["discriminators"] == (TELLS if close else [])
 
 
@@ -312,7 +314,7 @@ def apart(request: str) -> Reply:
     return Reply(text, parsed=parse(text, Discriminators), usage=Usage(7, 3, 0, 0))
 
 
-async def test_step_5_asked_for_separately_they_cost_one_request_more() -> None:
+async def test_step_5_asked_for_separately_they_cost_an_extra_request() -> None:
     planning = Planning(plan(A=FAIR, B=FAIR), apart("Does light hurt?"), discriminators="separate")
     decision = await planning.turn()
     planner, discriminator = planning.model.requests
@@ -325,7 +327,7 @@ async def test_step_5_asked_for_separately_they_cost_one_request_more() -> None:
     assert decision.usage == Usage(17, 8, 0, 0, requests=2)
 
 
-async def test_step_5_asked_for_separately_only_where_it_is_close() -> None:
+async def test_step_5_asked_for_separately_only_if_it_is_close() -> None:
     planning = Planning(plan(A=FAIR, B=AGAINST), discriminators="separate")
     await planning.turn()
     assert len(planning.model.requests) == 1
@@ -334,7 +336,7 @@ async def test_step_5_asked_for_separately_only_where_it_is_close() -> None:
 @pytest.mark.parametrize(
     "error", [malformed("Well..."), RefusedError("no"), ContextTooLongError("too long")], ids=lambda e: e.kind
 )
-async def test_step_5_without_an_answer_the_plan_stands_all_the_same(error: ModelError) -> None:
+async def test_step_5_without_an_answer_the_plan_still_stands(error: ModelError) -> None:
     planning = Planning(plan(A=FAIR, B=FAIR), error, discriminators="separate")
     decision = await planning.turn()
     assert decision.kind == "plan"
@@ -378,7 +380,7 @@ async def test_step_6_too_few_findings_are_sent_back_and_then_the_requirement_is
     assert decision.usage == Usage(20, 10, 0, 0, requests=2)
 
 
-async def test_step_6_sent_back_and_mended_nothing_is_relaxed() -> None:
+async def test_step_6_a_plan_corrected_after_being_sent_back_relaxes_nothing() -> None:
     planning = Planning(SHORT, ENOUGH)
     decision = await planning.turn(1)
     assert decision.remarks == ("plan sent back once: 2 of 2 diagnoses list fewer than 4 findings",)
@@ -405,7 +407,7 @@ async def test_step_6_the_requirement_falls_by_one_a_turn_to_three_and_comes_bac
     ]
 
 
-async def test_step_6_restoring_is_said_in_the_notes() -> None:
+async def test_step_6_the_notes_say_that_the_requirement_is_restored() -> None:
     planning = Planning(SHORT, SHORT, ENOUGH, ENOUGH)
     await planning.turn(1)
     again = await planning.turn(2, ())
@@ -416,7 +418,7 @@ async def test_step_6_restoring_is_said_in_the_notes() -> None:
     assert "at least 4 findings" in planning.model.prompts[3]
 
 
-async def test_step_6_never_below_three_those_with_fewer_are_left_out() -> None:
+async def test_step_6_never_below_three_and_diagnoses_with_fewer_are_left_out() -> None:
     some = plan(A="+5 +5 +5", B="+1 ?1")
     planning = Planning(*[some] * 4)
     await planning.turn(1)
@@ -472,7 +474,7 @@ async def test_step_7_a_planner_that_fails_twice_is_unavailable_for_the_turn(
     planning = Planning(answer, answer, ENOUGH)
     decision = await planning.turn()
     assert len(planning.model.requests) == 2, "never more than two requests a turn"
-    assert why in planning.model.prompts[1], "the planner hears what is wrong"
+    assert why in planning.model.prompts[1], "the planner is told what is wrong"
     assert decision.kind == "fallback"
     assert decision.notes.startswith("[Planning Notes]\nThe planner is temporarily unavailable.")
     assert "ask an open question" in decision.notes
@@ -488,7 +490,7 @@ async def test_step_7_a_planner_that_fails_twice_is_unavailable_for_the_turn(
 
 
 @pytest.mark.parametrize(("answer", "why"), BAD.values(), ids=BAD)
-async def test_step_7_once_is_mended_by_sending_it_back(answer: Reply | MalformedError, why: str) -> None:
+async def test_step_7_a_single_failure_is_fixed_by_sending_it_back(answer: Reply | MalformedError, why: str) -> None:
     planning = Planning(answer, plan(A=FAIR, B=AGAINST))
     decision = await planning.turn()
     assert decision.kind == "plan"
@@ -512,17 +514,17 @@ async def test_step_7_a_refusal_is_not_asked_again_in_the_same_turn(error: Model
     assert decision.kind == "fallback"
     assert f"planner unavailable: {why}" in decision.remarks
     assert decision.usage.requests == 1
-    assert decision.usage.input_tokens is None, "what it cost is not known, and not nothing"
+    assert decision.usage.input_tokens is None, "its cost is unknown, not zero"
     assert (await planning.turn(3)).kind == "finish"
 
 
 @pytest.mark.parametrize("error", [ServerError("500"), RateLimitError("429")], ids=lambda e: e.kind)
-async def test_an_endpoint_that_fails_is_nobodys_plan(error: ModelError) -> None:
+async def test_a_failing_endpoint_is_an_error_not_a_fallback(error: ModelError) -> None:
     with pytest.raises(type(error)):
         await Planning(error).turn()
 
 
-async def test_what_the_endpoint_says_is_for_the_record_and_not_for_the_doctor() -> None:
+async def test_notes_from_the_endpoint_are_recorded_but_not_shown_to_the_doctor() -> None:
     reply = replied(plan(A=FAIR, B=AGAINST))
     noted = Reply(reply.text, parsed=reply.parsed, notes=("answered by chat completions",))
     decision: Decision = await Planning(noted).turn()
@@ -530,7 +532,7 @@ async def test_what_the_endpoint_says_is_for_the_record_and_not_for_the_doctor()
     assert "chat completions" not in decision.notes
 
 
-async def test_the_notes_hold_rules_advice_and_what_the_last_order_broke() -> None:
+async def test_the_notes_have_rules_advice_and_what_the_last_order_broke() -> None:
     planning = Planning(plan(A=FAIR), RefusedError("no"))
     for _ in range(2):
         decision = await planning.engine.decide(

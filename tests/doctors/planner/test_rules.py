@@ -1,4 +1,4 @@
-"""The planning rules that can be checked, held against orders and what was done before them."""
+"""The planning rules that can be checked, applied to orders and what came before them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_order_is_read_by_name_synonym_panel_and_kind(order: str, names: list
         ("inspection of the scalp", "examination", "low"),
     ],
 )
-def test_a_test_nobody_listed_is_known_by_its_kind(order: str, kind: str, cost: str) -> None:
+def test_an_unlisted_test_is_recognized_by_its_kind(order: str, kind: str, cost: str) -> None:
     (test,) = named_tests(SHIPPED, order)
     assert (test.kind, test.cost_level) == (kind, cost)
 
@@ -67,13 +67,13 @@ def test_one_test_per_turn() -> None:
 @pytest.mark.parametrize(
     "before", [(), (ASKED,), (Exchange("test", "CT abdomen and pelvis", "RESULTS: normal"), ASKED)]
 )
-def test_a_dear_test_before_any_cheaper_one_breaks_low_cost_first(before: tuple[Exchange, ...]) -> None:
+def test_an_expensive_test_before_any_cheaper_one_breaks_low_cost_first(before: tuple[Exchange, ...]) -> None:
     ruling = ruled("MRI brain", *before)
     assert ruling.broken == ("low cost first (MRI brain before any cheaper test or examination)",)
     assert ruled("MRI brain", *before, file=policy(low_cost_first=False)).broken == ()
 
 
-def test_after_a_cheaper_test_a_dear_one_is_fine() -> None:
+def test_after_a_cheaper_test_an_expensive_one_is_fine() -> None:
     assert ruled("MRI brain", CHEAP, ASKED) == Ruling()
     assert ruled("Vital signs") == Ruling()
 
@@ -95,7 +95,7 @@ def test_transitions_of_the_file_are_checked() -> None:
     assert ruled("Chest X-ray", CHEAP, ASKED, file=file).broken == ()
 
 
-def test_a_red_flag_sets_the_dear_rules_aside_but_not_the_number_of_tests() -> None:
+def test_a_red_flag_sets_aside_all_rules_but_one_test_per_turn() -> None:
     ruling = ruled("MRI brain", FAINTED)
     assert ruling.broken == ()
     assert ruling.lines == (
@@ -122,14 +122,14 @@ def test_red_flags_are_read_from_the_dialogue(exchange: Exchange, flag: str | No
     assert red_flag(SHIPPED, DOOR, (exchange,)) == flag
 
 
-def test_a_red_flag_may_stand_on_the_door() -> None:
+def test_a_red_flag_may_be_known_at_the_door() -> None:
     assert red_flag(SHIPPED, Door("Assess a man who fainted.", ""), ()) == "Syncope or near-syncope"
 
 
-def test_a_test_nobody_knows_is_said_to_be_unchecked() -> None:
+def test_an_unknown_test_is_reported_as_unchecked() -> None:
     assert ruled("frobnication assay").lines == ("rules not checked: the test is not known",)
 
 
 @pytest.mark.parametrize("settings", [{"red_flag_override": True}, {"red_flag_override": False}])
-def test_an_order_that_keeps_the_rules_says_nothing(settings: dict[str, Any]) -> None:
+def test_an_order_within_the_rules_gets_no_remark(settings: dict[str, Any]) -> None:
     assert ruled("Chest X-ray", CHEAP, FAINTED, file=policy(**settings)).lines == ()

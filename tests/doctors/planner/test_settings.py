@@ -1,4 +1,4 @@
-"""`test_policy.json`: the shipped file, a user's own, and errors that name file, key and mend."""
+"""`test_policy.json`: the shipped file, a user's own, and errors that name file, key and fix."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_file_with_thresholds_alone_takes_the_rest_from_ours(tmp_path: Path) -
     assert policy.digest != load_policy().digest
 
 
-def test_a_folder_without_the_file_leaves_ours(tmp_path: Path) -> None:
+def test_without_a_file_the_shipped_one_is_used(tmp_path: Path) -> None:
     assert load_policy("test_policy", tmp_path).digest == load_policy().digest
 
 
@@ -62,7 +62,7 @@ def with_setting(**changes: Any) -> dict[str, Any]:
     return {"differential_settings": changes}
 
 
-def without_place(key: str, place: str) -> dict[str, Any]:
+def lacking(key: str, place: str) -> dict[str, Any]:
     return {key: OURS[key].replace(place, "")}
 
 
@@ -80,17 +80,17 @@ def without_place(key: str, place: str) -> dict[str, Any]:
         (with_setting(min_symptoms_per_disease=2), ["min_symptoms_per_disease", "equal to 3"]),
         (with_setting(max_differentials=0), ["max_differentials", "equal to 1"]),
         (with_setting(discriminators="sometimes"), ["discriminators", "'with_plan', 'separate' or 'off'"]),
-        ({"red_flags": ["hypotention"]}, ["red_flags", "'hypotention' is no finding", "did you mean 'hypotension'?"]),
-        ({"synonyms": {"film": "Chest Xray"}}, ["synonyms", "'Chest Xray' is no test", "did you mean 'Chest X-ray'?"]),
-        ({"transitions": {"imagin": []}}, ["transitions", "'imagin' is no kind of test", "did you mean 'imaging'?"]),
+        ({"red_flags": ["hypotention"]}, ["red_flags: ", "'hypotention' is not a finding", "mean 'hypotension'?"]),
+        ({"synonyms": {"film": "Chest Xray"}}, ["synonyms: ", "'Chest Xray' is not a test", "mean 'Chest X-ray'?"]),
+        ({"transitions": {"imagin": []}}, ["transitions", "'imagin' is not a kind of test", "did you mean 'imaging'?"]),
         ({"categories": {"x": {"words": ["x"], "cost_level": "dear"}}}, ["categories.x.cost_level", "'low'"]),
         ({"system_base": ""}, ["system_base", "at least 1 character"]),
         *[
-            (without_place("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"no place {{{place}}}"])
+            (lacking("user_prompt_template", f"{{{place}}}"), ["user_prompt_template", f"lacks {{{place}}}"])
             for place in ("door", "baseline", "transcript", "reply", "min_findings", "discriminators")
         ],
         *[
-            (without_place("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
+            (lacking("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
             for place in ("door", "baseline", "transcript", "reply", "close")
         ],
         ([1], ["expected a JSON object"]),
@@ -98,7 +98,7 @@ def without_place(key: str, place: str) -> dict[str, Any]:
     ],
     ids=lambda value: value[0] if isinstance(value, list) and isinstance(value[0], str) else "",
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_named_with_the_mend(tmp_path: Path, content: Any, named: list[str]) -> None:
+def test_a_mistake_in_the_file_is_named_with_the_fix(tmp_path: Path, content: Any, named: list[str]) -> None:
     path = written(tmp_path, content)
     with pytest.raises(ConfigError) as error:
         load_policy("test_policy", tmp_path)
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_file_is_named_with_the_mend(tmp_path: Path, conten
         assert part in str(error.value)
 
 
-def test_a_kind_of_ones_own_may_be_used_in_transitions(tmp_path: Path) -> None:
+def test_a_custom_kind_may_be_used_in_transitions(tmp_path: Path) -> None:
     own = {
         "categories": {"genetics": {"words": ["exome"], "cost_level": "high"}},
         "transitions": {"genetics": ["vital"]},
@@ -115,8 +115,8 @@ def test_a_kind_of_ones_own_may_be_used_in_transitions(tmp_path: Path) -> None:
     assert load_policy("test_policy", tmp_path).file.transitions == {"genetics": ("vital",)}
 
 
-def test_a_policy_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no mine\.json .* write test_policy, or add the file"):
+def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no mine\.json .* use test_policy, or add the file"):
         load_policy("mine", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""From findings to numbers: bounds, evidence, order and names; doubles; states and weights in odd words."""
+"""From findings to numbers: bounds, evidence, order, names, duplicates, and states and weights in odd forms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of(findings: Sequence[PlannedFinding], diagnosis: str = "Flu") -> PlannedHyp
 
 
 ANY = some_findings(st.text(min_size=1).filter(str.strip))
-DOUBLED = some_findings(
+DUPLICATED = some_findings(
     st.sampled_from(["fever", "Fever", "high temperature", "nausea", "queasy", "stiff neck"]), fewest=1
 )
 
@@ -56,7 +56,7 @@ DOUBLED = some_findings(
 def test_hand_worked_values(shorthand: str, sums: tuple[int, int, int], confidence: float, coverage: float) -> None:
     found = weighed(shorthand)
     assert (found.support, found.contradiction, found.unknown) == sums
-    assert found.confidence == confidence, "exactly: a threshold must not be missed by rounding"
+    assert found.confidence == confidence, "exactly: rounding must not miss a threshold"
     assert found.coverage == coverage
 
 
@@ -74,13 +74,13 @@ def test_numbers_stay_between_0_and_1_and_add_up(findings: list[PlannedFinding])
     found = weigh(of(findings))
     assert 0 <= found.confidence <= 1
     assert 0 <= found.coverage <= 1
-    assert abs(found.confidence - 0.5) <= found.coverage / 2 + 1e-12, "what is not known cannot make it sure"
+    assert abs(found.confidence - 0.5) <= found.coverage / 2 + 1e-12, "the unknown adds no confidence"
     assert found.total == sum(finding.weight for finding in findings)
 
 
 @settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY, WEIGHTS, EXPECTED)
-def test_learning_a_finding_moves_confidence_its_way_and_coverage_up(
+def test_a_new_finding_moves_confidence_its_way_and_raises_coverage(
     others: list[PlannedFinding], weight: int, expected: Any
 ) -> None:
     def when(state: Any) -> Weighed:
@@ -102,8 +102,8 @@ def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding],
 
 
 @settings(deadline=None)  # the first one loads the knowledge base
-@given(DOUBLED, st.randoms())
-def test_doubled_findings_count_the_same_in_every_order(findings: list[PlannedFinding], chance: random.Random) -> None:
+@given(DUPLICATED, st.randoms())
+def test_duplicate_findings_count_the_same_in_any_order(findings: list[PlannedFinding], chance: random.Random) -> None:
     def counted(given: list[PlannedFinding]) -> tuple[float, float, int]:
         found = weigh(sift([of(given)], 5).hypotheses[0])
         return found.confidence, found.coverage, found.total
@@ -111,8 +111,8 @@ def test_doubled_findings_count_the_same_in_every_order(findings: list[PlannedFi
     assert counted(findings) == counted(chance.sample(findings, len(findings)))
 
 
-def test_the_most_confident_come_first_then_the_better_covered_then_the_first_named() -> None:
-    said = {"a": "+4 ?4 ?2", "b": "+7 -3".replace("7", "5") + " +2", "c": "+5 +5", "d": "+5 +5", "e": "-1"}
+def test_ranked_by_confidence_then_coverage_then_order_of_naming() -> None:
+    said = {"a": "+4 ?4 ?2", "b": "+5 -3 +2", "c": "+5 +5", "d": "+5 +5", "e": "-1"}
     hypotheses = [
         weigh(PlannedHypothesis.model_validate({"diagnosis": name, "findings": findings(shorthand)}))
         for name, shorthand in said.items()
@@ -126,7 +126,7 @@ def sifted(*names_and_findings: tuple[str, list[dict[str, Any]]], most: int = 5)
 
 
 @pytest.mark.parametrize("second", ["MIGRAINE", "migraine ", "Migraine headache"])
-def test_a_diagnosis_named_twice_is_one_also_by_a_synonym(second: str) -> None:
+def test_a_diagnosis_named_twice_even_by_a_synonym_is_one(second: str) -> None:
     one, other = findings("+5 +4"), [{**f, "finding": f"other {f['finding']}"} for f in findings("-3 ?2")]
     found = sifted(("Migraine", one), (second, other), ("Cluster headache", one))
     assert [h.diagnosis for h in found.hypotheses] == ["Migraine", "Cluster headache"]
@@ -134,7 +134,7 @@ def test_a_diagnosis_named_twice_is_one_also_by_a_synonym(second: str) -> None:
     assert "named before as Migraine, taken as one" in found.remarks[0]
 
 
-def test_beyond_the_maximum_the_first_are_kept_after_merging() -> None:
+def test_after_merging_only_the_first_hypotheses_are_kept() -> None:
     some = findings("+1")
     found = sifted(("a", some), ("A", some), ("b", some), ("c", some), most=2)
     assert [h.diagnosis for h in found.hypotheses] == ["a", "b"]
@@ -157,7 +157,7 @@ def finding(name: str, weight: int, observed: str, expected: str = "present") ->
         ),
         ([finding("fever", 2, "present"), finding("fever", 2, "present", "absent")], [("fever", 2, "unknown")]),
         ([finding("nausea", 2, "present"), finding("queasy", 3, "present")], [("nausea", 3, "present")]),
-        (  # one thing to the knowledge base, two to this planner
+        (  # one finding to the knowledge base, two to this planner
             [finding("melena", 2, "present"), finding("hematemesis", 3, "absent")],
             [("melena", 2, "present"), ("hematemesis", 3, "absent")],
         ),
@@ -193,26 +193,26 @@ def test_findings_named_twice_count_once(given: list[dict[str, Any]], kept: list
         ).items(),
     ],
 )  # fmt: skip
-def test_a_state_counts_as_known_only_where_it_is_plainly_said(said: object, state: str) -> None:
-    """The original searched for "no" in the word, so that "unknown" and "not assessed" counted as absent."""
+def test_a_state_counts_as_known_only_if_plainly_stated(said: object, state: str) -> None:
+    """A search for "no" inside the word would count "unknown" and "not assessed" as absent."""
     assert read_state(said) == state
     read = PlannedFinding.model_validate({"finding": "fever", "weight": 2, "observed": said})
     assert read.observed == state
     plain = said is None or (isinstance(said, str) and said.strip().lower() == state)
-    assert bool(read.remark) != plain, "what was read into it is said, what needed no reading is not"
+    assert bool(read.remark) != plain, "an interpretation is remarked on, a plain state is not"
 
 
 @pytest.mark.parametrize(
     ("said", "taken"), [(0, 1), (-3, 1), (6, 5), (100, 5), (2.6, 3), ("heavy", 1), (None, 1), (float("inf"), 5)]
 )
-def test_weights_out_of_range_are_moved_to_the_nearer_end_and_said(said: object, taken: int) -> None:
+def test_weights_out_of_range_are_moved_into_it_with_a_remark(said: object, taken: int) -> None:
     read = PlannedFinding.model_validate({"finding": "fever", "weight": said, "observed": "present"})
     assert read.weight == taken
     assert read.remark == f"fever: weight {said!r} taken as {taken}"
 
 
 @pytest.mark.parametrize("said", [1, 5, 3.0, "4"])
-def test_weights_within_range_are_taken_as_they_are(said: Any) -> None:
+def test_weights_within_range_are_kept(said: Any) -> None:
     read = PlannedFinding.model_validate({"finding": "fever", "weight": said, "observed": "present"})
     assert (read.weight, read.remark) == (int(said), None)
 
@@ -222,7 +222,7 @@ def test_remarks_about_odd_findings_name_the_diagnosis() -> None:
     assert found.remarks == ("Flu: fever: weight 9 taken as 5, observed 'not assessed' taken as unknown",)
 
 
-def test_scores_go_to_the_record_as_scores() -> None:
+def test_scores_are_recorded_as_scores() -> None:
     given = Decision("plan", "", (weighed("+4 -1 ?5"),)).differential
     assert given is not None
     assert given.source == "planner_score"

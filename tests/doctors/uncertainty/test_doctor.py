@@ -1,4 +1,4 @@
-"""The uncertainty-aware doctor in runs and at the seed's door: many at once, deterministic, resumable, replayable."""
+"""The uncertainty-aware doctor in runs and as the original's agent: many at once, repeatable, resumable, replayable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 import agentclinic
-from agentclinic.compat import agents as doors
+from agentclinic.compat import agents
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.doctors.uncertainty.store import read_session
 from agentclinic.models.base import AuthError
@@ -61,12 +61,12 @@ STEPS = [
         "next_step_action": "DIAGNOSIS READY",
     },
 ]
-"""What the scripted doctor does in every encounter, with the mark that stands on its door."""
+"""What the scripted doctor does in every encounter, with the mark in its objective."""
 MANY = 200
 
 
 def sessions_in(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every session of a folder; each file must be whole."""
+    """Every session in a folder; each file must be readable."""
     found = {}
     for path in sorted(folder.iterdir()):
         read_session(path)
@@ -90,7 +90,7 @@ def check_all_of_one(session: dict[str, Any], mark: str) -> None:
     assert session["current_uncertainties"] == [f"Disease of {mark} (fits {mark})"]
 
 
-async def test_200_encounters_at_once_in_tasks(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_200_encounters_in_concurrent_tasks(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(steps=STEPS, synthesis="Disease of {mark}", latency=0.02, jitter=0.9)
     hidden = {"Answer_Key": {"accept": ["HIDDENaccept"]}, "ICD10": "HIDDENicd", "references": ["HIDDENreference"]}
     rows = [
@@ -113,7 +113,7 @@ async def test_200_encounters_at_once_in_tasks(server: ScriptedServer, tmp_path:
         assert record["differential"]["hypotheses"][0]["diagnosis"] == f"Disease of {mark}"
         assert (record["usage"]["doctor"]["requests"], record["usage"]["synthesis"]["requests"]) == (3, 1)
     counts = server.counts()
-    assert counts["peak"] > MANY // 2, "they really were at once"
+    assert counts["peak"] > MANY // 2, "they really ran concurrently"
     offered = [entry for entry in counts["requests"] if entry["purpose"] == "doctor"]
     assert all(entry["body"]["tool_choice"] == "required" for entry in offered)
     for entry in counts["requests"]:
@@ -131,12 +131,12 @@ async def test_200_encounters_at_once_in_tasks(server: ScriptedServer, tmp_path:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    doors.set_llm_config({})
+    agents.set_llm_config({})
     yield tmp_path
-    doors.set_llm_config({})
+    agents.set_llm_config({})
 
 
-def test_200_doctors_at_once_in_threads(server: ScriptedServer, home: Path) -> None:
+def test_200_doctors_in_concurrent_threads(server: ScriptedServer, home: Path) -> None:
     server.control(steps=STEPS, synthesis="Disease of {mark}", latency=0.02, jitter=0.9)
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
 
@@ -162,7 +162,7 @@ def test_200_doctors_at_once_in_threads(server: ScriptedServer, home: Path) -> N
     assert not any(name in text for name in kept)
 
 
-def test_the_seeds_door_counts_tokens_and_starts_anew(server: ScriptedServer, home: Path) -> None:
+def test_the_originals_agent_counts_tokens_and_can_be_reset(server: ScriptedServer, home: Path) -> None:
     server.control(steps=STEPS, synthesis="Gout")
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
     doctor = agentclinic.UncertaintyAwareDoctorAgent(
@@ -189,7 +189,7 @@ def test_the_seeds_door_counts_tokens_and_starts_anew(server: ScriptedServer, ho
     assert doctor.total_tokens is None, "unknown is not 0"
 
 
-def test_a_call_that_failed_can_be_made_again_and_leaves_no_second_step(server: ScriptedServer, home: Path) -> None:
+def test_a_failed_call_can_be_repeated_without_a_second_step(server: ScriptedServer, home: Path) -> None:
     server.control(steps=STEPS)
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}, "llm": {"runtime": {"tries": 1}}})
     doctor = agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), "scripted", max_infs=9)
@@ -204,7 +204,7 @@ def test_a_call_that_failed_can_be_made_again_and_leaves_no_second_step(server: 
 
 
 async def test_on_the_builtin_clinic_the_synthesis_reads_back_what_was_recorded(tmp_path: Path) -> None:
-    """OpenOSCE's development part: the same diagnoses as the plain doctor's, and whole sessions."""
+    """OpenOSCE's development part: the same diagnoses as the plain doctor's, and complete sessions."""
     plain, before = await run_here(settings_for(None, tmp_path / "plain", dataset="OpenOSCE"))
     done, after = await run_here(settings_for(None, tmp_path / "doubting", dataset="OpenOSCE", doctor="uncertainty"))
     assert len(before) == 64
@@ -257,7 +257,7 @@ def test_a_run_killed_again_and_again_ends_with_every_unit_once_and_its_session(
         assert [step.step_number for step in session.steps] == [1, 2, 3]
 
 
-async def test_a_recorded_run_is_played_again_without_the_server(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_recorded_run_is_replayed_without_the_server(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(
         steps=STEPS, rules=[{"match": {"purpose": "doctor", "nth": [1, 4]}, "fault": "prose_instead_of_tool"}]
     )

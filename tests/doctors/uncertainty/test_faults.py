@@ -1,4 +1,4 @@
-"""What the uncertainty-aware doctor makes of models that do not do as they are told: defined ends, no step lost."""
+"""The uncertainty-aware doctor with models that do not follow instructions: defined outcomes, no step lost."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import Meeting, Scripted
 from helpers import osce, write_rows
 from runs_support import environment, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
+from agentclinic.clinic.encounter import encounter
+from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
+from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
+from agentclinic.doctors.uncertainty.store import SessionError, SessionStore
 from agentclinic.doctors.uncertainty.tools import OPEN_QUESTION
+from agentclinic.models.base import Reply, Request, ToolCall
 from agentclinic.runs.execute import Finished
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import plan_again, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +45,7 @@ STEPS = [
 
 @dataclass
 class Played:
-    """One encounter and all it left behind."""
+    """One encounter and everything it wrote."""
 
     finished: Finished
     record: dict[str, Any]
@@ -60,7 +69,7 @@ class Played:
 
 
 async def play(server: ScriptedServer, folder: Path, *rules: dict[str, Any], **run: Any) -> Played:
-    """One case with a doctor that makes `STEPS`, except where a rule says otherwise."""
+    """One case with a doctor that makes `STEPS`, unless a rule says otherwise."""
     server.control(steps=run.pop("steps", STEPS), synthesis=run.pop("synthesis", "Gout"), rules=list(rules))
     path = write_rows(folder / "cases.jsonl", osce())
     settings = settings_for(server, folder / "out", dataset=str(path), **{"doctor": "uncertainty", **run})
@@ -82,7 +91,7 @@ AS_USUAL = ["Since when?", "REQUEST TEST: Uric acid", "DIAGNOSIS READY: Gout"]
 FACTS = ["a sore toe", "pain since Monday", "uric acid high"]
 
 
-async def test_a_model_that_does_as_it_is_told(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_model_that_follows_instructions(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path)
     assert played.said == AS_USUAL
     assert played.facts == FACTS
@@ -102,7 +111,7 @@ async def test_a_model_that_does_as_it_is_told(server: ScriptedServer, tmp_path:
     ],
     ids=["prose", "unknown tool", "malformed arguments", "broken arguments", "unknown action", "one diagnosis"],
 )
-async def test_what_cannot_be_used_is_sent_back_once_and_then_right(
+async def test_an_unusable_reply_is_sent_back_once_and_then_right(
     server: ScriptedServer, tmp_path: Path, fault: dict[str, Any], told: str
 ) -> None:
     played = await play(server, tmp_path, doctor(2, **fault))
@@ -111,7 +120,7 @@ async def test_what_cannot_be_used_is_sent_back_once_and_then_right(
     requests = played.asked()
     assert len(requests) == 4
     assert told in requests[2]
-    assert told not in requests[3], "it is no part of the notes"
+    assert told not in requests[3], "it is not part of the notes"
     assert played.record["usage"]["doctor"]["requests"] == 4
 
 
@@ -130,7 +139,7 @@ async def test_prose_twice_is_parsed_and_the_reply_is_recorded_by_the_clinic(
     assert played.record["diagnosis_text"] == "Gout"
 
 
-async def test_prose_in_no_form_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_prose_without_an_action_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([1, 2], reply="Does the toe hurt at night?"))
     assert played.said[0] == "Does the toe hurt at night?"
     assert (
@@ -139,7 +148,7 @@ async def test_prose_in_no_form_is_said_to_the_patient(server: ScriptedServer, t
     )
 
 
-async def test_malformed_twice_keeps_what_can_be_used(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_reply_malformed_twice_is_used_as_far_as_possible(server: ScriptedServer, tmp_path: Path) -> None:
     half = {"new_information": "the toe is hot", "next_step_action": "ASK PATIENT: Fever?"}
     played = await play(server, tmp_path, doctor([2, 3], **calls(half)))
     assert played.said[1] == "Fever?"
@@ -150,7 +159,7 @@ async def test_malformed_twice_keeps_what_can_be_used(server: ScriptedServer, tm
     assert "Patient: " in broken.facts[1], "the newest reply is not lost"
 
 
-async def test_an_unknown_action_twice_is_taken_as_words(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_unknown_action_repeated_is_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([2, 3], **calls(step("hot", "Does it throb?"))))
     assert (played.said[1], played.facts[1]) == ("Does it throb?", "hot")
 
@@ -176,7 +185,7 @@ COMMIT = {
     "prose": {"reply": "DIAGNOSIS READY: Cancer"},
     "form": {"reply": json.dumps({"tool": "final_diagnosis", "reason_ready": "Sure.", **step("", "", [])})},
 }
-"""A weak model's only move."""
+"""How a weak model commits at once."""
 
 
 @pytest.mark.parametrize("how", COMMIT)
@@ -204,13 +213,13 @@ async def test_with_a_single_turn_it_may_commit_at_once(server: ScriptedServer, 
     assert played.said == ["DIAGNOSIS READY: Gout"]
 
 
-async def test_images_that_are_not_there_teach_nothing(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_missing_images_teach_nothing(server: ScriptedServer, tmp_path: Path) -> None:
     rules = [doctor(1, **calls(step("a sore toe", "REQUEST IMAGES"))), doctor(**COMMIT["final_diagnosis"])]
     played = await play(server, tmp_path, *rules)
     assert played.said == ["REQUEST IMAGES", OPEN_QUESTION, "DIAGNOSIS READY: Gout"]
 
 
-async def test_ready_concludes_in_the_same_turn_and_asks_nobody(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_ready_concludes_in_the_same_turn_without_another_reply(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path)
     roles = [turn["role"] for turn in played.record["transcript"]]
     assert roles == ["doctor", "patient", "doctor", "measurement", "doctor"]
@@ -230,7 +239,7 @@ async def test_the_last_turn_concludes_for_a_doctor_that_does_not(server: Script
 
 
 @pytest.mark.parametrize("fault", ["500", "refusal", "empty", "context", "reset", "html"])
-async def test_a_synthesis_that_fails_is_replaced_by_the_top_of_the_differential_and_marked(
+async def test_a_failed_synthesis_is_replaced_by_the_top_of_the_differential_and_marked(
     server: ScriptedServer, tmp_path: Path, fault: str
 ) -> None:
     played = await play(server, tmp_path, {"match": {"purpose": "synthesis"}, "fault": fault})
@@ -243,7 +252,7 @@ async def test_a_synthesis_that_fails_is_replaced_by_the_top_of_the_differential
     assert played.record["transcript"][-1]["details"]["synthesis"]["failed"]
 
 
-async def test_without_any_differential_a_failing_synthesis_is_the_endpoints_fault(
+async def test_without_a_differential_a_failed_synthesis_is_the_endpoints_fault(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     rules = [{"match": {"purpose": "synthesis"}, "fault": "500"}, doctor(reply="And what else?")]
@@ -253,7 +262,9 @@ async def test_without_any_differential_a_failing_synthesis_is_the_endpoints_fau
 
 
 @pytest.mark.parametrize("fault", ["auth", "quota", "no_model"])
-async def test_what_the_user_must_mend_stops_the_run(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
+async def test_an_error_that_the_user_must_fix_stops_the_run(
+    server: ScriptedServer, tmp_path: Path, fault: str
+) -> None:
     server.control(steps=STEPS, rules=[{"match": {"purpose": "synthesis"}, "fault": fault}])
     path = write_rows(tmp_path / "cases.jsonl", osce(), osce(truth="Flu"))
     finished, written = await run_here(settings_for(server, tmp_path, dataset=str(path), doctor="uncertainty"))
@@ -262,7 +273,9 @@ async def test_what_the_user_must_mend_stops_the_run(server: ScriptedServer, tmp
     assert finished.reason
 
 
-async def test_an_endpoint_without_tools_gives_the_same_record_by_form(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_endpoint_without_tools_gives_the_same_record_with_structured_output(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     usual = await play(server, tmp_path)
     (tmp_path / "b").mkdir()
     server.reset()
@@ -274,7 +287,7 @@ async def test_an_endpoint_without_tools_gives_the_same_record_by_form(server: S
     assert ['"tools"' in body for body in played.asked()] == [True, False, False, False], "it is not tried again"
 
 
-async def test_a_form_filled_in_wrongly_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_invalid_structured_output_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     rules = [doctor(1, fault="reject_tools"), doctor([3, 4], fault="invalid_schema_json")]
     played = await play(server, tmp_path, *rules)
     assert played.said[1] == OPEN_QUESTION
@@ -282,7 +295,7 @@ async def test_a_form_filled_in_wrongly_is_not_said_to_the_patient(server: Scrip
     assert not any("no_such_field" in said for said in played.said)
 
 
-async def test_a_server_that_speaks_chat_only(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_a_server_with_chat_completions_only(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(responses=False)
     played = await play(server, tmp_path, doctor(2, fault="prose_instead_of_tool"))
     assert (played.said, played.facts) == (AS_USUAL, FACTS)
@@ -295,24 +308,22 @@ async def test_an_empty_answer_after_a_faulty_call_keeps_the_call(server: Script
     assert (played.said[1], played.facts[1]) == ("Does it throb?", "hot")
 
 
-async def test_a_refusing_doctor_fails_by_its_own_fault_and_keeps_its_steps(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(server: ScriptedServer, tmp_path: Path) -> None:
     played = await play(server, tmp_path, doctor([2], fault="refusal"))
     assert (played.record["status"], played.record["fault"]["error"]) == ("doctor_failed", "refused")
     assert played.facts == FACTS[:1]
 
 
-def test_a_full_disk_ends_the_run_with_a_word_and_whole_files(tmp_path: Path) -> None:
-    """The limit on file size stands in for the disk: a write is cut short in the same way."""
+def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Path) -> None:
+    """A limit on file size stands in for a full disk: a write is cut short in the same way."""
     script = """
         import resource, signal, sys
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3600, 3600))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000))
         from agentclinic.cli import main
         main(sys.argv[1:])
     """
-    command = ["run", "--doctor", "uncertainty", "--num_scenarios", "2", "--output_dir", "out", "--quiet"]
+    command = ["run", "--doctor", "uncertainty", "--scenarios", "1", "--output_dir", "out", "--quiet"]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *command],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120,
@@ -326,19 +337,44 @@ def test_a_full_disk_ends_the_run_with_a_word_and_whole_files(tmp_path: Path) ->
         assert json.loads(path.read_text())["steps"]
 
 
-async def test_a_session_damaged_under_way_stops_the_run_and_is_kept(server: ScriptedServer, tmp_path: Path) -> None:
-    """Somebody's editor writes into the file of an encounter under way."""
+async def test_a_session_damaged_during_an_encounter_ends_it_with_an_error_and_is_kept(tmp_path: Path) -> None:
+    """As when someone edits the file of an encounter in progress."""
+
+    class Damaging(Scripted):
+        async def reply(self, request: Request) -> Reply:
+            if self.requests:
+                (tmp_path / "s1.json").write_text("{")
+            return await super().reply(request)
+
+    arguments = [json.dumps(each) for each in STEPS]
+    model = Damaging(*(Reply("", tool_calls=(ToolCall("1", "diagnosis_step", given),)) for given in arguments))
+    meeting = Meeting(model, Scripted("Since Monday."))
+    doctor = UncertaintyDoctor(
+        meeting.case.door,
+        model,
+        model,
+        load_agent(SHIPPED).settings,
+        load_prompts(None, "uncertainty", "synthesis"),
+        limit=9,
+        store=SessionStore(tmp_path, of_run=True),
+        session_id="s1",
+    )
+    with pytest.raises(SessionError, match=r"s1\.json line 1: not a session .*repair or remove it"):
+        await encounter(meeting.build(), doctor, 9)
+    assert (tmp_path / "s1.json").read_text() == "{"
+
+
+async def test_a_run_replaces_its_own_damaged_session_when_the_unit_is_played_again(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     server.control(steps=STEPS)
     path = write_rows(tmp_path / "cases.jsonl", osce())
     done, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
     (session,) = (done.folder / "diagnosis_sessions").iterdir()
-    name = session.name
+    whole = session.read_text()
     session.write_text("{")
     (done.folder / "scenarios.jsonl").write_text("")
-    from agentclinic.runs.progress import Progress
-    from agentclinic.runs.resume import plan_again, resume
-
-    with pytest.warns(UserWarning, match=r"moved to .*\.damaged"):
-        again = await resume(plan_again(done.folder), done.folder, Progress())
+    again = await resume(plan_again(done.folder), done.folder, Progress())
     assert again.missing == 0
-    assert (done.folder / "diagnosis_sessions" / f"{name}.damaged").read_text() == "{"
+    assert session.read_text() == whole
+    assert [path.name for path in session.parent.iterdir()] == [session.name]

@@ -1,4 +1,4 @@
-"""Session files: the seed's format and functions, many at once, damage, kills and full disks."""
+"""Session files: the original's format and functions, many at once, damage, kills and full disks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from agentclinic.doctors.uncertainty.store import Session, SessionError, Session
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Sessions outside runs are kept in a folder of the test's own."""
+    """A folder for sessions outside runs."""
     before = sessions.current_store()
     sessions.use_folder(tmp_path / "kept")
     yield tmp_path / "kept"
     sessions.use_folder(before.folder)
 
 
-def test_the_seeds_functions_write_the_seeds_format(folder: Path) -> None:
+def test_the_originals_functions_write_the_originals_format(folder: Path) -> None:
     sessions.append_step("s1", "Patient presents with chest pain, 2 hours duration", "MI, PE", "REQUEST TEST: ECG")
     sessions.append_step("s1", "ST elevation", ["MI"], "DIAGNOSIS READY")
     assert json.loads((folder / "s1.json").read_text()) == {
@@ -67,13 +67,13 @@ def test_a_session_can_be_loaded_changed_saved_and_cleared(folder: Path) -> None
         "accumulated_notes": "",
         "current_uncertainties": [],
     }
-    assert not folder.exists(), "looking writes nothing"
+    assert not folder.exists(), "reading writes nothing"
     sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
-    data = sessions.load_session("s1") | {"somebody": {"else's": "key"}}
+    data = sessions.load_session("s1") | {"theirs": {"a": "key"}}
     sessions.save_session("s1", data)
-    assert sessions.load_session("s1")["somebody"] == {"else's": "key"}
+    assert sessions.load_session("s1")["theirs"] == {"a": "key"}
     sessions.append_step("s1", "No cough", "flu, cold", "ASK PATIENT: Pain?")
-    assert sessions.load_session("s1")["somebody"] == {"else's": "key"}, "what others add is kept"
+    assert sessions.load_session("s1")["theirs"] == {"a": "key"}, "other keys are kept"
     sessions.clear_session("s1")
     assert sessions.get_accumulated_notes("s1") == ""
     sessions.clear_session("never_was")
@@ -81,7 +81,7 @@ def test_a_session_can_be_loaded_changed_saved_and_cleared(folder: Path) -> None
         sessions.save_session("s1", {"steps": "none"})
 
 
-def test_text_of_every_kind_comes_back_as_it_went_in() -> None:
+def test_any_text_is_read_back_unchanged() -> None:
     odd = 'BP 120/80 "quoted"\n\t37.0 °C \x00\x7f \u2028 \U0001f600 \ud83d end'
     sessions.append_step("s1", odd, [odd], odd)
     assert sessions.load_session("s1")["steps"][0]["new_information"] == odd
@@ -126,12 +126,12 @@ def test_an_id_cannot_leave_its_folder(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_thread_and_every_task_has_a_session_of_its_own() -> None:
+def test_every_thread_and_every_task_has_its_own_session() -> None:
     barrier = threading.Barrier(20)
 
     def in_thread(number: int) -> tuple[str, str]:
         sessions.set_current_session(f"thread_{number}")
-        barrier.wait(timeout=30)  # everybody has set theirs before anybody looks
+        barrier.wait(timeout=30)  # all have set theirs before any of them looks
         return f"thread_{number}", sessions.get_current_session()
 
     with ThreadPoolExecutor(20) as pool:
@@ -180,7 +180,7 @@ def test_thousands_of_sessions_from_threads_and_tasks_at_once(folder: Path) -> N
         for future in done:
             future.result(timeout=120)
     files = sorted(folder.iterdir())
-    assert len(files) == count, "and nothing half-written beside them"
+    assert len(files) == count, "and no half-written files"
     for path in files:
         assert read_session(path).facts == [f"{path.stem} learned {step}" for step in range(steps)]
 
@@ -207,28 +207,43 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_reported_put_aside_and_never_overwritten(folder: Path, damage: bytes) -> None:
+def test_a_file_that_is_not_a_session_is_refused_by_name_and_never_touched(folder: Path, damage: bytes) -> None:
+    folder.mkdir()
+    path = folder / "s1.json"
+    path.write_bytes(damage)
+    before = path.stat()
+    for use in (
+        lambda: sessions.load_session("s1"),
+        lambda: sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?"),
+        lambda: sessions.save_session("s1", {"steps": []}),
+        lambda: sessions.clear_session("s1"),
+        lambda: SessionStore(folder).begin("s1"),
+    ):
+        with pytest.raises(SessionError, match=r"s1\.json.*it was left as it is: repair or remove it, then try again"):
+            use()
+    assert path.read_bytes() == damage
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert [entry.name for entry in folder.iterdir()] == ["s1.json"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_only_a_run_replaces_a_file_in_its_own_folder(folder: Path, damage: bytes) -> None:
     folder.mkdir()
     (folder / "s1.json").write_bytes(damage)
-    with pytest.raises(SessionError, match=r"s1\.json.*moved to s1\.json\.damaged, and the session can begin anew"):
-        sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
-    assert (folder / "s1.json.damaged").read_bytes() == damage
-    sessions.append_step("s1", "Fever", "flu, cold", "ASK PATIENT: Cough?")
-    (folder / "s1.json").write_bytes(damage)
-    with pytest.warns(UserWarning, match=r"moved to s1\.json\.damaged-2"):
-        sessions.clear_session("s1")
-    (folder / "s1.json").write_bytes(damage)
-    with pytest.warns(UserWarning, match=r"moved to s1\.json\.damaged-3"):
-        SessionStore(folder).begin("s1")
-    assert [(folder / f"s1.json.damaged{n}").read_bytes() for n in ("", "-2", "-3")] == [damage] * 3
-    assert sessions.load_session("s1")["steps"] == []
+    store = SessionStore(folder, of_run=True)
+    with pytest.raises(SessionError, match="repair or remove it"):
+        store.load("s1")
+    store.begin("s1")
+    assert store.load("s1") == Session(session_id="s1")
 
 
-def test_what_cannot_be_read_is_no_damage_and_stays(folder: Path) -> None:
+def test_a_folder_in_place_of_a_session_is_refused_and_stays(folder: Path) -> None:
     (folder / "s1.json").mkdir(parents=True)
     for use in (sessions.load_session, sessions.clear_session, SessionStore(folder).begin):
         with pytest.raises(SessionError, match="cannot be read"):
             use("s1")
+    with pytest.raises(SessionError, match="cannot be written"):
+        SessionStore(folder, of_run=True).begin("s1")
     assert [path.name for path in folder.iterdir()] == ["s1.json"]
 
 
@@ -248,8 +263,8 @@ WRITER = """
 """
 
 
-def test_a_writer_killed_at_any_moment_leaves_whole_files_and_every_step_it_told_of(tmp_path: Path) -> None:
-    """Each process is killed after a few steps, while it is at the next; what it printed was done."""
+def test_a_killed_writer_leaves_complete_files_and_every_step_it_reported(tmp_path: Path) -> None:
+    """Each process is killed after a few steps, during the next one; what it printed was done."""
     chance, told = random.Random(7), dict[str, int]()
     script = textwrap.dedent(WRITER)
     for _ in range(6):
@@ -275,12 +290,12 @@ def test_a_writer_killed_at_any_moment_leaves_whole_files_and_every_step_it_told
             assert [step.step_number for step in kept.steps] == list(range(1, len(kept.steps) + 1))
             assert len(kept.steps) >= at_least
     assert sum(told.values()) > 20
-    # A writer may die between writing a session's first step and telling of it; what else it leaves is no session.
+    # A writer may die between writing a session's first step and reporting it.
     assert set(told) <= {path.stem for path in tmp_path.glob("*.json")} <= {"s0", "s1", "s2", "s3"}
 
 
-def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
-    """The limit on file size stands in for the disk: a write is cut short in the same way."""
+def test_a_full_disk_is_reported_and_the_last_state_stays(tmp_path: Path) -> None:
+    """A limit on file size stands in for a full disk: a write is cut short in the same way."""
     script = f"""
         import resource, signal
         from pathlib import Path
@@ -300,12 +315,12 @@ def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     number, _, said = done.stdout.partition(" ")
-    assert "s1.json: cannot be written (File too large); what was there before is safe" in said
+    assert "s1.json: cannot be written (File too large); its previous content is safe" in said
     assert 0 < len(read_session(tmp_path / "s1.json").steps) == int(number)
     assert [path.name for path in tmp_path.iterdir()] == ["s1.json"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SessionError, match=r"file/kept: cannot be made"):
+    with pytest.raises(SessionError, match=r"file/kept: cannot be created"):
         SessionStore(tmp_path / "file" / "kept").save(Session(session_id="s1"))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scripted_server import ScriptedServer
 
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.compat import agents as doors
-from agentclinic.compat import tools as by_hand
+from agentclinic.compat import agents
+from agentclinic.compat import tools as compat_tools
 from agentclinic.compat.tools import execute_tool
 from agentclinic.doctors.uncertainty import store, tools
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
@@ -66,7 +66,7 @@ CHEST_PAIN: list[tuple[dict[str, str], str]] = [
         "I'm ready to provide a diagnosis. Let me finalize my assessment.",
     ),
 ]
-"""The seed's example and the returns it states."""
+"""The original's example, and what it says each call returns."""
 
 
 @pytest.fixture(autouse=True)
@@ -77,17 +77,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     store.set_current_session("scenario_1_test")
     monkeypatch.chdir(tmp_path)
     yield tmp_path / "kept"
-    doors.set_llm_config({})
+    agents.set_llm_config({})
     store.use_folder(before.folder)
 
 
-def test_the_seeds_chest_pain_example_gives_what_the_seed_says(
+def test_the_originals_chest_pain_example_returns_what_the_original_says(
     folder: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:
     (tmp_path / "agent").mkdir()
     shipped = SHIPPED.read_text(encoding="utf-8")
     (tmp_path / "agent" / "agent_config.yaml").write_text(shipped.replace("model: builtin", "model: gpt-5-mini"))
-    doors.set_llm_config({"openai": {"base_url": server.base_url}})
+    agents.set_llm_config({"openai": {"base_url": server.base_url}})
     server.control(synthesis="Costochondritis")
     for arguments, returned in CHEST_PAIN:
         assert execute_tool("diagnosis_step", arguments) == returned
@@ -122,7 +122,7 @@ def test_the_seeds_chest_pain_example_gives_what_the_seed_says(
 
 
 def test_final_diagnosis_waits_for_facts(folder: Path) -> None:
-    assert execute_tool("final_diagnosis", {"reason_ready": "I am sure"}) == by_hand.NOT_YET
+    assert execute_tool("final_diagnosis", {"reason_ready": "I am sure"}) == compat_tools.NOT_YET
     assert not folder.exists()
 
 
@@ -137,20 +137,20 @@ def kept() -> list[dict[str, Any]]:
     return steps
 
 
-def test_an_action_in_no_known_form_is_answered_once_and_then_handled() -> None:
+def test_an_action_of_unknown_form_is_sent_back_once_and_then_said_to_the_patient() -> None:
     answer = step("Palpate the abdomen")
     for allowed in ("ASK PATIENT: <question>", "REQUEST TEST: <test>", "REQUEST IMAGES", "DIAGNOSIS READY"):
         assert allowed in answer
     assert kept() == [], "nothing is recorded that was not carried out"
     assert step("Palpate the abdomen") == "Palpate the abdomen"
     assert kept()[0]["remarks"] == ["an action in no known form was taken as words to the patient"]
-    assert "Allowed are" in step("Percuss the chest"), "the next step is told anew"
+    assert "Allowed are" in step("Percuss the chest"), "the next step is sent back again"
     assert step("ASK PATIENT: Pain?") == "Pain?"
 
 
 def test_two_to_four_diagnoses_and_one_only_when_ready() -> None:
     assert "names 1 diagnosis; name 2 to 4" in step("ASK PATIENT: Pain?", "gout")
-    assert step("ASK PATIENT: Pain?", "gout") == "Pain?", "insisted on, it is taken"
+    assert step("ASK PATIENT: Pain?", "gout") == "Pain?", "the second time it is accepted"
     assert step("DIAGNOSIS READY", "gout") == READY_MESSAGE
     assert "names no diagnosis" in step("ASK PATIENT: Pain?", "")
     step("ASK PATIENT: Pain?", "a, b, c, d, e, f")
@@ -161,29 +161,31 @@ def test_two_to_four_diagnoses_and_one_only_when_ready() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("differential", {}, "there is no tool 'differential'; there are diagnosis_step, final_diagnosis"),
+        ("differential", {}, "there is no tool 'differential'; the tools are diagnosis_step, final_diagnosis"),
         ("final_diagnosis", {}, "reason_ready: field required"),
         ("final_diagnosis", "{", "not valid JSON"),
         ("final_diagnosis", "[1]", "it needs reason_ready"),
         ("diagnosis_step", {"new_information": 7}, "new_information: input should be a valid string"),
     ],
 )
-def test_calls_that_cannot_be_carried_out_say_what_would_be(name: str, arguments: Any, told: str) -> None:
+def test_a_call_that_cannot_be_carried_out_is_refused_with_what_is_allowed(
+    name: str, arguments: Any, told: str
+) -> None:
     with pytest.raises(ToolError, match=told):
         execute_tool(name, arguments)
 
 
-def test_without_a_session_a_tool_says_so() -> None:
+def test_without_a_session_a_tool_says_what_to_do() -> None:
     store._session.set(None)
     with pytest.raises(SessionError, match="set_current_session"):
         step("ASK PATIENT: Pain?")
 
 
-def test_schemas_have_the_parameters_of_the_functions_and_speak_of_no_session() -> None:
+def test_schemas_have_the_functions_parameters_and_do_not_mention_the_session() -> None:
     offered = {tool.name: tool for tool in tools.tools()}
     assert list(offered) == ["diagnosis_step", "final_diagnosis"]
     for name, tool in offered.items():
-        function = getattr(by_hand, name)
+        function = getattr(compat_tools, name)
         assert set(tool.parameters["properties"]) == set(inspect.signature(function).parameters)
         assert tool.parameters["required"] == list(inspect.signature(function).parameters)
         text = json.dumps([tool.name, tool.description, tool.parameters]).lower()
@@ -196,14 +198,14 @@ def test_schemas_have_the_parameters_of_the_functions_and_speak_of_no_session() 
     assert set(items["properties"]) == {"diagnosis", "probability", "reason"}
 
 
-def test_by_hand_the_agents_own_model_and_the_users_prompt_are_used(tmp_path: Path) -> None:
+def test_outside_a_run_the_agents_model_and_the_users_prompt_are_used(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     own = {"system_base": "Mine.", "user_prompt_template": "<<{facts}>>"}
     (tmp_path / "prompts" / "synthesis.json").write_text(json.dumps(own))
     store.set_current_session("mine")
     for fact in ("58-year-old man with a hot toe", "needle-shaped crystals"):
         store.append_step("mine", fact, "gout, septic arthritis", "ASK PATIENT: since when?")
-    assert by_hand.final_diagnosis("enough is known") == "DIAGNOSIS READY: Gout"
+    assert compat_tools.final_diagnosis("enough is known") == "DIAGNOSIS READY: Gout"
     found = store.load_session("mine")
     assert found["synthesis_prompt"] == "Mine.\n\n<<- 58-year-old man with a hot toe\n- needle-shaped crystals>>"
     assert (found["synthesis_model"], found["synthesis_error"]) == ("builtin", None)
@@ -246,7 +248,7 @@ def read(text: Any) -> Read:
         ([{"diagnosis": "gout", "probability": -1}], [("gout", None, "")]),
     ],
 )  # fmt: skip
-def test_doubts_are_read_as_they_were_meant(text: Any, expected: Read) -> None:
+def test_doubts_are_read_as_meant(text: Any, expected: Read) -> None:
     assert read(text) == expected
 
 
@@ -265,13 +267,13 @@ def test_doubts_are_read_as_they_were_meant(text: Any, expected: Read) -> None:
         ("[gout, flu]", [("[gout, flu]", None, "")]),
     ],
 )  # fmt: skip
-def test_what_models_give_instead_of_the_list_is_made_fit(value: Any, expected: Read) -> None:
-    """Through the arguments of a call, where it arrives."""
+def test_other_shapes_than_the_list_are_accepted(value: Any, expected: Read) -> None:
+    """As arguments of a call."""
     given = {"new_information": "x", "current_uncertainties": value, "next_step_action": "DIAGNOSIS READY"}
     assert read(tools.read_arguments("diagnosis_step", given)["current_uncertainties"]) == expected
 
 
-# A name begins with a letter: a dash before it is a list's.
+# A name starts with a letter: a dash before it would be a list marker.
 NAMES = st.from_regex(r"[a-hX-Z][a-hX-Z '-]{0,10}[a-hX-Z]", fullmatch=True)
 REASONS = st.text("abc ,;:()", max_size=12).filter(lambda text: text.count("(") == text.count(")") and "((" not in text)
 
@@ -292,7 +294,7 @@ def test_text_is_split_only_outside_parentheses(items: list[tuple[str, str | Non
 
 
 @given(st.text(max_size=60) | st.text("ab,;:()[]%0.19 \n", max_size=40))
-def test_no_text_breaks_the_reading(text: str) -> None:
+def test_any_text_can_be_read(text: str) -> None:
     doubts = read_uncertainties(text)
     assert len(doubts.said) == len(doubts.items)
     for said, item in zip(doubts.said, doubts.items, strict=True):
@@ -313,7 +315,7 @@ JSONS = st.recursive(
 
 
 @given(JSONS)
-def test_no_json_breaks_the_reading(value: Any) -> None:
+def test_any_json_can_be_read(value: Any) -> None:
     loosely(value)
     _in_order(value)
 
@@ -360,12 +362,12 @@ def test_actions_are_understood(action: str, kind: str, utterance: str) -> None:
 @pytest.mark.parametrize(
     "action", ["", "ASK PATIENT:", "REQUEST TEST:", "Examine the knee", "ASK PATIENT: REQUEST IMAGES"]
 )
-def test_actions_in_no_known_form_are_none(action: str) -> None:
+def test_actions_of_unknown_form_are_none(action: str) -> None:
     assert read_action(action) is None
 
 
 @given(st.text(max_size=60))
-def test_no_action_breaks_the_reading(action: str) -> None:
+def test_any_action_can_be_read(action: str) -> None:
     following = read_action(action)
     assert following is None or following.utterance.strip()
 
@@ -394,12 +396,12 @@ def test_no_action_breaks_the_reading(action: str) -> None:
         ("DIAGNOSIS READY", ""),
     ],
 )
-def test_the_name_in_a_synthesis_is_found_and_left_whole(answer: str, name: str) -> None:
+def test_the_diagnosis_in_a_synthesis_is_found(answer: str, name: str) -> None:
     assert name_in(answer) == name
 
 
 @pytest.mark.parametrize("kind", sorted(FATAL))
-def test_what_only_the_user_can_mend_is_not_answered_with_second_best(kind: str) -> None:
+def test_an_error_that_only_the_user_can_fix_has_no_fallback(kind: str) -> None:
     class Refusing:
         name = "refusing"
 

@@ -1,4 +1,4 @@
-"""How freely a folder may travel: open only where that can be shown, credentialed whenever in doubt."""
+"""The data class of a folder: open only if that can be shown, credentialed whenever in doubt."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from helpers import PUBLIC
-from mimic_rows import Ward, ward
+from mimic_rows import SALT, Ward, settings, ward
 
 from agentclinic.errors import InputError
-from agentclinic.generate.mimic import MimicOptions, choose, classify, data_class, source_cases
+from agentclinic.generate.mimic import choose, classify, data_class, source_cases
 from agentclinic.generate.mimic.classify import DEMO_LIST, MARKER, mark_synthetic
 from agentclinic.privacy import DataClass
 
@@ -24,22 +24,22 @@ def test_invented_tables_are_synthetic_and_so_is_every_case(tmp_path: Path) -> N
     folder = ward().write(tmp_path)
     assert data_class(folder) is DataClass.SYNTHETIC
     assert data_class(folder / "hosp") is DataClass.SYNTHETIC
-    options = MimicOptions(folder, None)
-    assert {case.data_class for case in source_cases(options, choose(options))} == {DataClass.SYNTHETIC}
+    cases = source_cases(settings(folder), choose(settings(folder), SALT))
+    assert {case.data_class for case in cases} == {DataClass.SYNTHETIC}
 
 
-def test_a_folder_that_says_nothing_is_credentialed(tmp_path: Path) -> None:
+def test_an_unmarked_folder_is_credentialed(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     assert classify(folder) == (
         DataClass.CREDENTIALED,
         f"there is neither {DEMO_LIST} nor a list of invented tables",
     )
-    options = MimicOptions(folder, None)
-    assert {case.data_class for case in source_cases(options, choose(options))} == {DataClass.CREDENTIALED}
+    cases = source_cases(settings(folder), choose(settings(folder), SALT))
+    assert {case.data_class for case in cases} == {DataClass.CREDENTIALED}
 
 
 @pytest.mark.parametrize("change", ["a table changed", "a table added", "a table gone", "an empty marker", "no JSON"])
-def test_a_marker_stands_for_the_tables_it_was_written_for_only(tmp_path: Path, change: str) -> None:
+def test_a_marker_is_valid_only_for_the_tables_it_was_written_for(tmp_path: Path, change: str) -> None:
     folder = ward().write(tmp_path)
     marker = folder / MARKER
     if change == "a table changed":
@@ -57,14 +57,14 @@ def test_a_marker_stands_for_the_tables_it_was_written_for_only(tmp_path: Path, 
     assert data_class(folder) is DataClass.CREDENTIALED
 
 
-def test_a_marker_cannot_be_carried_over_to_numbers_of_mimic(tmp_path: Path) -> None:
+def test_a_marker_cannot_be_moved_to_tables_with_mimic_numbers(tmp_path: Path) -> None:
     real = Ward()
     real.stay(real.patient(subject=10_000_032), ("N10", 10))
     folder = real.write(tmp_path, synthetic=False)
-    with pytest.raises(InputError, match="a patient's number is outside"):
+    with pytest.raises(InputError, match="a patient number is outside"):
         mark_synthetic(folder)
     assert not (folder / MARKER).exists()
-    # Even somebody who writes the hashes by hand gets no further.
+    # Writing the hashes by hand does not help either.
     invented = ward().write(tmp_path / "invented")
     shutil.copytree(folder / "hosp", tmp_path / "both" / "hosp")
     from agentclinic.generate.mimic.classify import _hashes
@@ -75,21 +75,21 @@ def test_a_marker_cannot_be_carried_over_to_numbers_of_mimic(tmp_path: Path) -> 
     assert data_class(invented) is DataClass.SYNTHETIC
 
 
-def test_one_row_of_a_stranger_in_any_table_is_enough(tmp_path: Path) -> None:
+def test_one_row_of_another_patient_in_any_table_is_enough(tmp_path: Path) -> None:
     made = ward()
     made.row("hosp/labevents", labevent_id=999, subject_id=10_000_032, itemid=50912, charttime="2150-01-01 00:00:00")
     with pytest.raises(InputError, match="not invented"):
         made.write(tmp_path)
 
 
-def test_a_row_without_a_patient_is_not_anybodys(tmp_path: Path) -> None:
+def test_a_row_without_a_patient_is_not_invented(tmp_path: Path) -> None:
     made = ward()
     made.row("hosp/labevents", labevent_id=999, itemid=50912, charttime="2150-01-01 00:00:00")
     with pytest.raises(InputError, match="not invented"):
         made.write(tmp_path)
 
 
-def test_a_list_that_only_has_the_demos_name_opens_nothing(tmp_path: Path) -> None:
+def test_a_list_that_only_has_the_demos_name_does_not_count(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     subjects = {str(row["subject_id"]) for row in ward().rows["hosp/patients"]}
     (folder / DEMO_LIST).write_text("subject_id\n" + "\n".join(sorted(subjects)) + "\n")
@@ -98,7 +98,7 @@ def test_a_list_that_only_has_the_demos_name_opens_nothing(tmp_path: Path) -> No
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
-    """A copy of the demo's tables that a test may spoil."""
+    """A copy of the demo's tables that a test may change."""
     folder = tmp_path / "demo"
     (folder / "hosp").mkdir(parents=True)
     for path in DEMO.glob("hosp/*.gz"):
@@ -118,7 +118,7 @@ def test_the_published_demo_is_open() -> None:
 
 
 @needs_demo
-def test_the_demo_with_a_stranger_among_its_rows_is_credentialed(demo: Path) -> None:
+def test_the_demo_with_one_row_of_another_patient_is_credentialed(demo: Path) -> None:
     assert data_class(demo) is DataClass.OPEN_DEMO
     path = demo / "hosp/omr.csv.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"10000033,2150-01-01,1,Weight (Lbs),150\n"))
@@ -126,10 +126,10 @@ def test_the_demo_with_a_stranger_among_its_rows_is_credentialed(demo: Path) -> 
 
 
 @needs_demo
-def test_notes_of_the_demos_patients_were_never_published(demo: Path) -> None:
+def test_the_demo_with_notes_is_credentialed(demo: Path) -> None:
     (demo / "note").mkdir()
     (demo / "note/discharge.csv").write_text("note_id,subject_id,hadm_id,note_type,note_seq,charttime,storetime,text\n")
-    assert classify(demo) == (DataClass.CREDENTIALED, "there are notes, and no notes were ever published openly")
+    assert classify(demo) == (DataClass.CREDENTIALED, "there are notes, and notes were never published openly")
 
 
 @needs_demo

@@ -1,24 +1,23 @@
-"""The context of an admission: rows of this stay and these hours only, values as written, nothing of the end."""
+"""The context of an admission: only rows of this stay and these hours, values as written, no hint of the outcome."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mimic_rows import NOTE, Stay, Ward, ward
+from mimic_rows import NOTE, SALT, Stay, Ward, settings, ward
 
-from agentclinic.generate.mimic import MimicOptions, choose, source_cases
+from agentclinic.generate.mimic import choose, source_cases
 from agentclinic.generate.mimic.context import age
 from agentclinic.generate.source import SourceCase
 
-SALT = "salt of the tests"
 
-
-def contexts(folder: Path, **changes: object) -> list[SourceCase]:
-    options = MimicOptions(folder, None, salt=SALT, **changes)  # type: ignore[arg-type]
-    return list(source_cases(options, choose(options)))
+def contexts(folder: Path, **changes: Any) -> list[SourceCase]:
+    wanted = settings(folder, **changes)
+    return list(source_cases(wanted, choose(wanted, SALT)))
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def stay(made: Ward) -> Stay:
     return made.stay(made.patient(), ("N10", 10), ("D62", 10))
 
 
-def only(made: Ward, folder: Path, **changes: object) -> SourceCase:
+def only(made: Ward, folder: Path, **changes: Any) -> SourceCase:
     (case,) = contexts(made.write(folder), **changes)
     return case
 
@@ -103,7 +102,7 @@ def test_rows_without_an_admission_belong_to_the_stay_that_was_current(made: War
     assert values(only(made, tmp_path)) == ["2", "3"]
 
 
-def test_of_a_repeated_test_the_first_is_kept_and_the_others_are_counted(
+def test_the_first_of_a_repeated_test_is_kept_and_the_others_are_counted(
     made: Ward, stay: Stay, tmp_path: Path
 ) -> None:
     stay.lab(50912, "2.0", hours=9)
@@ -142,14 +141,14 @@ def test_a_value_is_shown_as_written_or_not_at_all(
     assert values(only(made, tmp_path)) == ([] if shown is None else [shown])
 
 
-def test_a_result_that_cannot_be_read_gives_way_to_the_next(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_an_unreadable_result_gives_way_to_the_next(made: Ward, stay: Stay, tmp_path: Path) -> None:
     stay.lab(50912, "___", number="", hours=1)
     stay.lab(50912, "1.4", hours=2)
     (lab,) = only(made, tmp_path).labs
     assert (lab.value, lab.repeats) == ("1.4", 0)
 
 
-def test_a_tube_that_was_kept_is_no_result(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_a_stored_tube_is_not_a_result(made: Ward, stay: Stay, tmp_path: Path) -> None:
     stay.lab(50887, "5")
     stay.lab(51999, "5")  # an item that has no name
     assert only(made, tmp_path).labs == ()
@@ -186,7 +185,7 @@ def test_two_organisms_in_one_specimen_are_two_results(made: Ward, stay: Stay, t
     assert found == {"ESCHERICHIA COLI": (("GENTAMICIN", "S"),), "PROTEUS MIRABILIS": (("GENTAMICIN", "R"),)}
 
 
-def test_a_second_bottle_with_the_same_result_is_told_once(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_a_second_bottle_with_the_same_result_adds_no_line(made: Ward, stay: Stay, tmp_path: Path) -> None:
     rows = [*stay.culture(comments="NO GROWTH.  "), *stay.culture(comments="NO GROWTH.  ", hours=2)]
     (one,) = only(made, tmp_path).cultures
     assert (one.comment, one.organism) == ("NO GROWTH.", "")
@@ -207,14 +206,14 @@ def test_a_second_bottle_with_the_same_result_is_told_once(made: Ward, stay: Sta
         ("", None),
     ],
 )
-def test_a_culture_nobody_can_read_is_left_out_rather_than_called_negative(
+def test_an_unreadable_culture_is_left_out_rather_than_called_negative(
     made: Ward, stay: Stay, tmp_path: Path, comments: str, shown: str | None
 ) -> None:
     stay.culture(comments=comments)
     assert [one.comment for one in only(made, tmp_path).cultures] == ([] if shown is None else [shown])
 
 
-def test_a_cancelled_organism_is_none(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_a_cancelled_culture_is_left_out(made: Ward, stay: Stay, tmp_path: Path) -> None:
     stay.culture(organism="CANCELLED")
     assert only(made, tmp_path).cultures == ()
 
@@ -227,7 +226,7 @@ def test_a_specimen_counts_by_when_it_was_taken(
     assert [one.hours for one in only(made, tmp_path).cultures] == ([hours] if kept else [])
 
 
-def test_a_specimen_with_a_day_and_no_time_counts_where_the_whole_day_does(
+def test_a_specimen_with_a_date_but_no_time_counts_if_the_whole_day_does(
     made: Ward, stay: Stay, tmp_path: Path
 ) -> None:
     stay.culture(comments="NO GROWTH.", hours=None)
@@ -253,14 +252,14 @@ def test_vital_signs_come_from_triage_and_are_completed_from_the_first_round(
     }
 
 
-def test_a_slip_of_the_pen_is_no_vital_sign(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_an_impossible_vital_sign_is_left_out(made: Ward, stay: Stay, tmp_path: Path) -> None:
     stay.triage(
         "Flank pain", temperature="9.8", heartrate="1180", o2sat="9", resprate="180", sbp="60", dbp="92", pain="13"
     )
     assert only(made, tmp_path).vitals == ()
 
 
-def test_of_outpatient_measurements_the_nearest_before_admission_counts(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_the_outpatient_measurement_nearest_to_admission_counts(made: Ward, stay: Stay, tmp_path: Path) -> None:
     person = stay.subject
     for day, name, value in (
         ("2150-02-01", "Weight (Lbs)", "151.5"),
@@ -289,14 +288,14 @@ def test_earlier_diagnoses_are_those_of_earlier_stays(made: Ward, tmp_path: Path
     assert (case.history_source, case.story) == ("codes", ())
 
 
-def test_an_earlier_diagnosis_that_names_this_one_is_not_told(made: Ward, tmp_path: Path) -> None:
+def test_an_earlier_diagnosis_that_names_this_one_is_left_out(made: Ward, tmp_path: Path) -> None:
     person = made.patient()
     made.stay(person, ("J189", 10), ("K8510", 10), ("I10", 10), admitted="2148-01-01 10:00:00")
     made.stay(person, ("5770", 9))
     assert only(made, tmp_path).past == ("Essential (primary) hypertension", "Pneumonia, unspecified organism")
 
 
-def test_a_note_tells_its_history_and_nothing_of_how_it_ended(made: Ward, tmp_path: Path) -> None:
+def test_a_note_gives_its_history_and_nothing_about_the_outcome(made: Ward, tmp_path: Path) -> None:
     stay = made.stay(made.patient(), ("K8510", 10))
     stay.triage("Abd pain")
     stay.note(NOTE)
@@ -358,13 +357,13 @@ def test_a_note_without_a_history_leaves_the_story_to_triage(made: Ward, stay: S
     assert (case.history_source, case.story) == ("triage", ("Flank pain", "N/V"))
 
 
-def test_triage_words_that_are_only_the_diagnosis_are_no_story(made: Ward, stay: Stay, tmp_path: Path) -> None:
+def test_triage_words_that_only_name_the_diagnosis_are_not_a_story(made: Ward, stay: Stay, tmp_path: Path) -> None:
     stay.triage("Pyelonephritis")
     case = only(made, tmp_path)
     assert (case.history_source, case.story) == ("none", ())
 
 
-def test_how_the_patient_came(made: Ward, tmp_path: Path) -> None:
+def test_how_the_patient_arrived(made: Ward, tmp_path: Path) -> None:
     walked = made.stay(made.patient(), ("N10", 10))
     walked.triage("Flank pain", transport="WALK IN")
     made.stay(made.patient(), ("N10", 10), location="PACU")
@@ -380,12 +379,12 @@ def test_age_counts_from_the_anchor_and_stops_at_90(anchor: int, years: int, exp
     assert age(anchor, 2150, datetime(2150 + years, 6, 1)) == expected
 
 
-def test_an_age_nobody_can_know_is_none() -> None:
+def test_an_age_that_cannot_be_known_is_none() -> None:
     assert age(91, 2150, datetime(2145, 1, 1)) is None
     assert age(None, 2150, datetime(2150, 1, 1)) is None
 
 
-def test_identifiers_are_listed_to_be_looked_for_and_stand_nowhere_else(tmp_path: Path) -> None:
+def test_identifiers_are_listed_and_appear_nowhere_else(tmp_path: Path) -> None:
     for case in contexts(ward().write(tmp_path)):
         assert {"2150-03-04", "2150-03-08"} <= set(case.identifiers)
         shown = repr(case)
@@ -401,7 +400,7 @@ def test_stays_and_notes_have_identifiers_too(made: Ward, stay: Stay, tmp_path: 
     assert {str(stay.subject), str(stay.hadm), str(number), f"{stay.subject}-DS-1"} <= set(listed)
 
 
-def test_the_truth_is_set_by_code_and_read_by_nobody(tmp_path: Path) -> None:
+def test_the_truth_is_set_and_appears_nowhere_else(tmp_path: Path) -> None:
     for case in contexts(ward().write(tmp_path)):
         assert case.truth.title
         assert case.truth.code
@@ -415,9 +414,9 @@ def test_many_admissions_come_in_the_order_chosen(tmp_path: Path) -> None:
     made = Ward()
     for number in range(300):
         made.stay(made.patient(), ("N10", 10)).lab(51301, str(number))
-    options = MimicOptions(made.write(tmp_path), None, salt=SALT)
-    choice = choose(options)
-    cases = list(source_cases(options, choice))
+    wanted = settings(made.write(tmp_path))
+    choice = choose(wanted, SALT)
+    cases = list(source_cases(wanted, choice))
     assert [case.key for case in cases] == [one.key for one in choice.admissions]
     by_key = {one.key: one.subject_id for one in choice.admissions}
     first = made.rows["hosp/patients"][0]["subject_id"]

@@ -1,6 +1,6 @@
-"""The tools at the seed's address; see the package `tools`."""
+"""The tools in the original's place; see the package `tools`."""
 
-from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis, registry
+# ruff: noqa: F401 - imported for others
+
+from agentclinic.compat.tools import diagnosis_step, execute_tool, final_diagnosis
 from agentclinic.doctors.uncertainty.tools import tools
-
-__all__ = ["diagnosis_step", "execute_tool", "final_diagnosis", "registry", "tools"]

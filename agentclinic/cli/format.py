@@ -1,0 +1,49 @@
+"""How commands print: JSON, counts, clipped text, and how they end when work is left."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import BaseModel
+
+from agentclinic.errors import InputError
+from agentclinic.files import write_whole
+
+
+def print_json(data: object) -> None:
+    """Print a result for programs."""
+    if isinstance(data, BaseModel):
+        data = data.model_dump(mode="json")
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file and say so."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: there is no folder {output.parent}; create it, or name another file")
+    write_whole(output, text)
+    print(f"Written to {output}")
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """`right 3, wrong 2`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def clipped(text: str, most: int = 160) -> str:
+    """The text on one line, cut so that it still helps to find the place in a transcript."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[: most - 3] + "..."
+
+
+def end_incomplete(message: str, *, interrupted: bool) -> NoReturn:
+    """End a command that left work undone: exit code 130 after Ctrl-C, else 3."""
+    sys.stderr.write(f"{message}\n")
+    raise SystemExit(130 if interrupted else 3)

@@ -1,0 +1,57 @@
+"""`agentclinic regrade`: judge a run again and show what changed."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from agentclinic.cli.format import end_incomplete, print_json
+from agentclinic.config import Settings
+from agentclinic.runs.progress import progress_for
+from agentclinic.runs.regrade import Regraded, regrade
+
+
+def regrade_command(
+    folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, quiet: bool, as_json: bool
+) -> None:
+    """Judge a run again, with progress, and say which verdicts changed."""
+    progress = progress_for(quiet=quiet, stream=sys.stderr)
+    regraded = anyio.run(partial(regrade, folder, settings, name, progress=progress, resynthesize=resynthesize))
+    if as_json:
+        print_json(
+            {
+                "path": str(regraded.path),
+                "judged": regraded.judged,
+                "failed": regraded.failed,
+                "not_tried": regraded.not_tried,
+                "changed": [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed],
+                "new_diagnoses": regraded.new_diagnoses,
+                "without_chart": regraded.without_chart,
+            }
+        )
+    else:
+        _show(folder, settings, regraded)
+    if regraded.without_chart:
+        sys.stderr.write(
+            f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
+            "the run does not hold their cases\n"
+        )
+    left = ", ".join(
+        f"{count} {what}" for count, what in ((regraded.failed, "failed"), (regraded.not_tried, "not tried")) if count
+    )
+    if left:
+        why = f": {regraded.reason}" if regraded.reason else ""
+        end_incomplete(f"{left}{why}\nRun the same command again to judge the rest.", interrupted=regraded.interrupted)
+
+
+def _show(folder: Path, settings: Settings, regraded: Regraded) -> None:
+    print(f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed")
+    for scenario, was, now in regraded.changed:
+        before = {True: "right", False: "wrong", None: "not judged"}[was]
+        print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
+    if regraded.new_diagnoses is not None:
+        print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
+    print(f"Written to {regraded.path}; score it with: agentclinic score {folder} --judge {regraded.path.stem}")

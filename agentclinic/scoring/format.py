@@ -1,0 +1,90 @@
+"""Numbers, shares and their intervals as text: the one formatter behind the commands and the report.
+
+A bare number, None when it is not known:
+
+    percent(0.5)        50.0%
+    points(0.05)        +5.0            the difference of two shares, in percentage points
+    number(1234.5)      1,234.50
+
+An `Estimate` or a `Proportion`, with its interval and, for a `Proportion`, its counts:
+
+    as_percent(x)       50.0% (40.4% to 59.6%; 50 of 100)
+    as_points(x)        +5.0 points (-1.2 to +11.2)
+    as_number(x)        0.82 (0.74 to 0.90)
+    interval(x)         40.4% to 59.6%  (empty if there is no interval)
+
+Options of the last four: `digits`; `label="95% interval"`, written before the interval; `n=True`, which adds `n = 20`
+to an `Estimate`. `as_number(x, signed=True)` shows the sign of a difference. A value that is not known reads
+`unknown`, and a value or interval that is missing is followed by the estimate's note, if it has one:
+`unknown (no forecasts)`, `50.0% (no interval: fewer than three cases)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from agentclinic.scoring.estimates import Estimate, Proportion
+
+UNKNOWN = "unknown"
+
+
+def percent(value: float | None, digits: int = 1, unknown: str = UNKNOWN) -> str:
+    """A share as a percentage: `50.0%`."""
+    return unknown if value is None else f"{value:z.{digits}%}"
+
+
+def points(value: float | None, digits: int = 1, unknown: str = UNKNOWN) -> str:
+    """A difference of shares in percentage points, with its sign: `+5.0`."""
+    return unknown if value is None else f"{100 * value:+z.{digits}f}"
+
+
+def number(value: float | None, digits: int = 2, unknown: str = UNKNOWN, *, signed: bool = False) -> str:
+    """A number with thousands separators: `1,234.50`."""
+    return unknown if value is None else f"{value:{'+' if signed else ''}z,.{digits}f}"
+
+
+def as_percent(estimate: Estimate | Proportion | None, digits: int = 1, *, label: str = "", n: bool = False) -> str:
+    """A share with its interval and counts: `50.0% (40.4% to 59.6%; 50 of 100)`."""
+    return _text(estimate, lambda value: percent(value, digits), "", label, n=n)
+
+
+def as_points(estimate: Estimate | None, digits: int = 1, *, label: str = "", n: bool = False) -> str:
+    """A difference of shares with its interval: `+5.0 points (-1.2 to +11.2)`."""
+    return _text(estimate, lambda value: points(value, digits), " points", label, n=n)
+
+
+def as_number(
+    estimate: Estimate | None, digits: int = 2, *, signed: bool = False, label: str = "", n: bool = False
+) -> str:
+    """A number with its interval: `0.82 (0.74 to 0.90)`."""
+    return _text(estimate, lambda value: number(value, digits, signed=signed), "", label, n=n)
+
+
+def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:
+    """The interval of a share alone: `40.4% to 59.6%`; empty if there is none."""
+    return _range(estimate, lambda value: percent(value, digits)) if estimate else ""
+
+
+def _text(
+    estimate: Estimate | Proportion | None, show: Callable[[float], str], unit: str, label: str, *, n: bool
+) -> str:
+    note = estimate.note if isinstance(estimate, Estimate) and estimate.note else ""
+    if estimate is None or estimate.value is None:
+        return f"{UNKNOWN} ({note})" if note else UNKNOWN
+    limits = _range(estimate, show)
+    details = [f"{label} {limits}".strip() if limits else note]
+    if isinstance(estimate, Proportion):
+        details.append(f"{estimate.count:,} of {estimate.of:,}")
+    elif n:
+        details.append(f"n = {estimate.n:,}")
+    inner = "; ".join(filter(None, details))
+    return f"{show(estimate.value)}{unit}" + (f" ({inner})" if inner else "")
+
+
+def _range(estimate: Estimate | Proportion, show: Callable[[float], str]) -> str:
+    """Two clusters or fewer have no finite interval: infinite limits are left out like missing ones."""
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"{show(low)} to {show(high)}"

@@ -1,0 +1,33 @@
+"""The known data sets, and how one is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import osce, write_rows
+
+from agentclinic.cases.formats import NEJM, OSCE
+from agentclinic.cases.registry import DATASETS, Dataset, load_cases, resolve
+from agentclinic.errors import CaseError
+
+
+def test_a_new_data_set_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_rows(tmp_path / "own.jsonl", osce())
+    monkeypatch.setitem(DATASETS, "Own", Dataset("Own", OSCE, path, "ours"))
+    (case,) = load_cases("Own")
+    assert case.dataset == "Own"
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("medqa", "MedQA"), ("MedQAExt", "MedQA_Ext"), ("NEMJ", "NEJM")])
+def test_the_nearest_data_set_is_suggested_for_an_unknown_one(typed: str, meant: str) -> None:
+    with pytest.raises(CaseError, match=f"unknown data set '{typed}'; did you mean '{meant}'"):
+        load_cases(typed)
+
+
+def test_a_data_set_is_found_by_config_by_name_and_by_path(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "mine.jsonl", osce())
+    assert resolve("MedQA", {"MedQA": str(path)}) == ("MedQA", path, OSCE)
+    assert resolve("NEJM", {})[2] is NEJM
+    assert resolve("Mine", {"Mine": str(path)}) == ("Mine", path, None)
+    assert resolve(str(path), {}) == ("mine", path, None)

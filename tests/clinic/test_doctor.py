@@ -1,0 +1,47 @@
+"""What reaches a doctor, the history it keeps, and replies as turns."""
+
+from __future__ import annotations
+
+from agentclinic.cases.model import Door
+from agentclinic.clinic.doctor import History, Incoming, door_text, turn_of, utterance
+from agentclinic.models.base import Reply
+from agentclinic.results.actions import Action
+from agentclinic.results.turn import Disclosure, Provenance, Usage
+
+
+def test_incoming_words_are_shown_with_their_speaker() -> None:
+    assert Incoming("Patient", "It hurts.").line == "Patient: It hurts."
+    assert Incoming("", "Begin.").line == "Begin."
+
+
+def test_history_keeps_entries_verbatim_each_followed_by_a_blank_line() -> None:
+    history = History()
+    assert (history.text, history.shown()) == ("", "(nothing yet)")
+    history.add("one\ntwo ", "three")
+    assert history.text == "one\ntwo \n\nthree\n\n"
+    assert history.shown() == "one\ntwo \n\nthree"
+
+
+def test_a_turn_adds_what_reached_the_doctor_and_what_it_said() -> None:
+    history = History()
+    history.add_turn(Incoming("", "Begin."), "Where?")
+    history.add_turn(Incoming("Patient", "Here."), "REQUEST TEST: CBC")
+    assert history.text == "Doctor: Where?\n\nPatient: Here.\n\nDoctor: REQUEST TEST: CBC\n\n", "no opening"
+
+
+def test_a_reply_becomes_a_turn_with_all_it_carries_and_only_a_doctors_has_an_action() -> None:
+    reply = Reply(
+        "REQUEST TEST: CBC",
+        usage=Usage(1, 2, 3, 4),
+        disclosures=(Disclosure("blood", Provenance.CHART),),
+        notes=("clipped",),
+    )
+    said = utterance(reply, turn=3)
+    assert (said.turn, said.role, said.text, said.action) == (3, "doctor", reply.text, Action("test", "CBC"))
+    assert (said.usage, said.disclosures, said.notes) == (reply.usage, reply.disclosures, reply.notes)
+    assert turn_of(reply, turn=3, role="patient").action is None
+
+
+def test_the_door_is_the_objective_with_demographics_if_known() -> None:
+    assert door_text(Door("Assess him.", "40-year-old man")) == "Patient: 40-year-old man\nObjective: Assess him."
+    assert door_text(Door("Assess him.", "")) == "Assess him."

@@ -1,0 +1,90 @@
+"""`RUN/cases.jsonl`: written and read back without loss, private if its folder is, and guarded against changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from helpers import PUBLIC_FILES, needs_public_data, public_cases
+
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
+from agentclinic.errors import InputError
+from agentclinic.results.run_cases import CASES, case_lines, lines_digest, read_cases, write_cases
+from agentclinic.results.run_folder import make_private
+
+
+def check_round_trip(cases: Sequence[Case], folder: Path) -> None:
+    make_private(folder)
+    write_cases(folder, cases)
+    assert (folder / CASES).stat().st_mode & 0o777 == 0o600
+    back = read_cases(folder)
+    assert len(back) == len(cases)
+    for before, after in zip(cases, back, strict=True):
+        assert after == before, f"{before.dataset} row {before.scenario_id}"
+
+
+@pytest.mark.parametrize("dataset", ["OpenOSCE", "OpenOSCE_Demo"])
+def test_every_bundled_case_is_written_and_read_back_equal(dataset: str, tmp_path: Path) -> None:
+    check_round_trip(load_cases(dataset), tmp_path)
+
+
+@needs_public_data
+@pytest.mark.parametrize("dataset", PUBLIC_FILES)
+def test_every_public_case_is_written_and_read_back_equal(dataset: str, tmp_path: Path) -> None:
+    check_round_trip(public_cases(dataset), tmp_path)
+
+
+def test_in_an_open_folder_the_file_is_as_open_as_other_new_files(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "other").write_text("")
+    write_cases(tmp_path, load_cases("OpenOSCE_Demo"))
+    assert (tmp_path / CASES).stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def changed_line(folder: Path, number: int, old: str, new: str) -> None:
+    """Change one line of a run's cases."""
+    write_cases(folder, load_cases("OpenOSCE_Demo"))
+    lines = (folder / CASES).read_text(encoding="utf-8").splitlines(keepends=True)
+    assert old in lines[number - 1]
+    lines[number - 1] = lines[number - 1].replace(old, new, 1)
+    (folder / CASES).write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"History":"', '"History":"Changed. ', r"cases\.jsonl line 2: the case was changed since the run"),
+        ('"Correct_Diagnosis":"', '"Correct_Diagnosis":"Not ', r"line 2: the case was changed"),
+        ('"case_hash":"', '"case_hash":"0', r"line 2: the case was changed"),
+        ('"scenario_id":', '"row":', r"line 2: not a case of a run"),
+        ('"data_class":"', '"data_class":"un', r"line 2: not a case of a run"),
+        ('"Correct_Diagnosis"', '"Diagnosis"', r"line 2: .*Correct_Diagnosis"),
+        ("{", "", r"line 2: not a case of a run; restore the file"),
+    ],
+)
+def test_a_changed_line_is_refused_by_number(tmp_path: Path, old: str, new: str, told: str) -> None:
+    changed_line(tmp_path, 2, old, new)
+    with pytest.raises(InputError, match=told):
+        read_cases(tmp_path)
+
+
+def test_an_incomplete_last_line_is_refused_and_not_skipped(tmp_path: Path) -> None:
+    write_cases(tmp_path, load_cases("OpenOSCE_Demo")[:2])
+    (tmp_path / CASES).write_bytes((tmp_path / CASES).read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"line 2: not a case of a run; restore the file"):
+        read_cases(tmp_path)
+
+
+def test_a_run_of_an_older_version_has_no_cases(tmp_path: Path) -> None:
+    assert read_cases(tmp_path) == []
+
+
+def test_the_digest_is_of_the_exact_lines() -> None:
+    cases = load_cases("OpenOSCE_Demo")[:2]
+    lines = case_lines(cases)
+    assert lines_digest(lines) == lines_digest(case_lines(cases))
+    assert json.loads(lines[0])["case"] == cases[0].row
+    assert len({lines_digest(lines), lines_digest(lines[::-1]), lines_digest([lines[0], lines[1] + " "])}) == 3

@@ -1,0 +1,95 @@
+"""Files are replaced as a whole, get the permissions of their folder, and can be locked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.files import Lock, is_private, make_folder, write_whole
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def private_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_durable_file_is_on_the_disk_before_it_replaces_the_old_one(
+    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("old")
+    synced: list[tuple[int, int, str]] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        sync(descriptor)
+        found = os.fstat(descriptor)
+        synced.append((found.st_ino, found.st_size, path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(path, "newer", durable=durable)
+    assert path.read_text() == "newer"
+    assert synced == ([(path.stat().st_ino, 5, "old")] if durable else [])
+
+
+def test_a_file_that_cannot_be_replaced_keeps_its_content_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(AgentClinicError, match=r"taken: cannot be written .*its previous content is safe"):
+        write_whole(tmp_path / "taken", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_new_file_is_private_if_its_folder_is(private_folder: Path, open_folder: Path) -> None:
+    for folder in (private_folder, open_folder):
+        write_whole(folder / "notes.txt", "text")
+    assert mode(private_folder / "notes.txt") == 0o600
+    assert mode(open_folder / "notes.txt") & 0o044
+
+
+def test_a_file_can_be_private_in_an_open_folder(open_folder: Path) -> None:
+    write_whole(open_folder / "notes.txt", "text", private=True)
+    assert mode(open_folder / "notes.txt") == 0o600
+
+
+def test_a_new_folder_is_private_if_its_parent_is(private_folder: Path, open_folder: Path) -> None:
+    for folder in (private_folder, open_folder):
+        make_folder(folder / "inner")
+        make_folder(folder / "inner")  # the second time it exists
+    assert is_private(private_folder / "inner")
+    assert not is_private(open_folder / "inner")
+
+
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file/inner: cannot be created"):
+        make_folder(tmp_path / "file" / "inner")
+
+
+def test_a_second_process_cannot_lock_the_same_folder(tmp_path: Path) -> None:
+    code = f"from pathlib import Path; from agentclinic.files import Lock; Lock(Path({str(tmp_path)!r})).__enter__()"
+    second = [sys.executable, "-c", code]
+    with Lock(tmp_path):
+        refused = subprocess.run(second, capture_output=True, text=True, check=False)
+    assert "another process is working on this run; wait for it or stop it" in refused.stderr
+    assert subprocess.run(second, check=False).returncode == 0

@@ -1,0 +1,186 @@
+"""JSON Lines files: what is appended survives a crash, and what is read back is complete."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.jsonl import JsonLines, drop_lines, read_json_lines, read_lines, repair
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lines.jsonl"
+
+
+@pytest.fixture
+def synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The content of the file each time it was forced to the disk."""
+    contents: list[bytes] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        sync(descriptor)
+        assert os.fstat(descriptor).st_ino == path.stat().st_ino
+        contents.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return contents
+
+
+def test_each_appended_line_is_forced_to_the_disk(path: Path, synced: list[bytes]) -> None:
+    with JsonLines(path) as sink:
+        sink.append({"n": 1})
+        assert synced == [b'{"n":1}\n']
+        sink.append({"n": 2})
+        assert synced[1:] == [b'{"n":1}\n{"n":2}\n']
+
+
+def test_a_file_that_need_not_be_durable_is_not_forced_to_the_disk(path: Path, synced: list[bytes]) -> None:
+    with JsonLines(path, durable=False) as sink:
+        sink.append({"n": 1})
+    assert synced == []
+    assert path.read_bytes() == b'{"n":1}\n'
+
+
+def test_an_entry_is_one_line_whatever_it_contains(path: Path) -> None:
+    entry = {"text": "two\nlines, an é and half a surrogate pair \ud83d"}
+    with JsonLines(path) as sink:
+        sink.append(entry)
+    assert [json.loads(line) for line in path.read_bytes().splitlines()] == [entry]
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    with JsonLines(path) as sink:
+        sink.append({"n": 1})
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+        with pytest.raises(AgentClinicError, match=os.strerror(errno.ENOSPC)):
+            sink.append({"n": 2})
+        monkeypatch.undo()
+        sink.append({"n": 3})
+    assert path.read_text() == '{"n":1}\n{"n":3}\n'
+
+
+def test_a_private_file_is_closed_to_others_even_if_it_was_open_before(path: Path) -> None:
+    path.write_text("")
+    path.chmod(0o644)
+    with JsonLines(path, private=True):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_appending_continues_after_an_incomplete_last_line(path: Path) -> None:
+    path.write_bytes(b'{"n":1}\n{"n":')
+    with JsonLines(path) as sink:
+        sink.append({"n": 2})
+    assert path.read_bytes() == b'{"n":1}\n{"n":2}\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "removed"),
+    [
+        (b"", b"", 0),
+        (b'{"a":1}\n', b'{"a":1}\n', 0),
+        (b'{"a":1}', b'{"a":1}\n', 0),
+        (b'{"a":1}\n{"b"', b'{"a":1}\n', 4),
+        (b'{"b"', b"", 4),
+        (b'{"a":1}\n' + b'{"' + b"x" * 200_000, b'{"a":1}\n', 200_002),
+        (b'{"a":1}\n\xff\x00\x00', b'{"a":1}\n', 3),
+        (b'{"a":1}\n' + b"[" * 100_000, b'{"a":1}\n', 100_000),
+    ],
+)
+def test_a_repaired_file_ends_with_a_complete_line(before: bytes, after: bytes, removed: int, path: Path) -> None:
+    path.write_bytes(before)
+    assert repair(path) == removed
+    assert path.read_bytes() == after
+
+
+def test_objects_are_read_with_their_line_numbers_and_blank_lines_are_skipped(path: Path) -> None:
+    path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n  \n{"b":2}\n')
+    assert list(read_json_lines(path)) == [(1, {"a": 1}), (4, {"b": 2})]
+
+
+@pytest.mark.parametrize(("last", "read"), [(b'{"b":2}', 2), (b'{"b":', 1), (b"\xff", 1)])
+def test_only_an_incomplete_last_line_is_skipped(last: bytes, read: int, path: Path) -> None:
+    path.write_bytes(b'{"a":1}\n' + last)
+    assert len(list(read_json_lines(path))) == read
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"{", "Expecting property name enclosed in double quotes, column 2"),
+        (b"[1]", "expected a JSON object, found list"),
+        (b"\xff", "not UTF-8 text"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_bad_line_is_an_error_that_names_file_line_and_problem(line: bytes, problem: str, path: Path) -> None:
+    path.write_bytes(b'{"a":1}\n' + line + b"\n")
+    with pytest.raises(InputError) as caught:
+        list(read_json_lines(path, "a record"))
+    assert str(caught.value) == f"{path} line 2: not a record ({problem})"
+
+
+def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
+    with pytest.raises(InputError, match=r"lines\.jsonl: cannot be read \(No such file"):
+        list(read_lines(path))
+
+
+@pytest.fixture
+def filled(path: Path) -> Path:
+    path.write_text('{"n": 1}\n\n{"n": 2, "text": "é"}\n{"n":3}\n', encoding="utf-8")
+    return path
+
+
+def test_unwanted_lines_are_removed_and_the_others_stay_byte_for_byte(filled: Path) -> None:
+    assert drop_lines(filled, lambda number, line: number > 3 and json.loads(line)["n"] == 3) == 1
+    assert filled.read_text(encoding="utf-8") == '{"n": 1}\n\n{"n": 2, "text": "é"}\n'
+    assert [file.name for file in filled.parent.iterdir()] == [filled.name]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_the_file_keeps_its_permissions(filled: Path, mode: int) -> None:
+    filled.chmod(mode)
+    drop_lines(filled, lambda _, line: b"2" in line)
+    assert stat.S_IMODE(filled.stat().st_mode) == mode
+
+
+def test_the_old_file_stays_if_a_line_cannot_be_judged(filled: Path) -> None:
+    def unwanted(number: int, line: bytes) -> bool:
+        if number == 3:
+            raise InputError("not a record")
+        return True
+
+    before = filled.read_bytes()
+    with pytest.raises(InputError):
+        drop_lines(filled, unwanted)
+    assert filled.read_bytes() == before
+
+
+def test_the_new_file_is_on_the_disk_before_it_replaces_the_old(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def recorded_sync(descriptor: int) -> None:
+        calls.append(f"sync {os.fstat(descriptor).st_size}")
+        sync(descriptor)
+
+    def recorded_replace(self: Path, target: Path) -> Path:
+        calls.append("replace")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_sync)
+    monkeypatch.setattr(Path, "replace", recorded_replace)
+    drop_lines(filled, lambda number, _: number == 1)
+    assert calls == [f"sync {filled.stat().st_size}", "replace"]
+
+
+def test_a_missing_file_has_nothing_to_remove(tmp_path: Path) -> None:
+    assert drop_lines(tmp_path / "none.jsonl", lambda *_: True) == 0

@@ -1,0 +1,167 @@
+"""How English denies things. Negated phrases are tested in test_phrases, lists of a chart in cases/test_facts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentclinic.vocabulary.denial import (
+    answers_no,
+    answers_yes,
+    clauses,
+    denies_something,
+    find_denial,
+    finds_nothing,
+    has_denying_word,
+    is_denial,
+    opens_absent,
+    read_denial,
+    says_absent,
+    says_none,
+    split_statements,
+)
+
+
+@pytest.mark.parametrize("reply", ["No.", "No, never.", "Not really.", "None", "I haven't.", "I do not, no.", "**No**"])
+def test_a_plain_no(reply: str) -> None:
+    assert answers_no(reply)
+    assert not answers_yes(reply)
+
+
+@pytest.mark.parametrize("reply", ["Yes.", "Yeah, a bit.", "That's right.", "I do.", "I have, since May."])
+def test_a_plain_yes(reply: str) -> None:
+    assert answers_yes(reply)
+    assert not answers_no(reply)
+
+
+@pytest.mark.parametrize("reply", ["I have a cough.", "A cough.", "Nobody asked me.", "I do drink.", "", "Northern"])
+def test_neither_yes_nor_no(reply: str) -> None:
+    assert not answers_yes(reply)
+    assert not answers_no(reply)
+
+
+@pytest.mark.parametrize(
+    ("state", "absent"),
+    [
+        ("no fever", True),
+        ("denies it", True),
+        ("not seen on CT", True),
+        ("absence of rash", True),
+        ("not identified", True),
+        ("not sure", False),
+        ("not examined", False),
+        ("not ruled out", False),
+        ("no information", False),
+        ("no prior imaging", False),
+        ("without testing", False),
+        ("39 °C", False),
+    ],
+)
+def test_a_finding_is_absent_only_if_it_was_looked_for(state: str, absent: bool) -> None:
+    assert says_absent(state) is absent
+
+
+@pytest.mark.parametrize(
+    ("value", "none"),
+    [("none", True), ("Negative.", True), ("not palpable", True), ("nil", True), ("no fever", False), ("soft", False)],
+)
+def test_a_value_that_says_only_that_its_heading_is_absent(value: str, none: bool) -> None:
+    assert says_none(value) is none
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [("No murmur", True), (" negative", True), ("Normal tone", True), ("Notable murmur", False), ("A murmur", False)],
+)
+def test_a_text_that_opens_with_absence(text: str, absent: bool) -> None:
+    assert opens_absent(text) is absent
+
+
+@pytest.mark.parametrize(
+    ("report", "nothing"),
+    [
+        ("Within normal limits", True),
+        ("Lungs are clear.", True),
+        ("No growth", True),
+        ("No acute abnormality", True),
+        ("Abnormal", False),
+        ("A mass", False),
+    ],
+)
+def test_a_report_that_finds_nothing(report: str, nothing: bool) -> None:
+    assert finds_nothing(report) is nothing
+
+
+@pytest.mark.parametrize(
+    ("statement", "denies"),
+    [
+        ("Denies fever", True),
+        ("There's no rash", True),
+        ("She has not noticed any swelling", True),
+        ("Never smoked", True),
+        ("The patient denies pain", True),
+        ("Fever without chills", False),
+        ("Notices a rash", False),
+    ],
+)
+def test_a_statement_that_denies(statement: str, denies: bool) -> None:
+    assert is_denial(statement) is denies
+
+
+@pytest.mark.parametrize(
+    ("text", "denies"),
+    [("It isn't sore", True), ("Normal", True), ("Neither", True), ("Nodules", False), ("It hurts", False)],
+)
+def test_a_text_with_a_denying_word(text: str, denies: bool) -> None:
+    assert has_denying_word(text) is denies
+
+
+@pytest.mark.parametrize(
+    ("statement", "cue"),
+    [
+        ("I have no fever", "no"),
+        ("I don't cough", "don't"),
+        ("He has been free of pain", "free of"),
+        ("I no longer smoke", None),
+        ("Not only fever", None),
+        ("I'm not sure", None),
+    ],
+)
+def test_where_a_denial_begins(statement: str, cue: str | None) -> None:
+    found = find_denial(statement)
+    assert (found[0] if found else None) == cue
+
+
+@pytest.mark.parametrize(
+    ("text", "denies"),
+    [("No embolism", True), ("Embolism ruled out", True), ("Embolism: none", True), ("Embolism", False)],
+)
+def test_a_text_that_denies_something(text: str, denies: bool) -> None:
+    assert denies_something(text) is denies
+
+
+def test_a_denial_that_turns_is_not_split() -> None:
+    assert read_denial("Has a cough") is None
+    turned = read_denial("Denies fever but has a cough")
+    assert turned is not None
+    assert (turned.items, turned.throughout) == ((), False)
+    whole = read_denial("No changes in bowel or bladder habits")
+    assert whole is not None
+    assert whole.throughout
+
+
+def test_a_sentence_is_split_where_it_turns_to_what_is_reported() -> None:
+    assert split_statements("Denies cough; reports a rash") == ["Denies cough", "reports a rash"]
+    assert split_statements("Denies cough; at night") == ["Denies cough; at night"]
+
+
+def test_a_word_may_be_denied_by_a_word_shortly_after_it() -> None:
+    (clause,) = clauses("Legionella urinary antigen negative, cough")
+    assert [clause.denies(place) for place in range(len(clause.words))] == [True, True, True, False, False]
+
+
+@given(st.text(max_size=80))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_read_without_failing(text: str) -> None:
+    assert all(len(clause.words) == len(clause.negated) for clause in clauses(text))
