@@ -6,18 +6,20 @@ only its figures were looked at, not its rows. The same seed gives the same repl
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.audit.complaints import told as told_symptoms
 from agentclinic.audit.model import AuditedReply, Kind, Role
 from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import Case, Fact, Section
@@ -237,6 +239,22 @@ WORDINGS: dict[Part, Wording] = {
 
 _DRUGS = ("methotrexate", "haloperidol", "warfarin", "lithium", "isoniazid", "tamoxifen", "phenytoin", "colchicine")
 _ILLNESSES = ("epilepsy", "hepatitis C", "sickle cell disease", "lupus", "glaucoma", "psoriasis", "gout", "cirrhosis")
+
+
+@lru_cache(maxsize=1)
+def _complaints() -> dict[str, frozenset[str]]:
+    path = ROOT / "benchmarks" / "labels" / "planted_complaints.json"
+    groups: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    return {text: frozenset(names.split(", ")) for names, texts in groups.items() for text in texts}
+
+
+def told_symptoms(text: str) -> frozenset[str]:
+    """The complaints a text names, with everything they are kinds of.
+
+    They are looked up by the hash of the text, so that the planted replies stay the same whatever the auditor's own
+    lexicon becomes.
+    """
+    return _complaints().get(hashlib.sha256(text.encode()).hexdigest()[:10], frozenset())
 
 
 def development_cases() -> list[Case]:

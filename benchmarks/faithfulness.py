@@ -1,10 +1,10 @@
-"""How faithfully patient and laboratory answer, against two readers who marked what was asked for.
+"""How faithfully the patient and laboratory answer, compared with two readers who marked what was asked for.
 
-`python benchmarks/faithfulness.py [--rows test|recorded|recorded2]` prints how far the readers agree, precision and
-recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin
-patient invents. Needs the public data at `../shared/data`. Aggregates only. The recorded rows were all used for
-development by now; the test is on other questions and requests, written and marked by people who had not seen the
-program and not looked at while it was written. There is no language model's reply to those.
+`python benchmarks/faithfulness.py [--rows test|recorded|recorded2]` prints the readers' agreement, the precision
+and recall of the builtin laboratory and patient and of the recorded language-model replies, and how much the builtin
+patient invents. It needs the public data at `../shared/data` and prints aggregates only. All recorded rows have been
+used for development; the test rows are other questions and requests, written and marked by people who had not seen the
+program, and not looked at during development. They have no language-model replies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentenc
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
 PARTS = {"test": "3_test", "recorded": "", "recorded2": "2"}
-"""Labelled rows, to what their files have in their names."""
+"""Sets of labelled rows, with the part of the file name that identifies them."""
 FRESH = "test"
 RESAMPLES = 4_000
 SEED = 20261115
@@ -61,7 +61,7 @@ class Told:
 
     paths: Paths
     as_equivalent: Paths = frozenset()
-    """Those it disclosed as another test's."""
+    """Those it disclosed as another test."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Task:
-    """One of the two roles with its files and how ours answers."""
+    """One of the two roles, with its files and our way to answer."""
 
     name: str
     file: str
@@ -89,13 +89,13 @@ class Task:
 
 
 def ask(item: Item) -> Reply:
-    """The builtin patient's answer to a row's question, asked for itself."""
+    """The builtin patient's answer to a question, without context."""
     caregiver = not speaks_for_self(item.case.door.demographics)
     return answer(PatientPayload(item.case.door, item.candidates, item.said, (), "deny", caregiver))
 
 
 def order(item: Item) -> Reply:
-    """The builtin laboratory's report on a row's request."""
+    """The builtin laboratory's report on a request."""
     return report(LaboratoryPayload(item.candidates, item.said, "unavailable"))
 
 
@@ -143,9 +143,9 @@ _NUMBER_WORDS = {
     for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
 }
 _SHARE = 0.5
-"""Replies paraphrase; below this share of a fact's words they talk of something else (read off development rows)."""
+"""The least share of a fact's words in a reply that discloses it (chosen on development rows; replies paraphrase)."""
 _FRAME = frozenset(word[:5] for word in "deny denies denied recent significant history additional note mention".split())
-"""Words with which a chart says a thing, and a patient does not."""
+"""Words that charts use and patients do not."""
 _NEGATION = re.compile(r"\b(?:no|not|never|none|without|denie[sd]|deny|neither|nor|normal|negative|\w+n['’]t)\b", re.I)
 
 
@@ -200,7 +200,7 @@ def agreement_counts(rows: Iterable[Item]) -> Counts:
 
 
 def hits(told: Told, wanted: Marked, *, provenance: bool = True) -> tuple[int, int, int]:
-    """Facts rightly told, wrongly told and missed.
+    """Facts correctly told, wrongly told and missed.
 
     A fact marked as equivalent is right when told as such and no miss when left out. With `provenance` off (a recorded
     reply has none) it is right however told.
@@ -292,7 +292,7 @@ _VOICE = STOP_WORDS | frozenset("daughter son child condition myself themself do
 
 
 def invented(item: Item, reply: Reply) -> int:
-    """Facts the chart does not hold: disclosed places outside it, and sentences with a word from nowhere."""
+    """Facts that are not in the chart: unknown paths, and sentences with a word that appears nowhere."""
     text = reply.text
     for phrase in SET_PHRASES:
         text = text.replace(phrase, "")
@@ -303,7 +303,7 @@ def invented(item: Item, reply: Reply) -> int:
 
 
 def _root(word: str) -> str:
-    """Blind to what conjugation changes: denies, deny; goes, go."""
+    """A word without its conjugation: denies, deny; goes, go."""
     return re.sub(r"(?:e?s|y|ie)$", "", word)
 
 

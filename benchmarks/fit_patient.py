@@ -1,4 +1,4 @@
-"""Fit the trees by which the builtin patient chooses what to tell, and say how well they do on cases they never saw.
+"""Fit the trees that the builtin patient uses to choose what to tell, and measure them on unseen cases.
 
 `python benchmarks/fit_patient.py [--write]` needs LightGBM (`pip install -e '.[fit]'`) and the public data at
 `../shared/data`. It reads the questions marked for development (`benchmarks/labels`), prints precision and recall in
@@ -40,21 +40,21 @@ SETTINGS = {
     "num_threads": 1, "deterministic": True, "force_row_wise": True,
 }  # fmt: skip
 RECORDED_WEIGHT = 2.0
-"""A real doctor's recorded questions are few beside those written for the purpose."""
+"""Recorded questions are few compared with those written for this purpose, so they count more."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A question with the places of its case's script that answer it."""
+    """A question with the paths of the facts that answer it."""
 
     source: str
     case: Case
     question: str
     paths: frozenset[str]
     disputed: frozenset[str] = frozenset()
-    """Marked by one reader only: left out."""
+    """Marked by only one reader: left out."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class Pair:
 
     @property
     def fold(self) -> int:
-        """Which fold its case is in."""
+        """The fold of its case."""
         return zlib.crc32(self.labelled.case.id.encode()) % FOLDS
 
     @property
     def weight(self) -> float:
-        """How much it counts."""
+        """Its weight."""
         return RECORDED_WEIGHT if self.labelled.source == "recorded" else 1.0
 
 
@@ -106,7 +106,7 @@ def development() -> list[Labelled]:
 
 
 def _read_twice(source: str, asked: Mapping[int, tuple[Case, str]], labels: str) -> Iterator[Labelled]:
-    """Questions marked by two readers: what both mark answers, what one marks is left out."""
+    """Questions marked by two readers; what only one marked is left out."""
     first, second = (
         {line["row"]: frozenset(line["paths"]) for line in _lines(LABELS / f"{labels}_reader_{reader}.jsonl")}
         for reader in "ab"
@@ -158,7 +158,7 @@ def _train(pairs: Sequence[Pair], right: Sequence[Pair], best: Sequence[int]) ->
 
 
 def probabilities(booster: Any, pairs: Sequence[Pair]) -> Floats:
-    """For each pair the best of its parts."""
+    """The best part of each pair."""
     table = np.vstack([pair.features for pair in pairs])
     parts = booster.predict(table, num_threads=1)
     ends = np.cumsum([len(pair.features) for pair in pairs])
@@ -166,7 +166,7 @@ def probabilities(booster: Any, pairs: Sequence[Pair]) -> Floats:
 
 
 def in_folds(pairs: Sequence[Pair]) -> Floats:
-    """What trees that never saw the case say of each pair."""
+    """The predictions of trees that were not fitted to the case."""
     found = np.zeros(len(pairs))
     for fold in range(FOLDS):
         inside = [at for at, pair in enumerate(pairs) if pair.fold == fold]
@@ -177,14 +177,14 @@ def in_folds(pairs: Sequence[Pair]) -> Floats:
 
 
 def best_threshold(found: Floats, answers: NDArray[np.bool_]) -> float:
-    """Where precision and recall in the folds have the greatest harmonic mean."""
+    """The threshold with the best F1 in the folds."""
     steps = np.arange(0.2, 0.71, 0.01)
     scores = [2 * (told & answers).sum() / (told.sum() + answers.sum()) for step in steps for told in [found >= step]]
     return float(round(steps[int(np.argmax(scores))], 2))
 
 
 def print_figures(pairs: Sequence[Pair], found: Floats, threshold: float) -> None:
-    """Precision and recall by where the questions come from."""
+    """Precision and recall by source of the questions."""
     answers = np.array([pair.answers for pair in pairs])
     sources = np.array([pair.labelled.source for pair in pairs])
     print(
@@ -197,7 +197,7 @@ def print_figures(pairs: Sequence[Pair], found: Floats, threshold: float) -> Non
 
 
 def write(booster: Any, threshold: float) -> None:
-    """Write the trees as plain numbers, all of one length."""
+    """Write the trees as lists of numbers of equal length."""
     trees = [_flat(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
     longest = max(len(nodes) for nodes in trees)
     columns: dict[str, list[list[float]]] = {key: [] for key in ("feature", "bound", "left", "right", "value")}
@@ -211,7 +211,7 @@ def write(booster: Any, threshold: float) -> None:
 
 
 def _flat(tree: dict[str, Any]) -> list[tuple[int, float, int, int, float]]:
-    """A tree's nodes: feature, bound, where to go up to it and beyond it, value; a leaf goes to itself."""
+    """The nodes of a tree: feature, bound, next node up to and beyond the bound, value; a leaf points to itself."""
     nodes: list[tuple[int, float, int, int, float]] = []
 
     def add(node: dict[str, Any]) -> int:
@@ -227,7 +227,7 @@ def _flat(tree: dict[str, Any]) -> list[tuple[int, float, int, int, float]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures in folds; with --write fit to everything and write the trees."""
+    """Print the figures in folds; with --write, fit to everything and write the trees."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="fit to everything and write the package's trees")
     given = parser.parse_args(arguments)

@@ -9,11 +9,12 @@ from functools import cached_property
 
 from agentclinic.audit.amounts import Amount, counts, drugs, durations, sides
 from agentclinic.audit.model import Finding, Kind, finding
-from agentclinic.audit.statements import LOCAL, Concept, concepts, implied, statements, stems
+from agentclinic.audit.statements import LOCAL, Concept, concepts, statements, stems
 from agentclinic.cases.matcher.readings import reading, same_place
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, Section
 from agentclinic.vocabulary.compare import STRICT, compare
 from agentclinic.vocabulary.disease_names import diagnosis_names
+from agentclinic.vocabulary.lexicon import complaints_within
 from agentclinic.vocabulary.phrases import Phrasebook
 
 DOOR = "door"
@@ -48,7 +49,7 @@ class Chart:
                     normal = statement.normal and path not in patient
                     _note(self._denied if normal else self._affirmed, path, statement.affirmed)
                     _note(self._denied, path, statement.denied)
-                    for name in implied(statement.denied) if statement.denied else ():
+                    for name in complaints_within(statement.denied):
                         self._denied.setdefault(f"~{name}", []).append(Place(path, frozenset()))
 
     @cached_property

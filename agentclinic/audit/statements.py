@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from agentclinic.audit.complaints import named, special
 from agentclinic.cases.matcher.readings import reading, stem
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.denial import find_denial, says_none
+from agentclinic.vocabulary.lexicon import complaints
 from agentclinic.vocabulary.text import STOP_WORDS, sentences, words
 
 _BULLETS = re.compile(r"\s*(?:\n+|(?:^|(?<=\s))[-•*]+\s+(?=\S))\s*")
@@ -133,28 +133,26 @@ def _statement(part: str) -> Statement:
     return Statement(part, affirmed, denied, bool(_UNSURE.search(part)), bool(NORMAL.search(part)))
 
 
-# --- concepts: findings of the knowledge base, and complaints --------------------------------------------------------
+# --- concepts: findings of the knowledge base, and the lexicon's basic complaints ----------------------------------
 
-# Complaints whose name alone says that something is wrong; the others are subjects ("sleep", "vision", "weight").
+# Complaints by their name alone. The lexicon's others are subjects ("sleep", "vision", "weight"): a mention says
+# nothing about whether anything is wrong.
 COMPLAINTS = frozenset(
-    {"nocturnal breathlessness", "suicide", "hallucination", "delusion", "guilt", "interest", "mania", "aggression",
-     "restlessness", "anxiety", "low mood", "confusion", "consciousness", "seizure", "urinary incontinence",
-     "hematuria",
-     "dysuria", "urinary frequency", "thirst", "melena and blood in stool", "hematemesis", "diarrhea", "constipation",
-     "nausea", "vomiting", "reflux", "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough",
-     "wheeze", "apnea", "breathlessness", "palpitations", "chest pain", "sore throat", "night sweats", "sweating",
-     "fever", "chills", "fatigue", "light and sound", "neck stiffness", "headache", "vertigo", "tremor", "stiffness",
-     "numbness", "weakness", "face droop", "muscle pain", "back pain", "swelling", "bruising", "nosebleed",
-     "vaginal bleeding", "bleeding", "vaginal discharge", "sex pain", "itch", "skin lesion", "scale", "redness",
-     "cyanosis", "pallor", "lump", "temperature intolerance"}
+    {"suicidality", "hallucination", "delusion", "guilt", "loss of interest", "mania", "aggression", "restlessness",
+     "anxiety", "low mood", "confusion", "consciousness", "seizure", "blood in urine", "painful urination",
+     "urinary frequency", "thirst", "hematemesis", "diarrhea", "constipation", "nausea", "vomiting", "heartburn",
+     "choking", "abdominal swelling", "jaundice", "hemoptysis", "sputum", "cough", "wheeze", "apnea", "breathlessness",
+     "palpitations", "sore throat", "night sweats", "sweating", "fever", "chills", "fatigue",
+     "light and sound sensitivity", "neck stiffness", "headache", "vertigo", "tremor", "stiffness", "numbness",
+     "weakness", "face droop", "swelling", "bruising", "nosebleed", "vaginal bleeding", "bleeding",
+     "vaginal discharge", "painful sex", "itch", "skin lesion", "scaling", "redness", "cyanosis", "pallor", "lump",
+     "temperature intolerance"}
 )  # fmt: skip
 # Complaints in one place, which say nothing about another place.
 LOCAL = frozenset(
-    {"redness", "swelling", "numbness", "weakness", "stiffness", "skin lesion", "lump", "itch", "scale", "bruising",
+    {"redness", "swelling", "numbness", "weakness", "stiffness", "skin lesion", "lump", "itch", "scaling", "bruising",
      "bleeding"}
 )  # fmt: skip
-# Words in which the matcher would find "itch" and "yell".
-_NO_ITCH = re.compile(r"\b(?:pitch|stitch|switch|kitchen|ditch|glitch|yellow)\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -162,10 +160,10 @@ class Concept:
     """A symptom, sign or result that a text names."""
 
     key: str
-    """The id of a finding, or "~" and the name of a complaint."""
+    """The id of a finding, or "~" and the name of a basic complaint."""
     name: str
     kin: frozenset[str]
-    """The complaints with the same words."""
+    """The basic complaints with the same words."""
     places: frozenset[str]
 
     @property
@@ -183,14 +181,13 @@ class Concept:
 def concepts(text: str) -> tuple[Concept, ...]:
     """The symptoms, signs and results that a text names."""
     found: dict[str, Concept] = {}
-    text = _NO_ITCH.sub(" ", text)
     places = reading(text).places
     covered: set[str] = set()
     for mention in knowledge().finding_terms.find(text):
-        kin = named(" ".join(mention.words))
+        kin = complaints(" ".join(mention.words))
         covered |= kin
         found.setdefault(mention.key, Concept(mention.key, knowledge().findings[mention.key].name, kin, places))
-    others = named(text) - covered
+    others = complaints(text) - covered
     if "swelling" in others and "abdomen" in places:
         others |= {"abdominal swelling"}
     for name in sorted(others):
@@ -202,12 +199,6 @@ def concepts(text: str) -> tuple[Concept, ...]:
 def concept_keys(text: str) -> frozenset[str]:
     """The keys of all concepts in a text, and of their kin."""
     return frozenset().union(*(concept.keys for concept in concepts(text)))
-
-
-@lru_cache(maxsize=16384)
-def implied(text: str) -> frozenset[str]:
-    """The complaints that a denial of a group covers: "no urinary symptoms"."""
-    return frozenset().union(*(special(name) for name in named(text)))
 
 
 @lru_cache(maxsize=32768)

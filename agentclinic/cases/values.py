@@ -1,4 +1,4 @@
-"""Numbers with units, read off the chart."""
+"""Read numbers with units in a chart."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Fact, Section
+from agentclinic.vocabulary import tests
 from agentclinic.vocabulary.text import fold, words
 
 DATA = Path(__file__).parent / "data"
@@ -19,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 
 @lru_cache(maxsize=8)
 def table(name: str) -> Any:
-    """A reference table of `cases/data`."""
+    """A reference table from `cases/data`."""
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -30,35 +31,35 @@ class Analyte:
     name: str
     fluid: str
     units: Mapping[str, float]
-    """Unit to the factor that makes it the first one; "" where the number needs no unit."""
+    """Each unit with its factor to the first one; "" if the number needs no unit."""
     possible: tuple[float, float] | None
-    """In the first unit; None where the units are not comparable (% and cells)."""
+    """Limits in the first unit; None if the units are not comparable (% and cells)."""
     usual: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By sex: what may be called normal in an adult, in the first unit; laboratories differ, so it is wide."""
+    """By sex: the range that may be called normal in an adult, in the first unit; wide, because laboratories differ."""
 
     def unit_at(self, rest: str) -> str | None:
-        """The unit with which the text after a number begins."""
+        """The unit at the beginning of the text after a number."""
         found = [unit for unit in self.units if unit and _unit_pattern(unit).match(_plain(rest))]
         return max(found, key=len) if found else "" if "" in self.units else None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number in the chart that belongs to a known analyte."""
+    """A number in the chart for a known analyte."""
 
     analyte: Analyte
     path: str
     text: str
     raw: float
     unit: str | None
-    """None when it is missing or not one of the analyte's."""
+    """None if missing or not a unit of this analyte."""
     limit: str
-    """`<` or `>` where only a limit is given."""
+    """`<` or `>` if only a limit is given."""
     rest: str
 
     @property
     def panel(self) -> str:
-        """The place whose values were taken together."""
+        """The path of the values measured together."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -68,12 +69,12 @@ class Measured:
 
     @property
     def exact(self) -> bool:
-        """Whether it is a value to calculate with."""
+        """Whether it can be used in calculations."""
         return self.unit is not None and not self.limit
 
     @property
     def value(self) -> float:
-        """The number of a value known to be exact."""
+        """The number, if `exact`."""
         assert self.number is not None
         return self.number
 
@@ -95,18 +96,18 @@ _FLUIDS = (
         ),
     ),
 )
-# Words that name the specimen or the manner and not the analyte.
+# Words that name the specimen or the method, not the analyte.
 _DECORATION = frozenset({"serum", "plasma", "level", "count", "result", "value", "finding", "measured"})
 _EMPTY_HEADS = frozenset({("serum",), ("plasma",), ("finding",), ("result",), ("value",), ("level",), ("measurement",)})
 
 
 def measured_in(facts: Iterable[Fact]) -> tuple[Measured, ...]:
-    """Every number of a known analyte among the findings and results."""
+    """All numbers for known analytes in the findings and results."""
     return tuple(value for fact in facts if (value := _measured(fact)))
 
 
 def analyte_of(heads: tuple[str, ...], section: Section) -> Analyte | None:
-    """Which analyte a place in the chart is about."""
+    """The analyte that chart headings name."""
     names = [head for head in heads if words(head) not in _EMPTY_HEADS]
     if not names:
         return None
@@ -144,18 +145,28 @@ def _key(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
     found = {}
-    for entry in table("analytes")["analytes"]:
-        limits = entry["possible"]
-        possible = (limits[0], limits[1]) if limits else None
-        usual = {sex: (low, high) for sex, (low, high) in entry.get("usual", {}).items()}
-        analyte = Analyte(entry["name"], entry["fluid"], entry["units"], possible, usual)
-        for name in entry["names"]:
-            found[analyte.fluid, _key(name)] = analyte
+    for kind, where in (("values", "blood"), ("vitals", "vital")):
+        for value, entry in tests.table()[kind].items():
+            for name, read in entry.get("measured", {}).items():
+                limits = read["possible"]
+                usual = {sex: (low, high) for sex, (low, high) in read.get("usual", {}).items()}
+                analyte = Analyte(
+                    name, read.get("fluid", where), read["units"], (limits[0], limits[1]) if limits else None, usual
+                )
+                for heading in _headings(kind, value, read):
+                    found[analyte.fluid, _key(heading)] = analyte
     return found
 
 
+def _headings(kind: str, value: str, read: Mapping[str, Any]) -> list[str]:
+    """The headings a measurement is charted under: the names of the value, with its exceptions."""
+    names = tests.listed(read["only"]) if "only" in read else tests.names_of(kind, value)
+    other = tests.listed(read.get("except", ""))
+    return [name for name in names if name not in other] + tests.listed(read.get("headings", ""))
+
+
 def names_a_unit(rest: str) -> bool:
-    """Whether the text after a number begins with a unit of any analyte, or something that looks like one."""
+    """Whether the text after a number begins with a unit or something that looks like one."""
     if re.match(r"\s*[^\s(,;]*[/%]", rest):
         return True
     every = {unit for analyte in _analytes().values() for unit in analyte.units if unit}
@@ -163,7 +174,7 @@ def names_a_unit(rest: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Units are written in many hands: µ and μ, ³ and 3, × and x, with ^ and without."""
+    """Normalize the spelling of units: µ and μ, ³ and 3, × and x, with and without ^."""
     plain = unicodedata.normalize("NFKC", text).replace("μ", "u").replace("×", "x").replace("mcg", "ug")
     return plain.replace("^", "").replace("*", "x").replace("-", " ").lower()
 
@@ -188,7 +199,7 @@ _PRESSURE = re.compile(r"\b(\d{2,3})\s*/\s*(\d{2,3})\b(?!\s*(?:years|days))")
 
 
 def pressures_in(facts: Iterable[Fact]) -> tuple[Pressure, ...]:
-    """Every blood pressure among the vital signs and findings."""
+    """All blood pressures in the vital signs and findings."""
     return tuple(
         Pressure(fact.path, fact.text, float(match[1]), float(match[2]))
         for fact in facts

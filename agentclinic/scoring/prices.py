@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agentclinic.scoring.orders import Price
-from agentclinic.vocabulary.base import Test, knowledge
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.tests import Test
 from agentclinic.vocabulary.text import fold
 
 

@@ -1,4 +1,4 @@
-"""The knowledge base: what is in `data/*.json`, checked once and indexed by name."""
+"""The knowledge base: diseases, findings and tests from `data/*.json`, indexed by name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.tests import Test, priced_tests
 from agentclinic.vocabulary.text import words
 
 _DATA = Path(__file__).parent / "data"
@@ -22,7 +23,7 @@ FindingKind = Literal["symptom", "history", "sign", "vital", "lab", "imaging"]
 
 @dataclass(frozen=True)
 class Rule:
-    """When a number counts as the finding: beyond `above` or under `below`, in this unit and magnitude."""
+    """When a number counts as the finding: above `above` or below `below`, in this unit and magnitude."""
 
     unit: str = ""
     above: float | None = None
@@ -30,14 +31,14 @@ class Rule:
     min: float | None = None
     max: float | None = None
     age_min: float | None = None
-    """In years, included; a rule with an age is for patients of that age only."""
+    """In years, inclusive; a rule with an age applies only to patients of that age."""
     age_max: float | None = None
-    """In years, excluded."""
+    """In years, exclusive."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a finding is read off a number in a result."""
+    """How to read a finding from a number in a result."""
 
     names: tuple[str, ...]
     rules: tuple[Rule, ...]
@@ -46,22 +47,22 @@ class Measure:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a patient can have or not: a symptom, a sign, a result."""
+    """Something a patient may have: a symptom, a sign, a result."""
 
     id: str
     name: str
     kind: FindingKind
     leak: float
-    """Probability of its presence in somebody whose disease does not list it."""
+    """The probability that a patient has it if the disease does not list it."""
     terms: tuple[str, ...]
     absent_terms: tuple[str, ...]
     ask: str | None
-    """The question that asks a patient for it."""
+    """The question that asks a patient about it."""
     order: str | None
     """The test that shows it."""
     measure: Measure | None = None
     lay: tuple[str, ...] = ()
-    """Everyday phrasings that show it present."""
+    """Everyday phrases that mean it is present."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ class Link:
     low: float
     high: float
     group: str | None
-    """Findings of one group are correlated: together they count less than their product."""
+    """Findings in a group are correlated: together they count less than their product."""
 
 
 @dataclass(frozen=True)
 class AgeBand:
-    """A multiplier of a disease's prior for ages from `min` (included) to `max` (excluded), in years."""
+    """A multiplier of a disease's prior for ages from `min` (inclusive) to `max` (exclusive), in years."""
 
     min: float
     max: float
@@ -87,7 +88,7 @@ class AgeBand:
 
 @dataclass(frozen=True)
 class Disease:
-    """A disease with its names, how common it is and what it shows."""
+    """A disease: its names, how common it is and what it shows."""
 
     id: str
     name: str
@@ -104,39 +105,6 @@ class Disease:
         return {link.finding: link for link in self.links}
 
 
-@dataclass(frozen=True)
-class Price:
-    """What a test costs, from the perspective stated in `data/tests.json`."""
-
-    usd: float
-    status: Literal["estimate", "included", "verified"]
-    """`verified` only where the source document was read; `included` is part of the visit."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """An examination or investigation that can be ordered."""
-
-    __test__ = False  # not a test class, whatever pytest may think of the name
-
-    id: str
-    name: str
-    category: str
-    synonyms: tuple[str, ...]
-    components: tuple[str, ...]
-    equivalents: tuple[str, ...]
-    """Tests whose result answers this one, reviewed one by one."""
-    invasiveness: int
-    cost_level: Literal["low", "medium", "high"]
-    price: Price
-    wait_minutes: float
-    """Until the result is there."""
-    duration_minutes: float
-    """The patient's time."""
-    panel_of: tuple[str, ...]
-    """Tests it contains."""
-
-
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """Everything the builtin clinic knows about medicine."""
@@ -144,17 +112,14 @@ class Knowledge:
     diseases: Mapping[str, Disease]
     findings: Mapping[str, Finding]
     tests: Mapping[str, Test]
-    _names: dict[tuple[str, ...], str] = field(init=False, repr=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for disease in self.diseases.values():
-            for name in (disease.name, *disease.synonyms):
-                self._names[tuple(sorted(words(name)))] = disease.id
 
     def disease_named(self, name: str) -> Disease | None:
-        """The disease of that name or synonym, whatever the order of its words."""
-        found = self._names.get(tuple(sorted(words(name))))
-        return self.diseases[found] if found else None
+        """The disease with that name or synonym, in any word order."""
+        return self._by_name.get(tuple(sorted(words(name))))
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, ...], Disease]:
+        return {tuple(sorted(words(name))): d for d in self.diseases.values() for name in (d.name, *d.synonyms)}
 
     @cached_property
     def finding_terms(self) -> Phrasebook:
@@ -163,7 +128,7 @@ class Knowledge:
 
     @cached_property
     def absent_terms(self) -> Phrasebook:
-        """Finds phrases that by themselves say a finding is not there."""
+        """Finds phrases that say by themselves that a finding is absent."""
         return Phrasebook({f.id: f.absent_terms for f in self.findings.values()})
 
     @cached_property
@@ -171,23 +136,18 @@ class Knowledge:
         """Finds tests in an order or in a chart's headings."""
         return Phrasebook({t.id: (t.name, *t.synonyms) for t in self.tests.values()})
 
-    @cached_property
-    def test_components(self) -> Phrasebook:
-        """Finds tests by the values they contain."""
-        return Phrasebook({t.id: t.components for t in self.tests.values()})
-
 
 _in_place_of: list[Knowledge] = []
 
 
 def knowledge() -> Knowledge:
-    """The knowledge base: the shipped one, or the one put in its place."""
+    """The knowledge base in use: the shipped one, or a replacement."""
     return _in_place_of[-1] if _in_place_of else shipped()
 
 
 @contextmanager
 def in_place(known: Knowledge) -> Iterator[None]:
-    """Work with another knowledge base for a while: to see what changed numbers would do."""
+    """Use another knowledge base for a while, to see the effect of other numbers."""
     _in_place_of.append(known)
     try:
         yield
@@ -199,13 +159,12 @@ def in_place(known: Knowledge) -> Iterator[None]:
 def shipped() -> Knowledge:
     """The shipped knowledge base, read once."""
     findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
-    tests = {entry["id"]: _test(entry) for entry in _load("tests")}
     diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
-    return Knowledge(diseases, findings, tests)
+    return Knowledge(diseases, findings, priced_tests())
 
 
 def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
-    """The same knowledge with every likelihood drawn anew within its range (triangular, mode at p)."""
+    """The same knowledge with every likelihood redrawn within its range (triangular, mode at p)."""
     diseases = {
         disease.id: replace(
             disease,
@@ -241,23 +200,6 @@ def _finding(entry: dict[str, Any]) -> Finding:
         if measure
         else None,
         lay=tuple(entry["lay"]),
-    )
-
-
-def _test(entry: dict[str, Any]) -> Test:
-    return Test(
-        id=entry["id"],
-        name=entry["name"],
-        category=entry["category"],
-        synonyms=tuple(entry["synonyms"]),
-        components=tuple(entry["components"]),
-        equivalents=tuple(entry["equivalents"]),
-        invasiveness=entry["invasiveness"],
-        cost_level=entry["cost_level"],
-        price=Price(entry["price"]["usd"], entry["price"]["status"]),
-        wait_minutes=entry["wait_minutes"],
-        duration_minutes=entry["duration_minutes"],
-        panel_of=tuple(entry["panel_of"]),
     )
 
 

@@ -1,8 +1,9 @@
-"""What patients are asked for and what charts tell: concepts, what each is a kind of, and the wordings of each.
+"""The lexicon: the one table of complaints and of everything else patients are asked about.
 
-The files under `data/lexicon` hold one concept a line, `name < parents : wording | wording`, under a heading `[type]`.
-A wording is found by its words in order, plurals and small words aside; `vomit*` stands for every word that begins so.
-Who asks for a parent wants to hear of its children, and a denial of a parent denies them.
+Each line under `data/lexicon` is a concept, `name < parents : wording | wording`, under a heading `[type]`. A wording
+is matched word by word, ignoring plurals and small words; `vomit*` matches every word with that beginning. A question
+about a parent also asks about its children, and a denial of a parent denies them. `name!` marks a basic complaint: the
+audit counts the finer ones below it as the same thing.
 """
 
 from __future__ import annotations
@@ -19,30 +20,32 @@ SMALL = frozenset(
     "a an the of in on to your my his her their you i is are was were be been any some have has had do does with he "
     "she it they we me".split()
 )
-"""Words skipped in wordings and texts, so that "blood in your stool" is "blood stool"."""
+"""Words to skip, so that "blood in your stool" matches "blood stool"."""
 _STOP = ","
 _STOPS = frozenset(",;:.?!()[]")
-"""Where a wording cannot go on: "fever, chills" names two things."""
+"""Characters that end a wording: "fever, chills" names two things."""
 _WITHIN = frozenset({"place", "quality"})
-"""Types that count also inside a longer wording: "pain after meals" tells of meals."""
+"""Types that also count inside a longer wording: "pain after meals" mentions meals."""
 _ROOTS = {"symptom": "complaint", "disease": "medical condition"}
-"""What every concept of a type is a kind of: "no significant medical history" denies every disease."""
+"""The parent of all concepts of a type: "no significant medical history" denies every disease."""
 _LETTERS = 3
-"""First letters by which beginnings of words are looked up."""
+"""How many letters beginnings of words are indexed by."""
 
 
 @dataclass(frozen=True)
 class Concept:
-    """A thing that can be asked for or told."""
+    """Something that can be asked about or told."""
 
     name: str
     type: str
     parents: tuple[str, ...]
+    basic: bool = False
+    """Whether it is a basic complaint."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A concept named in a text, and by which of its words."""
+    """A concept named in a text, with the range of its words."""
 
     concept: Concept
     start: int
@@ -51,11 +54,11 @@ class Found:
 
 @dataclass
 class _Node:
-    """Where a text can stand in the wordings: the words that may follow, and the wordings that end here."""
+    """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here."""
 
     whole: dict[str, _Node] = field(default_factory=dict)
     begun: dict[str, dict[str, _Node]] = field(default_factory=dict)
-    """By the first letters of a beginning, then by the beginning."""
+    """Beginnings of words, by their first letters."""
     names: list[str] = field(default_factory=list)
 
     def after(self, word: str) -> Iterator[_Node]:
@@ -69,7 +72,7 @@ class _Node:
                         yield node
 
     def follow(self, word: str) -> _Node:
-        """The node after a word of a wording, made where there is none."""
+        """The node after a word of a wording, created if needed."""
         if not word.endswith("*"):
             return self.whole.setdefault(singular(word), _Node())
         beginning = word.removesuffix("*")
@@ -88,7 +91,7 @@ class _Lexicon:
 
 @lru_cache(maxsize=65536)
 def tokens(text: str) -> tuple[str, ...]:
-    """The words of a text in the singular, small words left out."""
+    """The words of a text in the singular, without small words."""
     plain = "".join(letter if letter.isalnum() else f" {_STOP} " if letter in _STOPS else " " for letter in fold(text))
     return tuple(singular(word) for word in plain.split() if word not in SMALL)
 
@@ -111,10 +114,13 @@ def _lexicon() -> _Lexicon:
     for kind, line in _lines():
         head, _, listed = line.partition(":")
         name, _, parents = (part.strip() for part in head.partition("<"))
-        concept = Concept(name, kind, tuple(part.strip() for part in parents.split(",") if part.strip()))
-        if name in concepts:  # told in two files: one concept
-            concept = Concept(name, concepts[name].type, tuple(dict.fromkeys(concepts[name].parents + concept.parents)))
-        concepts[name] = concept
+        above = tuple(part.strip() for part in parents.split(",") if part.strip())
+        basic = name.endswith("!")
+        name = name.removesuffix("!")
+        if name in concepts:  # in two files: one concept
+            known = concepts[name]
+            kind, above, basic = known.type, tuple(dict.fromkeys(known.parents + above)), known.basic or basic
+        concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
             node = wordings
             for word in wording.split():
@@ -135,6 +141,11 @@ def _closed(name: str, concepts: dict[str, Concept], seen: frozenset[str]) -> fr
 @lru_cache(maxsize=32768)
 def found(text: str) -> tuple[Found, ...]:
     """The concepts a text names, in order; a wording inside a longer one is left out."""
+    return _outermost(_hits(text))
+
+
+def _hits(text: str) -> list[list[Found]]:
+    """Every wording in a text, by the word it starts at."""
     words = tokens(text)
     concepts = _lexicon().concepts
     hits: list[list[Found]] = []
@@ -146,6 +157,10 @@ def found(text: str) -> tuple[Found, ...]:
                 break
             here += [Found(concepts[name], start, end + 1) for node in reached for name in node.names]
         hits.append(list(dict.fromkeys(here)))
+    return hits
+
+
+def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
     longest = max((hit.end - hit.start for here in hits for hit in here), default=0)
     return tuple(
         hit
@@ -156,7 +171,7 @@ def found(text: str) -> tuple[Found, ...]:
 
 
 def _inside(one: Found, other: Found) -> bool:
-    """Whether one wording is only a part of another, and tells nothing of its own."""
+    """Whether one wording is just part of another."""
     longer = other.end - other.start > one.end - one.start
     within = other.start <= one.start and one.end <= other.end
     return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
@@ -169,7 +184,7 @@ def kinds(name: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Named:
-    """The concepts a text names, as sets of bits: comparing a question with a chart is then a matter of a few ands."""
+    """The concepts a text names, as sets of bits, which are fast to compare."""
 
     names: int
     closed: int
@@ -177,7 +192,7 @@ class Named:
 
     @property
     def above(self) -> int:
-        """What they are kinds of, themselves left out."""
+        """What they are kinds of, without themselves."""
         return self.closed & ~self.names
 
 
@@ -210,7 +225,7 @@ def named(text: str) -> Named:
 
 @lru_cache(maxsize=1)
 def roots() -> int:
-    """The concepts that stand above all of their type."""
+    """The root concepts of the types."""
     return sum(_bits()[root] for root in _ROOTS.values())
 
 
@@ -219,3 +234,51 @@ def of_types(*types: str) -> int:
     """All concepts of some types."""
     bits = _bits()
     return sum(bits[name] for name, concept in _lexicon().concepts.items() if concept.type in types)
+
+
+def _symptoms(text: str) -> set[str]:
+    """The symptoms a text names.
+
+    Unlike in `found`, the name of a disease does not hide the symptom in it: "a history of anxiety" names anxiety.
+    """
+    hits = [[hit for hit in here if hit.concept.type == "symptom"] for here in _hits(text)]
+    return {hit.concept.name for hit in _outermost(hits)} - set(_ROOTS.values())
+
+
+@lru_cache(maxsize=4096)
+def _basic(name: str) -> str | None:
+    """The basic complaint that a symptom counts as: itself or the nearest above it, the first parent first."""
+    concepts = _lexicon().concepts
+    level, seen = [name], set[str]()
+    while level:
+        for one in level:
+            if concepts[one].basic:
+                return one
+        seen |= set(level)
+        level = [up for one in level for up in concepts[one].parents if up in concepts and up not in seen]
+    return None
+
+
+def _most_special(names: set[str]) -> frozenset[str]:
+    return frozenset(name for name in names if not any(name != other and name in kinds(other) for other in names))
+
+
+@lru_cache(maxsize=32768)
+def complaints(text: str) -> frozenset[str]:
+    """The basic complaints a text names, without those that another one is a kind of."""
+    return _most_special({basic for name in _symptoms(text) if (basic := _basic(name))})
+
+
+@lru_cache(maxsize=16384)
+def complaints_within(text: str) -> frozenset[str]:
+    """The basic complaints that are kinds of what a text names: "urinary symptoms" includes urinary retention."""
+    return frozenset[str]().union(*map(_kinds_of, _most_special(_symptoms(text))))
+
+
+@lru_cache(maxsize=512)
+def _kinds_of(name: str) -> frozenset[str]:
+    return frozenset(
+        other.name
+        for other in _lexicon().concepts.values()
+        if other.basic and other.name != name and name in kinds(other.name)
+    )

@@ -1,4 +1,4 @@
-"""The knowledge base is sound: everything named exists, every number is possible, every name is one disease's."""
+"""The knowledge base is consistent: all references exist, all numbers are possible, each name is one disease."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import pytest
 
-from agentclinic.vocabulary.base import Disease, Finding, Test, knowledge
+from agentclinic.vocabulary.base import Disease, Finding, knowledge
 from agentclinic.vocabulary.text import words
 
 KNOWN = knowledge()
-DISEASES, FINDINGS, TESTS = list(KNOWN.diseases.values()), list(KNOWN.findings.values()), list(KNOWN.tests.values())
+DISEASES, FINDINGS = list(KNOWN.diseases.values()), list(KNOWN.findings.values())
 
 
 @pytest.mark.parametrize("disease", DISEASES, ids=lambda disease: disease.id)
-def test_a_disease_is_made_of_known_findings_and_possible_numbers(disease: Disease) -> None:
+def test_a_disease_has_known_findings_and_possible_numbers(disease: Disease) -> None:
     assert disease.prior > 0
     assert re.fullmatch(r"[A-Z]\d[\dA-Z](?:\.[\dA-Z]{1,4})?", disease.icd10)
     assert disease.links
@@ -39,7 +39,7 @@ def test_a_diseases_age_bands_do_not_overlap(disease: Disease) -> None:
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
-def test_a_finding_can_be_found_out_and_recognised(finding: Finding) -> None:
+def test_a_finding_can_be_asked_for_or_ordered_and_recognized(finding: Finding) -> None:
     assert 0 < finding.leak < 1
     assert finding.ask or finding.order, "neither asked for nor shown by a test"
     assert finding.order is None or finding.order in KNOWN.tests
@@ -50,27 +50,17 @@ def test_a_finding_can_be_found_out_and_recognised(finding: Finding) -> None:
         assert rule.min is None or rule.max is None or rule.min < rule.max
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.id)
-def test_a_tests_equivalents_exist(test: Test) -> None:
-    assert set(test.equivalents) <= set(KNOWN.tests) - {test.id}
-    assert test.cost_level in ("low", "medium", "high")
-    assert 0 <= test.invasiveness <= 3
-
-
-@pytest.mark.parametrize("group", [DISEASES, TESTS])
-def test_no_two_share_a_name(group: list[Disease] | list[Test]) -> None:
-    owners: Counter[tuple[str, ...]] = Counter()
-    for entry in group:
-        owners.update({tuple(sorted(words(name))) for name in (entry.name, *entry.synonyms)})
+def test_no_two_diseases_share_a_name() -> None:
+    owners = Counter(name for d in DISEASES for name in {tuple(sorted(words(n))) for n in (d.name, *d.synonyms)})
     assert [name for name, count in owners.items() if count > 1] == []
 
 
-def test_every_finding_is_shown_by_some_disease_and_every_ordered_test_by_some_finding() -> None:
+def test_every_finding_belongs_to_some_disease() -> None:
     linked = {link.finding for disease in DISEASES for link in disease.links}
     assert set(KNOWN.findings) - linked == set()
 
 
-def test_a_phrase_does_not_say_of_one_finding_both_that_it_is_there_and_that_it_is_not() -> None:
+def test_no_phrase_means_that_a_finding_is_both_present_and_absent() -> None:
     for finding in FINDINGS:
         both = {words(term) for term in finding.terms} & {words(term) for term in finding.absent_terms}
         assert not both, finding.id
@@ -91,5 +81,5 @@ def test_a_disease_is_found_by_its_names_in_any_order(name: str, disease: str) -
     assert found.id == disease
 
 
-def test_an_unknown_name_is_nobodys() -> None:
+def test_an_unknown_name_is_no_disease() -> None:
     assert KNOWN.disease_named("Frobisher fever") is None

@@ -1,6 +1,6 @@
 """The chart matcher: which facts a question or an order is about.
 
-Used by the builtin patient and laboratory, and by scoring. It sees the role's own facts only and nothing of the truth.
+The builtin patient and laboratory use it, and so does scoring. It sees only the role's own facts, never the diagnosis.
 """
 
 from agentclinic.cases.matcher.orders import Ordered, asked_of_measurement

@@ -1,10 +1,11 @@
-"""A question taken apart: clauses, and the things each lists."""
+"""Split a question into clauses, and each clause into the things it lists."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
@@ -14,7 +15,7 @@ from agentclinic.vocabulary.lexicon import Named
 from agentclinic.vocabulary.text import STOP_WORDS
 
 MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
-"""Types of concepts that can be asked for by themselves; the others restrict what is asked for."""
+"""Types of concepts that can be asked about on their own; the others narrow a question down."""
 _ASKS = (
     r"do|does|did|is|are|was|were|have|has|had|when|how|what|where|whether|can|could|would|will|any|who|which|why|if"
     r"|please|also"
@@ -26,7 +27,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _DASH = re.compile(r"—|\s[-–]\s")
-# What is set aside in a question: "besides the rash", "along with the ataxia", "that could lower the threshold".
+# What a question mentions without asking about it: "besides the rash", "along with the ataxia", "that could …".
 _ASIDE = re.compile(
     r"\b(?:besides|other than|apart from|aside from|along with the|alongside the|in addition to"
     r"|that (?:could|might|may|would)|which (?:could|may|might)|(?:to |that )?suggest(?:s|ing|ive)?|prior to the"
@@ -34,7 +35,7 @@ _ASIDE = re.compile(
     r"(?:smartwatch|monitor)|(?<!start )(?<!begin )with (?:the|these|this|it)|now or in the past"
     r"|at rest or (?:with|on|during)|(?:in|on) those areas"
     r"|that seem\w*|during (?:this|these|that))\b[^,;?()]*|^given [^,]*,"
-    # A symptom taken as known is where another is asked for: "numbness over the lesions".
+    # A known symptom only gives the place of the one asked about: "numbness over the lesions".
     r"|\b(?:over|in|on|of|between|around) (?:the|these|those|this) (?:rash|lesion|patch|spot|wound|seizure"
     r"|episode|attack)\w*(?: areas?)?|\bbetween (?:seizure|episode|attack)s",
     re.IGNORECASE,
@@ -55,29 +56,29 @@ _CONDITION = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT_REACH = 3
-"""Words within which a subject ends: "the double vision", "your right knee pain"."""
+"""Longest subject in words: "the double vision", "your right knee pain"."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One thing of a list that a clause asks for."""
+    """One of the things a clause asks about."""
 
     text: str
     named: Named
     main: int
-    """Of the concepts it names, those that can be asked for by themselves."""
+    """The concepts it names that can be asked about on their own."""
     stems: frozenset[str]
     whole: bool = False
-    """Whether it is the whole clause rather than one of its parts."""
+    """Whether it is the whole clause, not one of its parts."""
     place: int = 0
-    """Which of the parts it is."""
+    """Its index among the parts."""
     conditional: bool = False
-    """Whether it stands in or after a condition: "blue with crying or feeding"."""
+    """Whether it is in or after a condition: "blue with crying or feeding"."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One of the questions put in one breath."""
+    """One of the questions asked together."""
 
     text: str
     parts: tuple[Part, ...]
@@ -87,30 +88,30 @@ class Clause:
     subject: int
     """What it is about: what it names, or what an earlier clause named."""
     before: int
-    """What the clause before it is about."""
+    """What the previous clause is about."""
     known: int
-    """The symptom it takes as known: "is the rash itchy" asks for the itch."""
+    """The symptom it takes as known: "is the rash itchy" asks about the itch."""
     aspects: tuple[bool, ...]
     background: tuple[bool, ...]
     sections: frozenset[Section]
-    """The parts of the background it asks for."""
+    """The background sections it asks about."""
     of_kin: bool
     where: bool
     when: bool
-    """Asks for a time and nothing else."""
+    """Asks only for a time."""
     worse: bool
     better: bool
 
 
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
-    """The questions put in one breath."""
+    """The clauses of a question, as text."""
     parts = _CLAUSE.split(question.replace("’", "'"))
     return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
 
 
 def without_asides(clause: str) -> str:
-    """A clause without what it sets aside or takes as known."""
+    """A clause without what it mentions in passing or takes as known."""
     return _ASIDE.sub(" ", clause)
 
 
@@ -154,7 +155,7 @@ def _clause(text: str, before: int) -> Clause:
 
 
 def _parts(clause: str) -> list[Part]:
-    """What a clause lists; what follows a condition stands under it."""
+    """What a clause lists. Everything after a condition belongs to it."""
     parts: list[Part] = []
     conditional = False
     for text in _LISTED.split(clause):
@@ -173,7 +174,7 @@ def _part(text: str) -> Part:
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    """The words of a text that say something, without their endings."""
+    """The meaningful words of a text, without their endings."""
     words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
     return frozenset(stem(word) for word in words) - VAGUE_STEMS
 
@@ -187,7 +188,4 @@ def _known(clause: str) -> int:
     subject = [hit for hit in hits if hit.end <= _SUBJECT_REACH and hit.concept.type in MAIN_TYPES]
     if not subject or max(hit.end for hit in subject) >= len(lexicon.tokens(rest)):
         return 0
-    names = 0
-    for hit in subject:
-        names |= lexicon.bit(hit.concept.name)
-    return names
+    return reduce(or_, (lexicon.bit(hit.concept.name) for hit in subject))

@@ -1,4 +1,4 @@
-"""How questions ask and how statements tell, beside the things they name: when, how bad, of whom, in general."""
+"""Patterns for how questions ask and statements tell: when, how bad, about whom, in general."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Aspect:
-    """A side of a complaint that questions ask for, and how statements that tell it read."""
+    """An aspect of a complaint, with patterns for questions that ask about it and statements that tell it."""
 
     name: str
     asked: re.Pattern[str]
@@ -126,7 +126,7 @@ ASPECTS = (
     ),
 )
 WHEN = _any(r"(?:and |so )?(?:when did|when was|how long (?:has|have|had|did|ago)|for how long|since when)\b")
-"""Asks for a time and nothing else."""
+"""Asks only for a time."""
 CLOCK = _any(r"\b\d{1,2}[:.]\d{2}\b|\b(?:noon|midnight|breakfast|supper|dinner)\b")
 WHERE = _any(
     r"\bwhere(?:abouts)? (?:is|are|does|do|did|exactly|else|in|on)\b|\blocat|\bpoint to\b|\bwhich (?:side|part)"
@@ -169,7 +169,7 @@ _BEGINS = _any(rf"^(?:and |or |so |but )?({'|'.join(_BEGINNINGS)})\b")
 
 
 def beginning(clause: str) -> int:
-    """With which question word a clause begins, as a number; -1 for none."""
+    """The question word a clause begins with, as a number; -1 if none."""
     begins = _BEGINS.match(clause)
     return _BEGINNINGS.index(begins[1].lower()) if begins else -1
 
@@ -229,7 +229,7 @@ TELLS_DRUGS = _any(
 
 @dataclass(frozen=True)
 class Background:
-    """A part of the background, and how questions for it read."""
+    """A section of the background, with a pattern for questions about it."""
 
     section: Section
     kind: Asked

@@ -1,4 +1,4 @@
-"""Which findings an examination that was ordered would have made."""
+"""Find the charted findings that answer an ordered examination."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentclinic.cases.matcher.order_items import Item, items
-from agentclinic.cases.matcher.order_words import Reading, reading, same_site, vocabulary
+from agentclinic.cases.matcher.order_items import MEASURED, Item, items
+from agentclinic.cases.matcher.order_words import Reading, other_side, reading, same_site, vocabulary
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.text import fold, words
 
 Chart = tuple[tuple[Fact, Reading], ...]
-"""A chart's facts, each with what its headings name."""
+"""The facts of a chart, each with what its headings name."""
 
 _WHOLE = re.compile(
     r"^(?:(?:vital signs?|vitals?)\s*(?:,|and|with|\+|&)?\s*)?"
@@ -21,7 +21,7 @@ _WHOLE = re.compile(
     r"(?:physical exam(?:ination)?\b(?! (?:of|for|on) )|physical$|head to toe exam|examination$|exam$"
     r"|newborn exam(?:ination)?\b|(?<=general )exam(?:ination)? (?:including|with)\b)|^full exam",
 )
-# "Physical examination" alone is the hands' and eyes' part; who wants all says so.
+# "Physical examination" alone does not include vital signs.
 _WITH_VITALS = re.compile(r"\b(?:full|complete|comprehensive|thorough|head to toe|vitals?)\b")
 _OF_SOMETHING = re.compile(r"\bexam(?:ination)? (?!with\b|including\b|and\b)\w")
 _SUMMED_UP = re.compile(
@@ -29,21 +29,20 @@ _SUMMED_UP = re.compile(
     r"|non-?focal|grossly)\b",
     re.IGNORECASE,
 )
-"""An examination summed up in one finding speaks of its parts."""
+"""A finding that sums up an examination also answers for its parts."""
 _SITE_EXAM = re.compile(r"(\w+) exam")
-_MEASURED = ("values", "panels", "tests", "modalities")
 _NOTHING: frozenset[str] = frozenset()
 
 
 def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
-    """The examination, with the vital signs that are named, or with all where everything is wanted; None if not asked.
+    """All examination findings, with the vital signs asked for; None if the order is not for a physical examination.
 
-    "Physical exam abdomen" and a focused examination are of what they name.
+    "Physical exam abdomen" and a focused examination include only what they name.
     """
     order = re.sub(r"[()\[\]:]", ",", fold(order).replace("head to toe", "complete")).strip(" .:,")
     if not _WHOLE.search(order):
         return None
-    # A list of what is wanted leaves out the vital signs unless it names them.
+    # An order with a list includes vital signs only if it names them.
     everything = bool(_WITH_VITALS.search(order)) and ("," not in order or "vital" in order)
     asked = items(order)
     vitals = {v for item in asked for v in item.read.of("vitals") if v != "temperature" or not item.read.of("sites")}
@@ -62,13 +61,13 @@ def whole_examination(order: str, chart: Chart) -> tuple[Fact, ...] | None:
 
 
 def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
-    """The findings of one system, region, part or manoeuvre."""
+    """The findings of one system, region, part or maneuver."""
     asked = item.read
     parts, systems = asked.of("parts"), _systems(asked)
     found = _parts(parts, asked, chart)
-    chart = _by_hand(chart)
-    manoeuvres = all(vocabulary().parts[part].by == "special tests" for part in parts)
-    if not systems or found or not (asked.of("systems") or manoeuvres or names_examination(item.text)):
+    chart = _examined(chart)
+    maneuvers = all(vocabulary().parts[part].by == "special tests" for part in parts)
+    if not systems or found or not (asked.of("systems") or maneuvers or names_examination(item.text)):
         return tuple(found)
     found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     found = _nearest(asked, found, dict(chart))
@@ -77,7 +76,7 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
         asked = replace(asked, by_kind={kind: named for kind, named in asked.by_kind.items() if kind != "methods"})
         found = [fact for fact, charted in chart if _of_system(systems, asked, fact, charted)]
     if not found and asked.of("methods") == {"auscultation"}:
-        # A chest is listened to for heart and lungs: which, the finding tells.
+        # Auscultation of the chest covers heart and lungs; the finding says which.
         found = [f for f, c in chart if "auscultation" in c.of("methods") and systems & _of_parts(reading(f.text))]
     if item.listed:
         narrow = set(_parts(item.listed, asked, chart))
@@ -88,13 +87,13 @@ def examination(item: Item, chart: Chart) -> tuple[Fact, ...]:
 
 
 def names_examination(text: str) -> bool:
-    """Whether an examination of a site is ordered by name, whatever parts are named beside: "abdominal exam"."""
+    """Whether a text orders the examination of a site by name: "abdominal exam"."""
     named = _SITE_EXAM.search(fold(text))
     return named is not None and bool(reading(named[1]).of("sites")) and not reading(named[1]).of("parts")
 
 
 def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -> list[Fact]:
-    """Of several findings those of the very site asked for rather than of the region around it, if there are such."""
+    """Prefer findings at the exact site to those of the region around it."""
     sites, wider = asked.of("sites"), vocabulary().wider
     if not any(sites & chart[fact].of("sites") for fact in found):
         return found
@@ -109,7 +108,7 @@ def _nearest(asked: Reading, found: list[Fact], chart: Mapping[Fact, Reading]) -
 
 
 def _mental_status(found: Iterable[Fact], chart: Chart) -> tuple[Fact, ...]:
-    """The mental status where a chart has no such heading: what other examinations noticed of it."""
+    """The mental status if the chart has no such heading: what other examinations noticed."""
     paths = {fact.path for fact in found}
     paths |= {f.path for f, c in chart if _undivided(f) and "neurological" in _own_systems(c) and _of_mind(f.text)}
     if not any("orientation" in charted.of("parts") for _, charted in chart):
@@ -121,18 +120,18 @@ def _of_mind(text: str) -> bool:
     return any("psychiatric" in vocabulary().parts[part].of for part in reading(text).of("parts"))
 
 
-def _by_hand(chart: Chart) -> Chart:
-    """The facts that are an examination's; in a chart that does not set them apart, those that are no test's."""
+def _examined(chart: Chart) -> Chart:
+    """The examination findings; if the chart does not separate them, the facts that are not tests."""
     examined = tuple((fact, charted) for fact, charted in chart if fact.section is Section.EXAMINATION)
     return examined or tuple(
         (fact, charted)
         for fact, charted in chart
-        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in _MEASURED)
+        if fact.section is Section.TESTS and not any(charted.of(kind) for kind in MEASURED)
     )
 
 
 def _systems(asked: Reading) -> frozenset[str]:
-    """The systems examined, by name or because a site is theirs."""
+    """The systems asked for, by name or through a site."""
     known = vocabulary()
     named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
     return _NOTHING.union(*(known.covers[system] for system in named))
@@ -147,10 +146,10 @@ def _of_parts(charted: Reading) -> frozenset[str]:
     return _NOTHING.union(*(vocabulary().parts[part].of for part in charted.of("parts")))
 
 
-# An order that names the organ means the system: "heart exam" has the neck veins too.
+# An order that names the organ means the system: a "heart exam" includes the neck veins.
 _ORGANS = {"cardiovascular": {"heart"}, "respiratory": {"lung", "chest"}, "abdominal": {"abdomen"}}
 _ABOUT_LIMBS = frozenset({"general", "cardiovascular", "vascular"})
-"""Examinations whose findings at a limb are the limb's: edema, pulses."""
+"""Examinations whose findings at a limb belong to the limb: edema, pulses."""
 
 
 def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -179,16 +178,16 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
 
 
 def _same_place(asked: Reading, charted: Reading) -> bool:
-    """Whether a finding is of the site asked for, as far as it names one."""
+    """Whether a finding is at the site asked for, or names no site."""
     wanted, done = asked.of("sites"), charted.of("sites")
-    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+    if other_side(asked, charted):
         return False
     wanted = wanted - {"joint"} or wanted
     return not wanted or not done or any(same_site(a, b) for a in wanted for b in done)
 
 
 def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
-    """Whether a finding under a heading of several regions is of another than the one asked for."""
+    """Whether a finding under a heading for several regions is about a different one."""
     heads = [read for head in fact.heads if (read := reading(head)).of("sites")]
     if not asked.of("sites") or len(heads) < 2 or len(heads[0].of("sites")) < 2:
         return False
@@ -196,20 +195,20 @@ def _elsewhere(asked: Reading, systems: frozenset[str], fact: Fact) -> bool:
 
 
 def _by_method(asked: Reading, charted: Reading) -> bool:
-    """Whether a finding was made the way asked for, as far as it tells."""
+    """Whether a finding was made by the method asked for, or names no method."""
     wanted = asked.of("methods")
     done = charted.of("methods") | {by for part in charted.of("parts") if (by := vocabulary().parts[part].by)}
     return not wanted or bool(wanted & done) or not (done or charted.of("parts") - {"appearance"})
 
 
 def _parts(parts: frozenset[str], asked: Reading, chart: Chart) -> list[Fact]:
-    """The findings of parts of an examination, whatever examination they stand under: strength, sensation, gait."""
-    by_hand = _by_hand(chart)
-    paths = {fact.path for part in parts for fact in _part(part, asked, chart, by_hand)}
+    """The findings for parts of an examination (strength, gait), whichever examination they are charted under."""
+    examined = _examined(chart)
+    paths = {fact.path for part in parts for fact in _part(part, asked, chart, examined)}
     return [fact for fact, _ in chart if fact.path in paths]
 
 
-def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]:
+def _part(part: str, asked: Reading, chart: Chart, examined: Chart) -> list[Fact]:
     known = vocabulary().parts[part]
     systems = asked.of("systems")
     own = [
@@ -220,18 +219,18 @@ def _part(part: str, asked: Reading, chart: Chart, by_hand: Chart) -> list[Fact]
         and (not systems or not charted.of("systems") or systems & charted.of("systems"))
     ]
     if known.by or not own:
-        own += [f for f, c in by_hand if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
+        own += [f for f, c in examined if f not in own and part in reading(f.text).of("parts") and _near(part, f, c)]
     if not own and known.by == "special tests":
-        own = [f for f, c in by_hand if "special tests" in c.of("methods") and _near(part, f, c)]
+        own = [f for f, c in examined if "special tests" in c.of("methods") and _near(part, f, c)]
     return own or [
         f
-        for f, c in by_hand
+        for f, c in examined
         if _undivided(f) and known.main in _own_systems(c) | c.of("sites") and _SUMMED_UP.search(f.text)
     ]
 
 
 def _near(part: str, fact: Fact, charted: Reading) -> bool:
-    """Whether a finding stands under an examination that a part belongs to, or under a general one."""
+    """Whether a finding is charted under an examination that includes a part, or under a general one."""
     of = vocabulary().parts[part].of
     if vocabulary().parts[part].by and not _undivided(fact) and "general" in charted.of("systems"):
         return True
@@ -239,6 +238,6 @@ def _near(part: str, fact: Fact, charted: Reading) -> bool:
 
 
 def _undivided(fact: Fact) -> bool:
-    """Whether an examination was charted as one, not by its parts."""
+    """Whether an examination was charted as a whole, not by its parts."""
     named = [read for head in fact.heads if (read := reading(head)).named and read.of("systems") != {"general"}]
     return len(named) == 1 and not (named[0].of("parts") or named[0].of("methods"))

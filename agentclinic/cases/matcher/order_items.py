@@ -1,4 +1,4 @@
-"""An order taken apart into the things it names, each with what the rest of the order says of it."""
+"""Split an order into the things it names, each with what the rest of the order says about it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
      "fine needle aspiration", "immunofluorescence", "immunohistochemistry")
 )  # fmt: skip
-"""Tests of whatever was taken: the order says elsewhere from where."""
+"""Tests of a specimen: where it was taken from is said elsewhere in the order."""
 _OF_ANY_FLUID = frozenset({"cell count"})
-"""Panels that are of whatever fluid the order is about."""
+"""Panels of whichever fluid the order is about."""
 _METHODS = frozenset({"serology", "pcr"})
 _SPLIT = re.compile(
     r"\s*(?:(?P<open>[(\[:])|(?P<close>[)\]])|(?P<with>\bwith\b)|[,;+]|(?<=[a-z]{3})\.(?=\s|$)"
@@ -34,9 +34,9 @@ _REASON = re.compile(
 )
 EXAM = re.compile(r"\b(?:exam\w*|physical|palpat\w*|inspect\w*|auscultat\w*|percuss\w*)\b")
 LABORATORY = re.compile(r"\b(?:labs?|laborator(?:y|ies)|blood ?works?|bloods|blood (?:tests?|stud(?:y|ies)))\b")
-"""All that was measured in the blood, where an order names nothing besides."""
+"""Asks for everything measured in blood, if an order names nothing else."""
 ALL_OF_IT = re.compile(r"\b(?:full|complete|comprehensive|thorough|detailed|entire|whole)\b")
-_MADE_OF_KINDS = ("values", "panels", "tests", "modalities")
+MEASURED = ("values", "panels", "tests", "modalities")
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Item:
     """As ordered."""
     read: Reading
     listed: frozenset[str] = frozenset()
-    """Parts of an examination that the order lists for it."""
+    """Parts the order lists for this examination."""
 
     @property
     def measured(self) -> bool:
-        """Whether it is a test or an image rather than an examination."""
+        """Whether it is a test or an image, not an examination."""
         return _tests(self.read)
 
 
@@ -59,9 +59,9 @@ class Item:
 class _Segment:
     text: str
     listed: bool
-    """In brackets or after a colon: said of what stands before."""
+    """In brackets or after a colon: a detail of what comes before."""
     joined: bool
-    """After a "with": done together with what stands before."""
+    """After "with": done together with what comes before."""
 
 
 def items(order: str) -> list[Item]:
@@ -94,7 +94,7 @@ def items(order: str) -> list[Item]:
 
 
 def _how(head: Item, own: Item) -> bool:
-    """Whether a list only tells by which panel a value is to be got."""
+    """Whether a list only says which panel measures a value."""
     panels = vocabulary().panels
     return any(head.read.of("values") & panels[panel].values for panel in own.read.of("panels"))
 
@@ -104,14 +104,14 @@ def _orders_more(own: Item) -> bool:
 
 
 def _is_detail(head: Item, own: Item) -> bool:
-    """Whether what a list names belongs to the examination before it rather than being ordered beside it."""
+    """Whether a listed item is a detail of the examination before it, not another order."""
     if head.read.of("vitals") or own.read.of("vitals") - {"temperature"}:
         return False
     return not own.read.of("systems") - head.read.of("systems")
 
 
 def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
-    """An examination with what its list names: parts narrow it, tests are things ordered of their own."""
+    """An examination with its list: parts narrow it down, tests are ordered separately."""
     if own.measured:
         found.append(own)
     if own.read.of("methods") and not EXAM.search(head.text):
@@ -123,7 +123,7 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
     systems = head.read.of("systems").union(*(vocabulary().examined[site] for site in head.read.of("sites")))
     if systems and own.read.of("parts") and not any(known[part].of & systems for part in own.read.of("parts")):
         found.append(own)
-    # Of the nervous system a doctor who lists wants the list; elsewhere lists say what to look for.
+    # In a neurological examination the list is what is wanted; elsewhere it says what to look for.
     if not parts or "neurological" not in head.read.of("systems") or ALL_OF_IT.search(head.text):
         return head
     better = replace(head, listed=head.listed | parts)
@@ -132,7 +132,7 @@ def _examination_with(head: Item, own: Item, found: list[Item]) -> Item:
 
 
 def _panel_of(head: Item, own: Item, found: list[Item]) -> Item:
-    """A panel with its values listed: where it is no fixed one, the list says what is wanted."""
+    """A panel with its values listed. If the panel is loose, only the list is wanted."""
     known = vocabulary().panels
     loose = frozenset(panel for panel in head.read.of("panels") if known[panel].loose)
     if not loose or not own.read.of("values") or head not in found:
@@ -163,7 +163,7 @@ def _segments(order: str) -> Iterable[_Segment]:
 
 
 def _by_specimen(text: str) -> list[str]:
-    """A list without commas, cut where a specimen begins another test: "TSH CBC urine culture"."""
+    """Split a list without commas where a specimen begins another test: "TSH CBC urine culture"."""
     for cut in _SPECIMEN.finditer(text):
         before, after = reading(text[: cut.start()]), reading(text[cut.start() :])
         if _tests(before) and _tests(after) and before.phrases + after.phrases == reading(text).phrases:
@@ -172,14 +172,14 @@ def _by_specimen(text: str) -> list[str]:
 
 
 def _tests(read: Reading) -> bool:
-    return any(read.of(kind) for kind in _MADE_OF_KINDS)
+    return any(read.of(kind) for kind in MEASURED)
 
 
 def _without_reason(segment: str) -> str:
-    """A part of an order without what it is for: "mixing study for PTT prolongation" orders no PTT.
+    """Part of an order without its reason: "mixing study for PTT prolongation" orders no PTT.
 
-    Where nothing but the kind of test stands before "for", what follows is what is ordered: "testing for HIV"; and
-    what is to be done with a specimen is ordered too: "biopsy for immunofluorescence".
+    If only a kind of test comes before "for", what follows is ordered: "testing for HIV". So is what is to be done
+    with a specimen: "biopsy for immunofluorescence".
     """
     reason = _REASON.search(segment)
     if not reason:
@@ -191,30 +191,23 @@ def _without_reason(segment: str) -> str:
         return segment
     if rest.of("tests") & _TAKEN:
         return segment
-    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(_MADE_OF_KINDS))
+    listed = sum(1 for _, concepts in named.phrases if {kind for kind, _ in concepts} & set(MEASURED))
     if listed > 1:
-        # A list without commas goes on after the reason: "CBC retic smear for schistocytes LDH".
+        # A list without commas continues after the reason: "CBC retic smear for schistocytes LDH".
         return f"{segment[: reason.start()]} {reason[0].split(' ', 2)[-1]}"
     return segment[: reason.start()]
 
 
 def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> Item | None:
-    """A thing ordered with what stands elsewhere: the kind of image, the site, the specimen; None if it is no thing."""
+    """An item with the image, site or specimen named elsewhere in the order; None if it orders nothing by itself."""
     read = own.read
     last = before[-1].read if before else None
     kinds = set(read.by_kind) - {"timings"}
-    if kinds == {"sites"} and last is not None and last.of("methods") and not EXAM.search(own.text):
-        return _with(own, _only(last, "methods"))
-    if (
-        kinds == {"sites"}
-        and last is None
-        and not EXAM.search(own.text)
-        and after
-        and after[0].of("parts")
-        and after[0].of("sites")
-    ):
-        return _with(own, _only(after[0], "parts"))
     if kinds == {"sites"} and not EXAM.search(own.text):
+        if last is not None and last.of("methods"):
+            return _with(own, _only(last, "methods"))
+        if last is None and after and after[0].of("parts") and after[0].of("sites"):
+            return _with(own, _only(after[0], "parts"))
         imaged = _imaged(last, after)
         if imaged is None and before and before[-1].measured:
             taken = before[-1].read.of("tests") & _TAKEN
@@ -235,7 +228,7 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
     if kinds == {"tests"} and read.of("tests") <= _TAKEN:
         reached = frozenset().union(*(vocabulary().reached.get(test, frozenset()) for test in last.of("tests")))
         if reached:
-            return _with(own, Reading({"sites": reached}, (), frozenset(), frozenset()))
+            return _with(own, Reading({"sites": reached}))
         return _with(own, _only(last, "sites", "specimens", *(["values"] if read.of("tests") <= _METHODS else [])))
     counted = kinds and kinds <= {"values", "panels", "qualifiers"} and read.of("panels") <= _OF_ANY_FLUID
     if counted and (last.of("values") or last.of("qualifiers") or read.of("panels")):
@@ -243,16 +236,16 @@ def _completed(own: Item, before: Sequence[Item], after: Sequence[Reading]) -> I
         return _with(own, _only(last, "qualifiers", *(["specimens"] if fluid else [])))
     if kinds == {"vitals"} and last.of("vitals"):
         return _with(own, _only(last, "qualifiers"))
-    if kinds == {"methods"} and not last.of("systems") and not last.of("sites") and last.of("parts"):
-        main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
-        return _with(own, Reading({"systems": main & set(vocabulary().covers)}, (), frozenset(), frozenset()))
     if kinds == {"methods"}:
+        if last.of("parts") and not last.of("systems") and not last.of("sites"):
+            main = frozenset(vocabulary().parts[part].main for part in last.of("parts"))
+            return _with(own, Reading({"systems": main & set(vocabulary().covers)}))
         return _with(own, _only(last, "systems", "sites"))
     return own
 
 
 def _sensory(last: Reading | None, after: Sequence[Reading]) -> bool:
-    """Whether the things beside are felt: the temperature among them is no body temperature."""
+    """Whether the neighboring items test sensation, so that "temperature" is not body temperature."""
     return any("sensory" in read.of("parts") for read in ((last,) if last else ()) + tuple(after[:1]))
 
 
@@ -265,7 +258,7 @@ def _imaged(last: Reading | None, after: Sequence[Reading]) -> Reading | None:
 def _only(read: Reading | None, *kinds: str) -> Reading | None:
     if read is None:
         return None
-    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)}, (), frozenset(), frozenset())
+    return Reading({kind: read.of(kind) for kind in kinds if read.of(kind)})
 
 
 def _with(item: Item, more: Reading | None) -> Item:

@@ -1,23 +1,19 @@
-"""The words of orders and of charts' headings, read as what they name: values, panels, images, examinations."""
+"""Read orders and chart headings as what they name: values, panels, images, examinations."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from agentclinic.vocabulary.tests import KINDS, listed, names_of, table
 from agentclinic.vocabulary.text import fold, words
 
-_DATA = Path(__file__).parent.parent / "data" / "orders.json"
-_LISTED = ("values", "specimens", "modalities", "tests", "vitals", "methods", "qualifiers", "timings")
-_RELATED = ("panels", "sites", "systems", "parts")
-# Words lose their plural when read, but the pulses of a limb are not the pulse that is counted.
+# Reading drops plurals, but the pulses of a limb are not the pulse rate.
 _PULSES = re.compile(r"\b(?:peripheral )?pulses\b")
-# British spelling, as far as names of tests have it.
+# British spellings in names of tests.
 _BRITISH = (
     ("haem", "hem"), ("aemia", "emia"), ("oedema", "edema"), ("paed", "ped"), ("gynaec", "gynec"), ("oesoph", "esoph"),
     ("coeliac", "celiac"), ("faec", "fec"), ("leuco", "leuko"), ("tumour", "tumor"), ("colour", "color"),
@@ -25,97 +21,93 @@ _BRITISH = (
     ("manoeuvre", "maneuver"), ("caec", "cec"), ("anaes", "anes"), ("ischaem", "ischem"),
 )  # fmt: skip
 _SIDES = frozenset({"left", "right"})
+_ABBREVIATION = 4
+"""Longest abbreviation in words."""
 Tokens = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Values that are ordered together."""
+    """Values ordered together."""
 
     values: frozenset[str]
-    """All of them, those of the panels within included."""
+    """All its values, including those of the panels it contains."""
     headings: frozenset[str]
-    """Panels under whose heading its values stand: itself and those within."""
+    """Panels whose headings its values are charted under: itself and those it contains."""
     specimen: str | None
     whole: bool
-    """Whether everything measured in the specimen belongs to it."""
+    """Whether it includes everything measured in the specimen."""
     loose: bool
-    """Whether it is no fixed panel: what an order lists for it is what is wanted."""
+    """Whether its values vary: an order that lists values wants just those."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an examination: reflexes, a sign, a manoeuvre."""
+    """A part of an examination: reflexes, a sign, a maneuver."""
 
     of: frozenset[str]
-    """Systems and sites whose examination it belongs to."""
+    """Systems and sites whose examination includes it."""
     main: str
     """The first of them."""
     by: str | None
-    """How it is found out, where a chart is ordered by that."""
+    """How it is examined, for charts arranged by method."""
     within: frozenset[str]
-    """Parts it is charted under as well."""
+    """The part itself and other parts it may be charted under."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What can be ordered (`cases/data/orders.json`)."""
+    """The table of tests, indexed for reading orders."""
 
     named: Mapping[tuple[str, ...], Tokens]
     """What a name stands for."""
+    phrases: frozenset[tuple[str, ...]]
+    """Everything that is read as one phrase: the names and the words of manner."""
     longest: int
     spelled: Mapping[tuple[str, ...], tuple[str, ...]]
     manner: frozenset[tuple[str, ...]]
-    """Words that say how a test is to be done rather than which test it is."""
+    """Words that say how to do a test, not which test it is."""
     panels: Mapping[str, Panel]
     of_blood: frozenset[str]
-    """Values that every laboratory means as the blood's unless told otherwise."""
+    """Values measured in blood unless the order says otherwise."""
     wider: Mapping[str, frozenset[str]]
-    """Sites that contain a site."""
+    """For each site, the sites that contain it."""
     examined: Mapping[str, frozenset[str]]
-    """Systems whose examination covers a site."""
+    """For each site, the systems whose examination covers it."""
     covers: Mapping[str, frozenset[str]]
-    """Systems whose examination is part of a system's."""
+    """For each system, the systems its examination includes."""
     parts: Mapping[str, Part]
     kinds: Mapping[str, frozenset[str]]
-    """Tests that are of a more general kind, under whose name alone charts put them."""
+    """For a general kind of test, the tests that charts may list under it."""
     reached: Mapping[str, frozenset[str]]
-    """Sites from which a test can take a piece."""
+    """Sites a test can take a specimen from."""
     fluids: frozenset[str]
-    """Names of specimens that are no test by themselves."""
+    """Names of specimens that are not tests by themselves."""
     alike: Mapping[str, frozenset[str]]
-    """Values and tests that tell nearly the same as another."""
+    """Values and tests that tell nearly the same thing."""
     with_and: re.Pattern[str]
-    """Names that hold an "and" or a "with" of their own."""
-
-
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
+    """Names that contain "and" or "with"."""
 
 
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
-    """The shipped vocabulary, read once."""
-    content: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
+    """The vocabulary of orders, built once."""
+    content = table()
     spelled = {words(short): words(full) for short, full in content["spelled"].items()}
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
-    for kind in _LISTED:
-        for concept, listed in content[kind].items():
-            _name(named, kind, concept, listed)
-    # What is found in a specimen is ordered like a value measured in it.
-    for concept, listed in content["found"].items():
-        _name(named, "values", concept, listed)
-    for kind in _RELATED:
-        for concept, entry in content[kind].items():
-            _name(named, kind, concept, entry.get("names", ""))
+    for kind in KINDS:
+        for concept in content[kind]:
+            for spelling in names_of(kind, concept):
+                named.setdefault(words(spelling), set()).add((kind, concept))
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
-    manner = {words(name) for name in _names(content["manner"])}
+    manner = {words(name) for name in listed(content["manner"])}
     panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
         named={name: frozenset(tokens) for name, tokens in named.items()},
+        phrases=frozenset(named) | manner,
         longest=max(map(len, (*named, *spelled, *manner))),
         spelled=spelled,
         manner=frozenset(manner),
@@ -124,26 +116,26 @@ def vocabulary() -> Vocabulary:
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
         covers={
-            name: frozenset({name, *_names(entry.get("covers", ""))}) for name, entry in content["systems"].items()
+            name: frozenset({name, *listed(entry.get("covers", ""))}) for name, entry in content["systems"].items()
         },
         parts={
             name: Part(
-                frozenset(_names(entry["of"])),
-                _names(entry["of"])[0],
+                frozenset(listed(entry["of"])),
+                listed(entry["of"])[0],
                 entry.get("by"),
-                frozenset({name, *_names(entry.get("in", ""))}),
+                frozenset({name, *listed(entry.get("in", ""))}),
             )
             for name, entry in content["parts"].items()
         },
-        kinds={kind: frozenset(_names(listed)) for kind, listed in content["kinds"].items()},
-        reached={test: frozenset(_names(listed)) for test, listed in content["reached"].items()},
+        kinds={kind: frozenset(listed(names)) for kind, names in content["kinds"].items()},
+        reached={test: frozenset(listed(names)) for test, names in content["reached"].items()},
         fluids=frozenset(
             " ".join(words(name))
-            for fluid, listed in content["specimens"].items()
-            for name in (fluid, *_names(listed))
+            for fluid in content["specimens"]
+            for name in names_of("specimens", fluid)
             if name not in ("urinalysis", "ua", "dipstick")
         ),
-        alike={name: frozenset(_names(listed)) for name, listed in content["alike"].items()},
+        alike={name: frozenset(listed(names)) for name, names in content["alike"].items()},
         with_and=_joining(named, spelled),
     )
 
@@ -151,7 +143,7 @@ def vocabulary() -> Vocabulary:
 def _fluids(
     name: tuple[str, ...], named: Mapping[tuple[str, ...], set[tuple[str, str]]], content: Mapping[str, Any]
 ) -> set[str]:
-    """The fluids a name of a value or of a fluid's analysis holds: a urine pregnancy test is the urine's."""
+    """The fluids in the name of a value or panel: a urine pregnancy test is done on urine."""
     fluids = {content["panels"][concept].get("specimen") for kind, concept in named[name] if kind == "panels"}
     if any(kind == "values" for kind, _ in named[name]):
         fluids |= {concept for word in name for kind, concept in named.get((word,), ()) if kind == "specimens"}
@@ -163,20 +155,14 @@ def _joining(*tables: Iterable[tuple[str, ...]]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})")
 
 
-def _name(named: dict[tuple[str, ...], set[tuple[str, str]]], kind: str, concept: str, listed: str) -> None:
-    # A system is named by its site where it has one: a skin biopsy is no examination.
-    for name in (*([] if kind == "systems" else [concept]), *_names(listed)):
-        named.setdefault(words(name), set()).add((kind, concept))
-
-
 def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
     def within(name: str) -> set[str]:
-        return {name}.union(*(within(inner) for inner in _names(entries[name].get("panels", ""))))
+        return {name}.union(*(within(inner) for inner in listed(entries[name].get("panels", ""))))
 
     return {
         name: Panel(
-            frozenset(value for inner in within(name) for value in _names(entries[inner].get("values", ""))),
-            frozenset(within(name) | set(_names(entry.get("headings", "")))),
+            frozenset(value for inner in within(name) for value in listed(entries[inner].get("values", ""))),
+            frozenset(within(name) | set(listed(entry.get("headings", "")))),
             entry.get("specimen"),
             bool(entry.get("whole")),
             bool(entry.get("loose")),
@@ -186,29 +172,29 @@ def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
 
 
 def _wider(site: str, entries: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
-    for outer in _names(entries[site].get("of", "")):
+    for outer in listed(entries[site].get("of", "")):
         yield outer
         yield from _wider(outer, entries)
 
 
 def _examined(site: str, wider: frozenset[str], systems: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    own = frozenset(name for name, entry in systems.items() if site in _names(entry["sites"]))
-    return own or frozenset(name for name, entry in systems.items() if wider & set(_names(entry["sites"])))
+    own = frozenset(name for name, entry in systems.items() if site in listed(entry["sites"]))
+    return own or frozenset(name for name, entry in systems.items() if wider & set(listed(entry["sites"])))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as what it names."""
+    """What a text names."""
 
     by_kind: Mapping[str, frozenset[str]]
-    phrases: tuple[tuple[str, Tokens], ...]
-    """The names in their order, each with what it stands for."""
-    words: frozenset[str]
-    """What the vocabulary does not know."""
-    sides: frozenset[str]
+    phrases: tuple[tuple[str, Tokens], ...] = ()
+    """The names in order, each with what it stands for."""
+    words: frozenset[str] = frozenset()
+    """Words the vocabulary does not know."""
+    sides: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> frozenset[str]:
-        """What it names of one kind."""
+        """The concepts of one kind that it names."""
         return self.by_kind.get(kind, frozenset())
 
     @property
@@ -219,28 +205,16 @@ class Reading:
 
 @lru_cache(maxsize=32768)
 def reading(text: str) -> Reading:
-    """A text read by the vocabulary, the longest names first."""
+    """Read a text, longest names first."""
     known = vocabulary()
     phrases: list[tuple[str, Tokens]] = []
     unknown: set[str] = set()
-    sides: set[str] = set()
     tokens = spelled_out(words(_PULSES.sub("peripheral pulse", american(fold(text)))))
-    index = 0
-    while index < len(tokens):
-        for end in range(min(len(tokens), index + known.longest), index, -1):
-            name = tokens[index:end]
-            if name in known.named:
-                phrases.append((" ".join(name), known.named[name]))
-                break
-            if name in known.manner:
-                break
-        else:
-            end = index + 1
-            if tokens[index] in _SIDES:
-                sides.add(tokens[index])
-            elif len(tokens[index]) > 1 and not tokens[index].isdigit():
-                unknown.add(tokens[index])
-        index = end
+    for name in _longest_first(tokens, known.longest, known.phrases):
+        if name in known.named:
+            phrases.append((" ".join(name), known.named[name]))
+        elif name not in known.manner and len(name[0]) > 1 and not name[0].isdigit():
+            unknown.add(name[0])
     by_kind: dict[str, set[str]] = {}
     for _, concepts in phrases:
         for kind, concept in concepts:
@@ -248,54 +222,56 @@ def reading(text: str) -> Reading:
     return Reading(
         {kind: frozenset(concepts) for kind, concepts in by_kind.items()},
         tuple(phrases),
-        frozenset(unknown),
-        frozenset(sides),
+        frozenset(unknown - _SIDES),
+        frozenset(unknown & _SIDES),
     )
 
 
+def _longest_first(tokens: tuple[str, ...], longest: int, known: Set[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Cut words into known names, the longest first, and single words."""
+    index = 0
+    while index < len(tokens):
+        ends = range(min(len(tokens), index + longest), index, -1)
+        end = next((end for end in ends if tokens[index:end] in known), index + 1)
+        yield tokens[index:end]
+        index = end
+
+
 def american(text: str) -> str:
-    """A folded text in the spelling of the vocabulary."""
+    """A folded text in American spelling."""
     for british, here in _BRITISH:
         text = text.replace(british, here)
     return text
 
 
 def joined(readings: Iterable[Reading]) -> Reading:
-    """Several readings as one."""
-    by_kind: dict[str, frozenset[str]] = {}
-    phrases: list[tuple[str, Tokens]] = []
-    unknown: frozenset[str] = frozenset()
-    sides: frozenset[str] = frozenset()
-    for read in readings:
-        for kind, concepts in read.by_kind.items():
-            by_kind[kind] = by_kind.get(kind, frozenset()) | concepts
-        phrases.extend(read.phrases)
-        unknown |= read.words
-        sides |= read.sides
-    return Reading(by_kind, tuple(phrases), unknown, sides)
+    """Merge several readings."""
+    every = tuple(readings)
+    kinds = {kind for read in every for kind in read.by_kind}
+    return Reading(
+        {kind: frozenset().union(*(read.of(kind) for read in every)) for kind in kinds},
+        tuple(phrase for read in every for phrase in read.phrases),
+        frozenset().union(*(read.words for read in every)),
+        frozenset().union(*(read.sides for read in every)),
+    )
 
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """Words with abbreviations written out."""
+    """Words with abbreviations spelled out."""
     return _spelled_out(tokens, vocabulary().spelled)
 
 
 def _spelled_out(tokens: tuple[str, ...], spelled: Mapping[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
-    full: list[str] = []
-    index = 0
-    while index < len(tokens):
-        for end in range(min(len(tokens), index + 4), index, -1):
-            if tokens[index:end] in spelled:
-                full.extend(spelled[tokens[index:end]])
-                break
-        else:
-            end = index + 1
-            full.append(tokens[index])
-        index = end
-    return tuple(full)
+    cut = _longest_first(tokens, _ABBREVIATION, spelled.keys())
+    return tuple(word for name in cut for word in spelled.get(name, name))
 
 
 def same_site(asked: str, charted: str) -> bool:
-    """Whether a site is another, or a part of it, or contains it."""
+    """Whether two sites are the same or one contains the other."""
     wider = vocabulary().wider
     return asked == charted or charted in wider[asked] or asked in wider[charted]
+
+
+def other_side(asked: Reading, charted: Reading) -> bool:
+    """Whether one is about the left side and the other about the right."""
+    return len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides

@@ -1,4 +1,4 @@
-"""Which charted results an order names."""
+"""Find the charted results an order asks for."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from agentclinic.cases.matcher.order_examinations import Chart, examination, names_examination, whole_examination
-from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, Item, items
-from agentclinic.cases.matcher.order_words import Reading, joined, reading, same_site, spelled_out, vocabulary
+from agentclinic.cases.matcher.order_items import EXAM, LABORATORY, MEASURED, Item, items
+from agentclinic.cases.matcher.order_words import (
+    Reading,
+    joined,
+    other_side,
+    reading,
+    same_site,
+    spelled_out,
+    vocabulary,
+)
 from agentclinic.cases.model import Fact, Section
-from agentclinic.vocabulary.base import Test, knowledge
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.tests import Test
 from agentclinic.vocabulary.text import fold, words
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """One thing an order names, and the chart's answer."""
+    """One thing an order names, with the chart's answer."""
 
     name: str
     facts: tuple[Fact, ...]
     equivalent: str | None = None
-    """Name of the test that stands in for the one ordered."""
+    """The test reported in place of the one ordered."""
 
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
-    """What an order names, each with the charted facts that answer exactly that."""
+    """The things an order names, each with the facts that answer it."""
     chart = tuple((fact, charted_as(fact)) for fact in facts)
     examined = whole_examination(order, chart)
     if examined is not None:
@@ -35,7 +44,7 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
         answer
         for place, item in enumerate(ordered)
         for answer in _answers(item, chart)
-        if answer.facts or not _beside(item, ordered[:place], ordered[place + 1 :])
+        if answer.facts or not _redundant(item, ordered[:place], ordered[place + 1 :])
     ]
     return _once(answers) or [Ordered(fold(order).strip(" .:,"), ())]
 
@@ -43,8 +52,8 @@ def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
 Matches = Callable[[Fact, Reading], bool]
 
 
-def _beside(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
-    """Whether an item is no order by itself: a value of a panel that is ordered, words beside a test, said twice."""
+def _redundant(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
+    """Whether an item adds nothing: a repeat, a value of an ordered panel, or unknown words next to a test."""
     others = (*before, *after)
     if not item.read.by_kind:
         return bool(others)
@@ -57,7 +66,7 @@ def _beside(item: Item, before: Sequence[Item], after: Sequence[Item]) -> bool:
 
 @lru_cache(maxsize=32768)
 def charted_as(fact: Fact) -> Reading:
-    """What a result is of: by its headings, or where they are too general by its text."""
+    """What a result is about, from its headings, or from its text if they are too general."""
     heads = joined(reading(head) for head in fact.heads)
     if _general(heads):
         return joined((heads, reading(fact.text)))
@@ -68,7 +77,7 @@ def charted_as(fact: Fact) -> Reading:
 
 
 def _general(heads: Reading) -> bool:
-    """Whether headings name no test: "Laboratory studies", "Imaging", "Serology"."""
+    """Whether headings name no particular test: "Laboratory studies", "Imaging", "Serology"."""
     return not heads.words and all(
         concepts <= _TOO_GENERAL.get(kind, _NOTHING) for kind, concepts in heads.by_kind.items()
     )
@@ -77,7 +86,7 @@ def _general(heads: Reading) -> bool:
 _NOTHING: frozenset[str] = frozenset()
 _ANY_METHOD = frozenset({"serology", "pcr", "microscopy"})
 _NAMES_NOTHING = frozenset({"serology", "pcr"})
-"""Methods that find many things: which, the text tells."""
+"""Methods that detect many things; the text says which."""
 _TOO_GENERAL = {
     "timings": frozenset({"initial", "repeat"}),
     "specimens": frozenset({"blood"}),
@@ -86,12 +95,12 @@ _TOO_GENERAL = {
 }
 _CLASSES = frozenset({"igg", "iga", "igm", "ige", "immunoglobulins"})
 _PROVOKED = frozenset({"acth stimulation", "dexamethasone suppression", "glucose tolerance"})
-"""Tests that measure a value after something was given: that is not the value as it is."""
+"""Tests that measure a value after something was given: not the plain value."""
 _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
-    """The answers to one thing ordered: one for each test it names."""
+    """The answers to one item: one for each test it names."""
     if item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -125,9 +134,9 @@ def _examinations(item: Item, chart: Chart) -> Iterator[Ordered]:
 
 
 def _nearest(asked: Reading, found: list[tuple[Fact, Reading]]) -> tuple[Fact, ...]:
-    """Of several results those of the very site and time ordered, where there are such.
+    """Prefer results of the exact site and time ordered.
 
-    A value of the blood gases is given where it was measured in no other way.
+    A value from a blood gas is used only if it was not measured in any other way.
     """
     found = [(fact, charted) for fact, charted in found if "blood gas" not in charted.of("panels")] or found
     for kind in ("sites", "timings"):
@@ -158,7 +167,7 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
     phrases = {concept: phrase for phrase, concepts in read.phrases for concept in concepts}
     panels = read.of("panels")
     if values or tests:
-        # "Stool culture" wants the culture, not all that is known of the stool.
+        # "Stool culture" wants the culture, not everything about the stool.
         panels = frozenset(panel for panel in panels if phrases.get(("panels", panel)) not in vocabulary().fluids)
     for kind, concepts, answers in (
         ("values", values, _is_value),
@@ -172,13 +181,13 @@ def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
 
 
 def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Ordered:
-    """An answer under the name the knowledge base has for it, by words or by an equivalent where nothing else does."""
+    """An answer under the test's usual name; if nothing was found, try matching words, then equivalent tests."""
     test = _known(phrase)
     name = test.name if test else phrase
     found = found or _by_words(item, chart)
     if found:
         return Ordered(name, found)
-    # What a wider panel says of a value was found with the value.
+    # A value in a wider panel was already found with the value.
     measured = item.read.of("values") or item.read.of("panels")
     for other in test.equivalents if test and not measured else ():
         stand_in = _standing_in(knowledge().tests[other], chart)
@@ -200,7 +209,7 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
 
 
 def _heading(fact: Fact) -> str:
-    """The heading that names a result's test."""
+    """The heading that names the test of a result."""
     named = (head for head in fact.heads if (read := reading(head)).named and not _general(read))
     return next(named, fact.heads[0] if fact.heads else fact.text)
 
@@ -222,7 +231,7 @@ def _standing_in(other: Test, chart: Chart) -> tuple[Fact, ...]:
 
 
 def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
-    """Whether a result is a value's, or that of a panel with it that was charted as one."""
+    """Whether a result is of this value, or of a whole panel with it that was charted as one text."""
     if fact.section is Section.VITALS or not _of_specimen(value, asked, charted):
         return False
     if _of_other_method(asked, charted):
@@ -239,7 +248,7 @@ def _is_value(value: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 def _of_other_method(asked: Reading, charted: Reading) -> bool:
-    """Whether one is about a germ and the other about what the blood has against it."""
+    """Whether one is about a germ and the other about antibodies to it."""
 
     def against(read: Reading) -> bool:
         return "serology" in read.of("tests") or bool(read.words & _AGAINST or read.of("values") & _CLASSES)
@@ -248,19 +257,19 @@ def _of_other_method(asked: Reading, charted: Reading) -> bool:
 
 
 def _of_specimen(value: str, asked: Reading, charted: Reading) -> bool:
-    """Whether a value is of the specimen ordered: the glucose of a spinal tap is no blood glucose."""
+    """Whether a value is from the specimen ordered: CSF glucose is not blood glucose."""
     wanted, taken = asked.of("specimens") - {"blood"}, charted.of("specimens") - {"blood"}
     if wanted:
         return bool(wanted & taken) or (not taken and value not in vocabulary().of_blood)
     return not taken or (value not in vocabulary().of_blood and "blood" not in asked.of("specimens"))
 
 
-# Values that another panel has as well: alone they do not tell which was drawn.
+# Values that other panels have too: alone they do not say which panel was drawn.
 _SHARED = {"blood gas": frozenset({"bicarbonate", "lactate"})}
 
 
 def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
-    """Whether a result stands under a panel's heading or is one of its values."""
+    """Whether a result is under a panel's heading or is one of its values."""
     known = vocabulary().panels
     panel, under = known[name], charted.of("panels")
     if fact.section is Section.VITALS or not _qualified(asked, fact, charted):
@@ -281,7 +290,7 @@ def _of_panel(name: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
     above = joined(reading(head) for head in fact.heads[:-1])
     if above.of("values") - panel.values or above.of("tests"):
         return False
-    # Under the heading of an unrelated panel that has the value too it is that one's.
+    # Under the heading of an unrelated panel with the same value, it belongs to that panel.
     return not any(
         values & known[other].values and not (known[other].headings | _containing(other)) & {name} for other in under
     )
@@ -296,13 +305,13 @@ def _containing(panel: str) -> frozenset[str]:
 
 
 _BY_NAME_ONLY = frozenset({"genetic", "serology", "pcr"})
-"""Tests of anything: which, only the words beside them tell."""
+"""Tests of many things; only the words next to them say which."""
 _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
-"""Tests that are part of a panel too: the microscopy of a urinalysis is no skin's."""
+"""Tests that are also part of a panel: the microscopy of a urinalysis is not that of the skin."""
 _EACH_ITS_OWN = frozenset(
     {"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire", "adhd questionnaire"}
 )
-"""One says nothing of another."""
+"""Tests that do not stand in for each other."""
 
 
 def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -342,7 +351,7 @@ def _taken_from_same(asked: Reading, charted: Reading) -> bool:
 
 
 def _qualified(asked: Reading, fact: Fact, charted: Reading) -> bool:
-    """Whether a result was got the way that makes another test of it: a stress test, standing."""
+    """Whether a result was obtained under the conditions ordered: standing, under stress."""
     wanted = asked.of("qualifiers")
     return wanted <= charted.of("qualifiers") or wanted <= reading(fact.text).of("qualifiers")
 
@@ -363,7 +372,7 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 def _is_like_image(asked: Reading, charted: Reading) -> bool:
-    """Whether an image shows what another would have: a CT with vessels for one without, "head imaging" for an MRI."""
+    """Whether an image can stand in for another: a CT angiogram for a CT, "head imaging" for an MRI."""
     wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same
@@ -371,7 +380,7 @@ def _is_like_image(asked: Reading, charted: Reading) -> bool:
 
 
 def _same_sites(asked: Reading, charted: Reading) -> bool:
-    if len(asked.sides) == 1 and len(charted.sides) == 1 and asked.sides != charted.sides:
+    if other_side(asked, charted):
         return False
     wanted, done = asked.of("sites"), charted.of("sites")
     if "lesion" in wanted and "skin" in done:
@@ -390,14 +399,14 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
         fact
         for fact, charted in chart
         if wanted & charted.of("vitals")
-        and not any(charted.of(kind) for kind in ("values", "panels", "tests", "modalities", "parts"))
+        and not any(charted.of(kind) for kind in (*MEASURED, "parts"))
         and (fact.section is not Section.TESTS or not charted.of("specimens"))
         and _qualified(item.read, fact, charted)
     )
 
 
 def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
-    """Facts whose heading and an order's words name the same thing, word for word."""
+    """Facts whose heading has the same words as the order."""
     if not item.read.words:
         return ()
     wanted = _content(item.text)
@@ -421,12 +430,12 @@ def _all_words(texts: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=32768)
 def _title(heads: tuple[str, ...]) -> frozenset[str]:
-    """The last heading that names something: of "Radiography of spine / Findings" the first."""
+    """The last heading that names something: in "Radiography of spine / Findings", the first."""
     return next((named for head in reversed(heads) if (named := _content(head))), frozenset())
 
 
 def _once(answers: list[Ordered]) -> list[Ordered]:
-    """Leave out of later answers what an earlier one already told, and answers left empty by that."""
+    """Drop facts that an earlier answer already told, and answers left empty by that."""
     told: set[str] = set()
     kept: list[Ordered] = []
     for answer in answers:

@@ -1,4 +1,4 @@
-"""Which facts of the patient's script a question is about."""
+"""Find the facts in the patient's script that a question asks about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
-from agentclinic.cases.matcher.relevance import likeness, parts_of, threshold
+from agentclinic.cases.matcher.relevance import answer_probabilities, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
 from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
@@ -19,7 +19,7 @@ from agentclinic.vocabulary.text import content_words
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
-    """What a question to the patient is about, part by part, each with the facts that answer it."""
+    """The topics of a question to the patient, each with the facts that answer it."""
     read = clauses(question)
     told = _told(read, facts)
     topics: list[Topic] = []
@@ -27,17 +27,17 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
         for topic in _topics(clause, {part: found for (place, part), found in told.items() if place == at}, facts):
             _add(topics, topic)
     if any(topic.facts for topic in topics):
-        # Beside an answer, what nobody could name and what the door tells is left unsaid.
+        # If anything is answered, skip what could not be named and what the opening already tells.
         topics = [t for t in topics if t.facts or (t.kind is not Asked.UNCLEAR and t.name != "demographics")]
     clear = [topic for topic in topics if topic.kind is not Asked.UNCLEAR]
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
 def _told(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int], list[Fact]]:
-    """The statements that answer, each under the clause and the part that it answers best."""
+    """The facts that answer, by the clause and part each answers best."""
     asked = parts_of(read)
     told: dict[tuple[int, int], list[Fact]] = {}
-    for fact, row in zip(facts, likeness(read, facts), strict=True):
+    for fact, row in zip(facts, answer_probabilities(read, facts), strict=True):
         settled = [_settled(clause, statement(fact)) for clause in read]
         weighed = [
             p if settled[one.at] is None else float(settled[one.at] or 0) for one, p in zip(asked, row, strict=True)
@@ -53,11 +53,11 @@ _WHOLE_SECTIONS = {
     Section.ALLERGIES: "allergy",
     Section.PAST: "medical condition",
 }
-"""Sections that a question for the thing itself asks for as a whole: "what medications do you take?"."""
+"""Sections that a question can ask for as a whole: "what medications do you take?"."""
 
 
 def _settled(clause: Clause, told: Statement) -> bool | None:
-    """Whether a clause surely asks for a statement, or surely does not; None: to be weighed."""
+    """Whether a clause certainly asks for a statement or certainly does not; None if the trees decide."""
     section, asked = told.fact.section, clause.sections
     if section is Section.FAMILY and clause.of_kin and not clause.main & _of_a_kind():
         return True
@@ -71,12 +71,12 @@ def _settled(clause: Clause, told: Statement) -> bool | None:
 
 @lru_cache(maxsize=1)
 def _of_a_kind() -> int:
-    """Illnesses and complaints: a question that names one asks for that one."""
+    """Diseases and symptoms: a question that names one asks about that one."""
     return lexicon.of_types("disease", "symptom") & ~lexicon.roots()
 
 
 def _add(topics: list[Topic], topic: Topic) -> None:
-    """Add a topic, or its facts to an earlier one of the same name."""
+    """Add a topic, or add its facts to an earlier topic of the same name."""
     for place, earlier in enumerate(topics):
         if earlier.name == topic.name and earlier.kind is topic.kind:
             topics[place] = Topic(topic.name, topic.kind, tuple(dict.fromkeys(earlier.facts + topic.facts)))
@@ -85,7 +85,7 @@ def _add(topics: list[Topic], topic: Topic) -> None:
 
 
 def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) -> list[Topic]:
-    """The things a clause asks for, with what answers them; a thing that nothing answers is asked for all the same."""
+    """The topics of a clause, including those that no fact answers."""
     everything = tuple(fact for found in told.values() for fact in found)
     if cues.EXAMINED.search(clause.text) and not everything:
         return [Topic("examination or result", Asked.RESULT, ())]
@@ -93,7 +93,7 @@ def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) 
     if cues.OPENING.search(clause.text) and not background:
         return [Topic("opening", Asked.OPENING, _opening(facts))]
     if background:
-        return _background_topics(background, everything) + _symptoms_beside(clause, told)
+        return _background_topics(background, everything) + _other_symptoms(clause, told)
     if cues.ANYTHING_ELSE.search(clause.text) and not any(_finding_names(part) for part in clause.parts):
         return [Topic("other symptoms", Asked.SYMPTOM, everything)]
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
@@ -103,14 +103,14 @@ def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) 
 
 
 def _opening(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """What a patient says first: the main complaint and how the story begins."""
+    """What a patient says first: the main complaint and the start of the story."""
     primary = [fact for fact in facts if statement(fact).primary]
     story = [fact for fact in facts if fact.section is Section.HISTORY]
     return tuple(dict.fromkeys(primary + story[:2])) or tuple(facts[:1])
 
 
 def _background_topics(asked: Sequence[cues.Background], told: tuple[Fact, ...]) -> list[Topic]:
-    """The parts of the background asked for; a statement goes to its own section's, or else to the first."""
+    """The background sections asked for. A fact goes to its own section if asked for, otherwise to the first."""
     by_section: dict[Section, list[Fact]] = {part.section: [] for part in asked}
     for fact in told:
         section = Section.FAMILY if statement(fact).of_kin else fact.section
@@ -118,8 +118,8 @@ def _background_topics(asked: Sequence[cues.Background], told: tuple[Fact, ...])
     return [Topic(part.section.value.replace("_", " "), part.kind, tuple(by_section[part.section])) for part in asked]
 
 
-def _symptoms_beside(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
-    """Symptoms that a question about the background names too, and that nothing answers."""
+def _other_symptoms(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
+    """Unanswered symptoms that a question about the background also names."""
     silent = [part for part in clause.parts if not part.whole and part.place not in told]
     names = dict.fromkeys(name for part in silent for name in _finding_names(part) if name in _symptom_names())
     return [Topic(name, Asked.SYMPTOM, ()) for name in names]
@@ -151,7 +151,7 @@ def _symptom_topics(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
 
 @lru_cache(maxsize=16384)
 def _finding_names(part: Part) -> tuple[str, ...]:
-    """The knowledge base's findings that a part names, in the order in which it names them."""
+    """The findings a part names, in order."""
     mentions = knowledge().finding_terms.find(part.text)
     return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
 

@@ -1,4 +1,4 @@
-"""What words speak of: symptoms, places, things, under the many names they go by."""
+"""What a text talks about: findings, places and things, with synonyms merged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentclinic.vocabulary.text import STOP_WORDS, singular, words
 
 @lru_cache(maxsize=16384)
 def stem(word: str) -> str:
-    """A word without its ending, as far as that matters for meeting another form of it."""
+    """A word without its ending, so that it matches its other forms."""
     for ending in ("ing", "ness", "ed", "ly"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             word = word[: -len(ending)]
@@ -25,13 +25,12 @@ def _table(groups: Mapping[str, str]) -> dict[str, str]:
     return {stem(singular(word)): name for name, listed in groups.items() for word in listed.split()}
 
 
-# Different words for one thing; each is a thing a patient is asked about that is no finding of the knowledge base.
+# Synonyms for things a patient is asked about that are not findings of the knowledge base.
 SAME = _table(
     {
         "injury": "trauma injury injured accident collision fall fell hit struck blow crash",
         "exertion": "exertion exercise activity activities exercising strenuous exert workout gym sports running "
-        "climbing "
-        "stairs",
+        "climbing stairs",
         "meals": "postprandial postprandially eat eats eating ate eaten meal meals food foods feed feeds feeding "
         "fed breastfeeding",
         "lying": "lying lie lies flat supine recline reclining prone",
@@ -65,8 +64,7 @@ SAME = _table(
         "menses": "menses menstrual menstruation period periods menarche lmp",
         "pregnancy": "pregnant pregnancy pregnancies gravida primigravida nulliparous para gravidity obstetric",
         "birth": "born birth delivery delivered preterm premature prematurity neonatal perinatal term prenatal "
-        "antenatal "
-        "gestation gestational",
+        "antenatal gestation gestational",
         "vaccines": "vaccine vaccines vaccination vaccinations vaccinated immunization immunizations immunized shots "
         "immunised immunisation",
         "travel": "travel traveled travelled traveling trip trips abroad immigrated immigrant overseas",
@@ -98,7 +96,7 @@ SAME = _table(
         "infection": "infection infections illness illnesses infected",
     }
 )
-# Parts of the body, each with the greater part it belongs to. Agreeing on the place alone is not agreeing.
+# Parts of the body. A shared place alone is not a match.
 _PLACES = {
     "trunk": "trunk torso",
     "armpit": "armpit armpits axilla underarm axillary",
@@ -132,8 +130,7 @@ _PLACES = {
     "abdomen": "abdomen abdominal belly stomach tummy epigastric umbilicus umbilical",
     "pelvis": "pelvis pelvic adnexal",
     "genitals": "genital genitals penis penile vagina vaginal vulva vulvar scrotum scrotal testicle testicles "
-    "testicular "
-    "vestibule",
+    "testicular vestibule",
     "rectum": "rectum rectal anus anal perianal",
     "skin": "skin",
     "joint": "joint joints",
@@ -156,7 +153,7 @@ _UPPER_LOWER = re.compile(r"\b(upper|lower)\s+(?:limb|extremit)\w*", re.IGNORECA
 _PAIN = re.compile(
     r"\b(?:pain\w*|aches?|aching|hurt\w*|sore|soreness|discomfort|tender\w*|cramp\w*|tension|\w+ache)\b", re.IGNORECASE
 )
-# Words that many facts share; agreeing on one of them alone says nothing.
+# Words that many facts share: one of them alone is not a match.
 _VAGUE = frozenset(
     "doe pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
     "started began begin change changed trouble problem issue difficulty normal history past medical health condition "
@@ -174,25 +171,24 @@ _VAGUE = frozenset(
     "let know understand experience improve improves relieve relief trigger triggered provoke being done got had doing "
     "each every day age old everyday known done day-to-day along daily weekly weight degree extreme given another "
     "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
-    "visit doctor "
-    "clear".split()
+    "visit doctor clear".split()
 )
 VAGUE_STEMS = frozenset(stem(singular(word)) for word in _VAGUE)
-"""Words that many facts share, without their endings."""
+"""The same, without their endings."""
 TRIGGERS = frozenset(
     "exertion meals lying upright bending gaze position emotion rest night morning evening cold heat sun motion sex "
     "breathing light noise urinating menses chewing coughing touch alcohol ice walking stimulation stool".split()
 )
-"""Things that bring complaints on or take them away."""
+"""Things that bring on or relieve complaints."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a statement, or a part of a question, speaks of."""
+    """What a statement or part of a question talks about."""
 
     findings: frozenset[str]
     things: frozenset[str]
-    """Its meaningful words, different words for one thing made one."""
+    """Its meaningful words, with synonyms merged."""
     places: frozenset[str]
     pain: bool
     numbers: frozenset[str]
@@ -200,7 +196,7 @@ class Reading:
 
 @lru_cache(maxsize=32768)
 def reading(text: str) -> Reading:
-    """Read a statement: kept, because a chart's statements are read at every question."""
+    """Read a statement. Cached: every question reads all the chart's statements."""
     plain = _UPPER_LOWER.sub(lambda m: "arm" if m[1].lower() == "upper" else "leg", text)
     named = [word for word in words(plain) if word not in STOP_WORDS]
     places = frozenset(PLACE_OF[word] for word in named if word in PLACE_OF)
@@ -216,5 +212,5 @@ def reading(text: str) -> Reading:
 
 
 def same_place(asked: frozenset[str], charted: frozenset[str]) -> bool:
-    """Whether a place asked for is one charted, or a part of it, or the greater part."""
+    """Whether a place asked about is a charted one, part of it, or contains it."""
     return any(a == c or a in _GREATER.get(c, ()) or c in _GREATER.get(a, ()) for a in asked for c in charted)

@@ -1,17 +1,18 @@
-"""How well a statement answers a part of a question: features of the pair, weighed by trees fitted to marked questions.
+"""How likely a statement is to answer part of a question: decision trees over features of the pair.
 
-The features are read off the lexicon and the cues; nothing of the case's truth is among them.
-`benchmarks/fit_patient.py` fits the trees to questions whose answers readers marked (`benchmarks/labels`) and writes
-`data/answers.json`.
+The features come from the lexicon and the cues, never from the diagnosis. `benchmarks/fit_patient.py` fits the trees to
+questions whose answers readers marked (`benchmarks/labels`) and writes `data/answers.json`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,9 @@ Floats = NDArray[np.float64]
 _TREES = Path(__file__).parent.parent / "data" / "answers.json"
 _SECTIONS = tuple(section for section in Section if section in PATIENT_SECTIONS)
 _PARTIAL = 0.6
-"""How much a denied parent counts as a match when looking which parts the chart answers at all."""
+"""How much a denied parent counts as a match when checking which parts the chart answers at all."""
 _ELSEWHERE = 0.3
-"""How much a match at another place counts there."""
+"""How much a match at another place counts in that check."""
 
 FEATURES = (
     # the part and the statement
@@ -57,7 +58,7 @@ FEATURES = (
     # the question and the chart
     "silent_symptoms", "silent_diseases", "symptoms_asked", "diseases_asked", "asked", "left_open", "asked_told",
 )  # fmt: skip
-"""What is known of a part of a question and a statement, in the order of the columns."""
+"""Features of a part of a question and a statement, in column order."""
 
 
 _SIGNS = [
@@ -68,12 +69,12 @@ _SIGNS = [
         "anything_else", "pronoun",
     )
 ]  # fmt: skip
-"""Where none of these is there, no statement answers: most pairs need not be weighed."""
+"""A pair that has none of these never matches, so most pairs skip the trees."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A part of a question with the clause it stands in."""
+    """A part of a question, with its clause."""
 
     clause: Clause
     at: int
@@ -85,18 +86,18 @@ def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
     return [Asked(clause, at, part) for at, clause in enumerate(clauses) for part in clause.parts]
 
 
-def likeness(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    """How probable it is that a statement (row) answers a part of the question (column of `parts_of`)."""
+def answer_probabilities(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
+    """The probability that each statement (row) answers each part of the question (column, as in `parts_of`)."""
     table = features(clauses, facts)
     found = np.zeros(table.shape[:2])
-    hopeful = (table[:, :, _SIGNS] > 0).any(axis=2)
-    if hopeful.any():
-        found[hopeful] = _trees().probabilities(table[hopeful])
+    possible = (table[:, :, _SIGNS] > 0).any(axis=2)
+    if possible.any():
+        found[possible] = _trees().probabilities(table[possible])
     return found
 
 
 def threshold() -> float:
-    """The probability from which on a statement is told."""
+    """The probability above which a statement is told."""
     return _trees().threshold
 
 
@@ -104,31 +105,25 @@ def threshold() -> float:
 
 
 def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    """The features of every statement with every part of the question."""
+    """The features of every statement paired with every part of the question."""
     asked = parts_of(clauses)
     chart = [statement(fact) for fact in facts]
     rows, columns = len(chart), len(asked)
-    made = np.zeros((rows, columns, len(FEATURES)))
     if not rows or not columns:
-        return made
+        return np.zeros((rows, columns, len(FEATURES)))
     words = _Words.of(chart)
     wanted = [(one.part, words.weight(one.part.stems) or 1.0) for one in asked]
     pairs = np.array([[_pair(part, weight, told, words) for part, weight in wanted] for told in chart])
     matches = _matches(pairs)
     place = [one.at for one in asked]
     begins = [place.index(at) for at in range(len(clauses))]
-    main = 0
-    for told in chart:
-        main |= told.named.closed & ~lexicon.roots() if told.primary else 0
-    of_chart = np.empty((rows, columns, 8))
-    of_chart[:, :, 0] = matches
-    of_chart[:, :, 1] = matches.max(axis=0)
-    of_chart[:, :, 2] = matches.sum(axis=0)
-    of_chart[:, :, 3] = (matches[:, None, :] > matches[None, :, :]).sum(axis=0)
-    of_chart[:, :, 4] = matches[:, begins][:, place]
-    of_chart[:, :, 5] = matches.max(axis=1, keepdims=True)
-    of_chart[:, :, 6] = [bool(one.part.main & main) for one in asked]
-    of_chart[:, :, 7] = np.array([[bool(told.main & main)] for told in chart])
+    main = reduce(or_, (told.named.closed & ~lexicon.roots() for told in chart if told.primary), 0)
+    of_chart = (
+        matches, matches.max(axis=0), matches.sum(axis=0), (matches[:, None, :] > matches[None, :, :]).sum(axis=0),
+        matches[:, begins][:, place], matches.max(axis=1, keepdims=True),
+        np.array([bool(one.part.main & main) for one in asked]),
+        np.array([[bool(told.main & main)] for told in chart]),
+    )  # fmt: skip
     with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
     of_clause = np.array([[*_clause_alone(one.clause), len(clauses), one.at] for one in asked])
     alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
@@ -137,15 +132,13 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     of_question = np.array(
         [[*whole, *_left_open(whole, told), (mains & told.named.closed).bit_count()] for told in chart]
     )
-    blocks = (pairs, of_chart, with_clause, of_clause[None], alone[:, None], of_question[:, None])
-    ends = np.cumsum([block.shape[2] for block in blocks])
-    for block, end in zip(blocks, ends, strict=True):
-        made[:, :, end - block.shape[2] : end] = block
-    return made
+    blocks = (pairs, *(np.broadcast_to(one, (rows, columns))[..., None] for one in of_chart), with_clause,
+              of_clause[None], alone[:, None], of_question[:, None])  # fmt: skip
+    return np.concatenate([np.broadcast_to(b, (rows, columns, b.shape[2])) for b in blocks], axis=2, dtype=np.float64)
 
 
 def _matches(pairs: Floats) -> Floats:
-    """How far a statement is about a part, roughly: enough to see which parts the chart answers."""
+    """A rough match score of a statement and a part, to see which parts the chart answers."""
     hit = (pairs[:, :, _EXACT] + pairs[:, :, _CHILD]) > 0
     value = np.where(hit, 1.0, np.where(pairs[:, :, _PARENT] > 0, _PARTIAL, 0.0))
     return np.asarray(np.where(pairs[:, :, _PLACE] == _OTHER_PLACE, value * _ELSEWHERE, value))
@@ -157,7 +150,7 @@ _OTHER_PLACE = 2
 
 @dataclass(frozen=True)
 class _Words:
-    """What the words of a chart weigh: rare ones say more than those that every statement has."""
+    """Weights of the words in a chart: rare words say more than common ones."""
 
     weights: dict[str, float]
     unknown: float
@@ -165,15 +158,12 @@ class _Words:
     @classmethod
     def of(cls, chart: Sequence[Statement]) -> _Words:
         """Weigh the words of a chart."""
-        counts: dict[str, int] = {}
-        for told in chart:
-            for word in told.stems:
-                counts[word] = counts.get(word, 0) + 1
+        counts = Counter(word for told in chart for word in told.stems)
         weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
         return cls(weights, math.log(2 * (len(chart) + 1)))
 
     def weight(self, words: Iterable[str]) -> float:
-        """What some words weigh together."""
+        """The total weight of some words."""
         return sum(self.weights.get(word, self.unknown) for word in words)
 
 
@@ -186,7 +176,7 @@ def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> li
     *mains, trigger, quality, time, place = _masks()
     names, above = part.named.names, part.named.above
     match = names & told.named.closed
-    # What the statement names that is more general than what was asked for.
+    # Concepts in the statement that are more general than what was asked.
     wider = above & told.named.names & ~match
     shared = part.stems & told.stems
     kin = above & told.named.above & ~wider & ~lexicon.roots()
@@ -223,7 +213,7 @@ _NO_TYPES = [0] * len(MAIN_TYPES)
 
 @lru_cache(maxsize=16384)
 def _nothing_shared(part: Part) -> tuple[float, ...]:
-    """The features of a part with a statement that shares nothing with it: most pairs."""
+    """The features of a part and a statement with nothing in common, which most pairs have."""
     *_, trigger, quality, _, _ = _masks()
     names = part.named.names
     values = {
@@ -235,12 +225,12 @@ def _nothing_shared(part: Part) -> tuple[float, ...]:
 
 
 def _below(part: Part, told: Statement) -> int:
-    """The statement's concepts that are kinds of one that was asked for, where all hang on one."""
+    """The statement's concepts, if one of them is a kind of something asked for."""
     return told.main if part.main & told.named.above else 0
 
 
 def _same_place(closed: int, names: int, told: Statement) -> int:
-    """0: no place asked for; 1: none told; 2: another one; 3: the same, a part of it or the greater part."""
+    """0: no place asked for; 1: none told; 2: a different one; 3: the same, part of it, or containing it."""
     if not names:
         return 0
     if not told.places:
@@ -300,14 +290,11 @@ def _alone(told: Statement) -> tuple[float, ...]:
 
 
 def _mains(clauses: Sequence[Clause]) -> int:
-    mains = 0
-    for clause in clauses:
-        mains |= clause.main
-    return mains
+    return reduce(or_, (clause.main for clause in clauses), 0)
 
 
 def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> list[float]:
-    """What the question asks for in all, and what of it the chart is silent on."""
+    """How much the whole question asks for, and how much of it the chart does not answer."""
     symptom, disease = lexicon.of_types("symptom"), lexicon.of_types("disease", "procedure")
     single = [(one.part, best[at] < _PARTIAL) for at, one in enumerate(asked) if not one.part.whole]
     symptoms = [silent for part, silent in single if part.named.names & symptom]
@@ -316,7 +303,7 @@ def _whole(clauses: Sequence[Clause], asked: Sequence[Asked], best: Floats) -> l
 
 
 def _left_open(whole: list[float], told: Statement) -> tuple[float]:
-    """Things asked for of which nothing is told, where the statement says that there is nothing else."""
+    """The number of unanswered things that a statement such as "no other symptoms" would cover."""
     symptoms, diseases = whole[:2]
     return (diseases * told.well + symptoms * (told.nothing_else or told.well),)
 
@@ -326,7 +313,7 @@ def _left_open(whole: list[float], told: Statement) -> tuple[float]:
 
 @dataclass(frozen=True)
 class _Trees:
-    """Trees side by side: node by node the feature asked, the bound, and where to go; a leaf goes to itself."""
+    """All trees in flat arrays, one entry per node: feature, bound and next node. A leaf points to itself."""
 
     feature: NDArray[np.int64]
     bound: Floats
@@ -334,7 +321,7 @@ class _Trees:
     right: NDArray[np.int64]
     value: Floats
     roots: NDArray[np.int64]
-    """Where each tree begins."""
+    """The first node of each tree."""
     depth: int
     threshold: float
 
@@ -354,7 +341,7 @@ class _Trees:
 def _trees() -> _Trees:
     data = json.loads(_TREES.read_text(encoding="utf-8"))
     if tuple(data["features"]) != FEATURES:
-        raise ValueError(f"{_TREES.name} was fitted to other features; run benchmarks/fit_patient.py --write")
+        raise ValueError(f"{_TREES.name} was fitted to different features; run benchmarks/fit_patient.py --write")
     nodes = len(data["feature"][0])
     roots = np.arange(len(data["feature"])) * nodes
     left, right = (np.array(data[key], dtype=np.int64) + roots[:, None] for key in ("left", "right"))

@@ -1,4 +1,4 @@
-"""A statement of the patient's script, read: what it names, of whom, what it denies, which sides it tells."""
+"""What a statement in the patient's script tells: what it names or denies, about whom, and which aspects."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Statement:
     negative: bool
     of_kin: bool
     well: bool
-    """Says that there is no illness worth mentioning."""
+    """Says that the patient has no illness worth mentioning."""
     nothing_else: bool
     """Says that there are no other complaints."""
     primary: bool
     drugs: bool
     aspects: tuple[bool, ...]
     timed: bool
-    """Tells any time at all."""
+    """Mentions any time at all."""
     worse: bool
     better: bool
     length: int
@@ -42,7 +42,7 @@ class Statement:
 _TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 
 
-# A chart's statements are read again at every question.
+# Every question reads all the chart's statements.
 @lru_cache(maxsize=32768)
 def statement(fact: Fact) -> Statement:
     """Read a statement."""

@@ -1,4 +1,4 @@
-"""What a question turns out to be about."""
+"""What a question is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentclinic.cases.model import Fact
 
 
 class Asked(StrEnum):
-    """What kind of thing a question is about: decides what silence of the chart means."""
+    """What kind of thing a question is about; it decides what silence in the chart means."""
 
     OPENING = "opening"
     SYMPTOM = "symptom"

@@ -1,4 +1,4 @@
-"""Orders nobody has seen before: every one is answered with the results it names, and with no others."""
+"""An order is answered with the results it names and no others."""
 
 from __future__ import annotations
 
@@ -223,22 +223,22 @@ NOTHING = [
 
 
 def told(request: str) -> set[str]:
-    """The charted values a report gives."""
+    """The charted values in a report."""
     paths = {path for disclosure in order(CHART, request).disclosures for path in disclosure.paths}
     return {path.split("/", 1)[1] for path in paths}
 
 
 @pytest.mark.parametrize(("request_", "expected"), REQUESTS)
-def test_a_request_is_answered_with_the_results_it_names_alone(request_: str, expected: set[str]) -> None:
+def test_a_request_is_answered_with_only_the_results_it_names(request_: str, expected: set[str]) -> None:
     assert told(request_) == expected
 
 
 @pytest.mark.parametrize("request_", NOTHING)
-def test_another_tests_result_is_not_given_for_one_that_was_not_done(request_: str) -> None:
+def test_a_test_that_was_not_done_is_not_answered_with_another(request_: str) -> None:
     assert told(request_) == set()
 
 
-def test_a_test_that_tells_nearly_the_same_is_reported_as_another() -> None:
+def test_a_similar_test_is_reported_as_a_different_test() -> None:
     case = case_of(
         osce(
             tests={
@@ -260,14 +260,14 @@ def test_a_test_that_tells_nearly_the_same_is_reported_as_another() -> None:
         assert f"was not done; {said}" in reply.text
 
 
-def test_a_panel_charted_as_one_answers_for_its_values() -> None:
+def test_a_panel_charted_as_one_text_answers_for_its_values() -> None:
     case = case_of(osce(tests={"Basic_Labs": {"Complete_Blood_Count": "Normal", "Electrolytes": "Normal"}}))
     assert "Complete Blood Count: Normal" in order(case, "hemoglobin").text
     assert "Electrolytes: Normal" in order(case, "BMP").text
     assert order(case, "creatinine").disclosures[0].provenance is Provenance.UNAVAILABLE
 
 
-def test_an_examination_charted_as_one_answers_for_its_parts_where_it_sums_up() -> None:
+def test_an_examination_charted_as_one_text_answers_for_its_parts_if_it_sums_them_up() -> None:
     summed = case_of(osce(exam={"Neurological_Examination": {"Findings": "Normal, no focal deficit"}}))
     single = case_of(osce(exam={"Neurological_Examination": {"Findings": "Left facial droop"}}))
     assert "no focal deficit" in order(summed, "reflexes").text
@@ -285,13 +285,13 @@ def test_an_examination_charted_as_one_answers_for_its_parts_where_it_sums_up() 
         ({"General": {"Appearance": "Pale"}, "Neurological": {"Orientation": "Full"}}, {"Neurological/Orientation"}),
     ],
 )
-def test_a_mental_status_is_told_from_wherever_the_chart_has_it(exam: dict[str, object], given: set[str]) -> None:
+def test_the_mental_status_is_found_wherever_it_is_charted(exam: dict[str, object], given: set[str]) -> None:
     reply = order(case_of(osce(exam=exam)), "Mental status examination")
     paths = {path for disclosure in reply.disclosures for path in disclosure.paths}
     assert {path.split("/", 1)[1] for path in paths} == given
 
 
-def test_a_knee_is_examined_with_the_leg_where_the_chart_has_no_knee() -> None:
+def test_a_leg_examination_answers_for_the_knee_if_the_chart_has_no_knee() -> None:
     case = case_of(
         osce(exam={"Lower_Extremity_Examination": {"Inspection": "No swelling"}, "Hand": {"Nails": "Clean"}})
     )
@@ -299,7 +299,7 @@ def test_a_knee_is_examined_with_the_leg_where_the_chart_has_no_knee() -> None:
     assert "Clean" not in order(case, "knee exam").text
 
 
-def test_what_is_missing_of_a_panel_is_not_said_value_by_value() -> None:
+def test_a_missing_panel_is_reported_once_not_value_by_value() -> None:
     case = case_of(osce(tests={"Urine_Sodium": "20"}))
     reply = order(case, "CBC with differential, urine sodium")
     assert [d.provenance for d in reply.disclosures] == [Provenance.UNAVAILABLE, Provenance.CHART]
