@@ -204,7 +204,7 @@ def test_another_judge_can_be_chosen(tmp_path: Path) -> None:
     (run / "judgements" / "strictest.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     arm = load_arm(load_run(run, "strictest"))
     assert [case.mean("strict") for case in arm.cases.values()] == [1.0, 0.0]
-    with pytest.raises(InputError, match="there are strictest"):
+    with pytest.raises(InputError, match="the run has strictest"):
         load_run(run, "lost")
 
 
