@@ -126,11 +126,11 @@ async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such folder"),
-        (["."], "holds no sessions"),
+        (["."], "no sessions in this folder"),
         (["RUN", "scenario_9"], "has no session 'scenario_9'"),
         (["RUN", "77"], "has no session '77'"),
         (["RUN", "scenario_"], "matches 3 sessions"),
-        (["RUN/diagnosis_sessions", "--judge", "x"], "not the folder of a run"),
+        (["RUN/diagnosis_sessions", "--judge", "x"], "not a run folder"),
     ],
 )
 async def test_a_missing_session_is_named(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
