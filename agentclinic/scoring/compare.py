@@ -128,18 +128,6 @@ class Arm:
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             self.conditions[key][str(getattr(record, key))] += 1
 
-    def add(self, record: Record) -> None:
-        """Count one record."""
-        self.records += 1
-        case = self.cases.get(case_key(record))
-        if case is None:
-            case = self.cases[case_key(record)] = CaseOutcomes(record.scenario_id, sys.intern(cluster_of(record)))
-        case.add(record)
-        if strict(record) is not None and lenient(record) is None:
-            self.lenient_known = False
-        for key in (*_CONDITIONS, "doctor_llm", "doctor"):
-            self.conditions[key][str(getattr(record, key))] += 1
-
 
 def load_arm(run: RunData, name: str | None = None) -> Arm:
     """Read a run one record at a time."""
