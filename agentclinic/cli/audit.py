@@ -59,8 +59,9 @@ def _as_text(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> 
         lines += ["", f"{role} ({', '.join(report.models[role]) or 'no replies'}): {report.replies[role]} replies"]
         for rate in rates:
             if rate.role == role:
+                found = f"{rate.found} of {rate.per_reply.n}"
                 lines += [
-                    f"  {rate.kind.value:20} {_per_reply(rate)} of replies",
+                    f"  {rate.kind.value:20} {as_percent(rate.per_reply)} of replies, {found}",
                     f"  {'':20}   corrected {_corrected(rate)}",
                     f"  {'':20}   {as_percent(rate.per_encounter)} of encounters",
                 ]
@@ -82,7 +83,16 @@ def _as_markdown(report: AuditReport, rates: list[Rate], findings: list[Listed])
     lines = [f"# Simulator audit: {markdown_cell(_headline(report))}", ""]
     lines += markdown_table(
         ("role", "kind", "replies with a finding", "corrected for the auditor's errors", "encounters"),
-        [(r.role, r.kind.value, _per_reply(r), _corrected(r), as_percent(r.per_encounter)) for r in rates],
+        [
+            (
+                r.role,
+                r.kind.value,
+                f"{r.found} of {r.per_reply.n}: {as_percent(r.per_reply)}",
+                _corrected(r),
+                as_percent(r.per_encounter),
+            )
+            for r in rates
+        ],
     )
     if findings:
         rows = [(f.scenario_id, f.turn, f.role, f.kind.value, clipped(f.words), _source(f), f.why) for f in findings]
@@ -94,10 +104,6 @@ def _as_markdown(report: AuditReport, rates: list[Rate], findings: list[Listed])
 def _headline(report: AuditReport) -> str:
     data = f" on {report.dataset}" if report.dataset else ""
     return f"{report.run}: {report.encounters} encounters{data}"
-
-
-def _per_reply(rate: Rate) -> str:
-    return f"{as_percent(rate.per_reply)}, {rate.found} of {rate.per_reply.n}"
 
 
 def _corrected(rate: Rate) -> str:
