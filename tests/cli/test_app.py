@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import resource
 import select
 import subprocess
 import sys
@@ -137,19 +136,6 @@ def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_pat
 
 
 # Help
-
-
-def test_help_takes_less_than_half_a_second_of_cpu_time() -> None:
-    def seconds() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = python("-m", "agentclinic", "--help")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.returncode == 0
-        assert "resume" in done.stdout
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    # The best of three: the machine may be busy.
-    assert min(seconds() for _ in range(3)) < 0.5
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
