@@ -62,7 +62,7 @@ def load_sessions(place: Path, judge: str | None = None) -> Sessions:
             damaged.append(str(error))
         else:
             kept.append(Kept(session, records.get(session.session_id)))
-    damaged += [f"{path}: put aside as damaged" for path in sorted(folder.glob("*.damaged*"))]
+    damaged += [f"{path}: set aside as damaged by an older version" for path in sorted(folder.glob("*.damaged*"))]
     if not kept and not damaged:
         raise InputError(f"{folder}: no sessions in this folder")
     kept.sort(key=_in_order)
