@@ -249,7 +249,7 @@ def _duckdb() -> ModuleType:
         import duckdb
     except ImportError:
         raise ConfigError(
-            "reading MIMIC-IV needs DuckDB, which is not installed: pip install 'agentclinic[generate]'"
+            "reading MIMIC-IV needs DuckDB, which is not installed: pip install '.[generate]' in a clone"
         ) from None
     return duckdb
 
