@@ -91,7 +91,7 @@ def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, 
 
 
 class _Agent:
-    """What the patient and the measurement agent share."""
+    """What `PatientAgent` and `MeasurementAgent` share."""
 
     _core: Patient | Laboratory
 
@@ -227,7 +227,7 @@ class DoctorAgent:
 
 
 class UncertaintyAwareDoctorAgent(DoctorAgent):
-    """The uncertainty-aware doctor in place of `DoctorAgent`: a session of its own, one tool call per utterance."""
+    """The uncertainty-aware doctor in place of `DoctorAgent`: with its own session, one tool call per utterance."""
 
     def __init__(
         self,
