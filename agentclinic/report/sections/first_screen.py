@@ -207,7 +207,7 @@ def _against(comparison: Comparison) -> str:
         return "nothing to compare"
     p = found.p_permutation if found.p_holm is None else found.p_holm
     said = f"{as_points(found.difference)}, p = {p:.2g}" + ("" if p < LEVEL else ", so no difference is shown")
-    return said + ("; more than the doctor differs" if comparison.warnings else "")
+    return said + ("; the runs also differ in other ways" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:
