@@ -111,7 +111,7 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
             "name the file they were played from with --cases FILE"
         )
     if not audited and without_transcript:
-        raise InputError(f"{place}: its records have no transcript turn by turn, so there is nothing to audit")
+        raise InputError(f"{place}: its records have no turn-by-turn transcript, so there is nothing to audit")
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
     measured = accuracy()
