@@ -76,7 +76,7 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
     played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
     if not played:
         raise InputError(
-            f"{place}: this run does not hold its cases (there is no {CASES}), and without charts there is nothing "
+            f"{place}: this run does not contain its cases (there is no {CASES}), and without charts there is nothing "
             "to audit; name the file they were played from with --cases FILE"
         )
     chart_of = _charts(played)

@@ -44,7 +44,7 @@ class ForeignScenario(Protocol):
 
 
 AnyScenario = Scenario | DoctorView | ForeignScenario
-"""A scenario of ours, the view of it that a custom doctor gets, or a foreign one."""
+"""One of our scenarios, the view of it that a custom doctor gets, or a foreign one."""
 
 
 def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:

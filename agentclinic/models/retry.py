@@ -20,7 +20,7 @@ from agentclinic.models.base import ModelError, RateLimitError
 Value = TypeVar("Value")
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
-"""Failures that may not happen again on another try. In this layer, malformed means an empty answer."""
+"""Failures that another try may avoid. In this layer, malformed means an empty answer."""
 
 BASE_WAIT = 0.5
 """Upper bound of the first wait in seconds; it doubles with each try, up to the ceiling."""

@@ -51,7 +51,7 @@ class Regraded:
     new_diagnoses: int | None = None
     """How many diagnoses differ from the recorded ones; None if those were judged."""
     without_chart: int = 0
-    """Diagnoses judged by names alone: the run does not hold their cases."""
+    """Diagnoses judged by names alone: the run does not contain their cases."""
 
 
 class _Recorded:
