@@ -1,7 +1,7 @@
 """AgentClinic: a clinic in which language-model doctors are tested.
 
 The names in `__all__` are the public interface (docs/python.md). The names of the original AgentClinic, such as
-`DoctorAgent` and `query_model`, are here, too. Everything is loaded when it is first used.
+`DoctorAgent` and `query_model`, are also here. Everything is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def strictest(classes: Iterable[DataClass]) -> DataClass:
     return max(classes, key=_ORDER.index, default=DataClass.PUBLIC)
 
 
-# Global and never lowered: a thread that a user's doctor started has no context variable of ours, and its requests must
+# Global and never lowered: a thread that a user's doctor started lacks our context variables, and its requests must
 # not go where the run itself may not send any.
 _met = DataClass.PUBLIC
 

@@ -62,7 +62,7 @@ def test_the_example_doctor_plays_a_case() -> None:
     assert anyio.run(played) == "diagnosed"
 
 
-def test_the_data_card_counts_what_is_there() -> None:
+def test_the_data_card_counts_match_the_data() -> None:
     from agentclinic.cases.registry import load_cases
     from agentclinic.vocabulary.base import knowledge
 

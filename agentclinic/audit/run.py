@@ -76,7 +76,7 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
     played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
     if not played:
         raise InputError(
-            f"{place}: this run does not hold its cases (there is no {CASES}), and without charts there is nothing "
+            f"{place}: this run does not contain its cases (there is no {CASES}), and without charts there is nothing "
             "to audit; name the file they were played from with --cases FILE"
         )
     chart_of = _charts(played)
@@ -111,7 +111,7 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
             "name the file they were played from with --cases FILE"
         )
     if not audited and without_transcript:
-        raise InputError(f"{place}: its records have no transcript turn by turn, so there is nothing to audit")
+        raise InputError(f"{place}: its records have no turn-by-turn transcript, so there is nothing to audit")
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
     measured = accuracy()

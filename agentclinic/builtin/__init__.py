@@ -1,6 +1,6 @@
 """The builtin clinic: roles without a language model, free, offline and deterministic.
 
-`Builtin` is the only name used outside this room. It answers from a request's payload and never reads the prompts.
+`Builtin` is the only name used outside this package. It answers from a request's payload and never reads the prompts.
 """
 
 from __future__ import annotations

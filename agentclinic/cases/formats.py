@@ -44,7 +44,7 @@ class Format:
 
     name: str
     mark: str
-    """What tells a person that a row is in this format."""
+    """How a person recognizes a row in this format."""
     recognizes: Callable[[Mapping[str, JSON]], bool]
     read: Callable[[Row, str], Case]
 

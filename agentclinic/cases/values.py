@@ -159,7 +159,7 @@ def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
 
 
 def _headings(kind: str, value: str, read: Mapping[str, Any]) -> list[str]:
-    """The headings a measurement is charted under: the names of the value, with its exceptions."""
+    """The headings a value is charted under: its names, with their exceptions."""
     names = tests.listed(read["only"]) if "only" in read else tests.names_of(kind, value)
     other = tests.listed(read.get("except", ""))
     return [name for name in names if name not in other] + tests.listed(read.get("headings", ""))

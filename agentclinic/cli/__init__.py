@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:
         if not privacy.silent():
             raise
-        # A bug of ours: show where it happened, but not the exception's text, which may hold a patient's chart.
+        # A bug in AgentClinic: show where it happened, but not the exception's text, which may hold a patient's chart.
         traceback.print_tb(error.__traceback__)
         sys.stderr.write(f"{type(error).__name__}: {privacy.LEFT_OUT}\n")
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""The command line's table of contents: every command with its options; the work is in the other modules of this room.
+"""The command line's table of contents: every command with its options; the work is done in the other modules.
 
 Modules are imported when their command runs, so that `--help` is fast.
 """

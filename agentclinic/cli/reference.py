@@ -28,7 +28,7 @@ Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`;
 Flags override files, and files override defaults. Flags may be written with `_` or `-`. An unknown key is an error that
 suggests the closest known one. Paths under `datasets` are relative to the file that names them. A run's
 `config.used.json` can be given to `--config` to repeat the run; its `openai` and `llm` sections apply unless
-`--llm-config` is given, too.
+`--llm-config` is also given.
 
 The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
 then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to

@@ -37,7 +37,7 @@ def regrade_command(
     if regraded.without_chart:
         sys.stderr.write(
             f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
-            "the run does not hold their cases\n"
+            "the run does not contain their cases\n"
         )
     left = ", ".join(
         f"{count} {what}" for count, what in ((regraded.failed, "failed"), (regraded.not_tried, "not tried")) if count

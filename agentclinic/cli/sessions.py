@@ -159,4 +159,4 @@ def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
         print()
         print(as_text(scored))
     else:
-        print("  there are no records with these sessions, so it is not known which diagnoses are right")
+        print("  these sessions have no records, so it is not known which diagnoses are right")

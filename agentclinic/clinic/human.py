@@ -156,7 +156,7 @@ class Human:
         self._out.flush()
 
     async def _line(self, prompt: str) -> str:
-        """One non-empty line; the end of the input means leaving."""
+        """One non-empty line; end of input means quitting."""
         while True:
             try:
                 line = (await sync_bridge.in_thread(partial(self._read, prompt))).strip()

@@ -73,7 +73,7 @@ def read_verdict(text: str) -> Literal["Yes", "No"]:
     """Read a judge's Yes or No, allowing decoration ("**Yes.**") and reasons but nothing undecided."""
     words = {found["word"].lower() for found in _ANY.finditer(text)}
     first, last = _FIRST.match(text), _LAST.search(text)
-    # A verdict set apart from its reasons holds, whatever words they use; "No difference" is not a verdict.
+    # A verdict separated from its reasons counts, whatever the reasons say; "No difference" is not a verdict.
     if first and _SET_APART.match(first["rest"]) and not _BOTH.match(first["rest"]):
         return "Yes" if first["word"].lower() == "yes" else "No"
     if words == {"yes"} and first:

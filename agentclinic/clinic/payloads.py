@@ -16,7 +16,7 @@ SilentSymptom = Literal["deny", "unknown"]
 
 @dataclass(frozen=True)
 class DoctorPayload:
-    """What the doctor knows: the door, the dialogue so far, and how many turns are left."""
+    """What the doctor knows: what is known at the door, the dialogue so far, and how many turns are left."""
 
     door: Door
     exchanges: tuple[Exchange, ...]
@@ -81,7 +81,7 @@ class PlannerPayload:
     """Findings each hypothesis must list."""
     max_hypotheses: int
     baseline: tuple[Exchange, ...] = ()
-    """What it knows about the patient beyond the door, as if it had been asked."""
+    """What it knows about the patient beyond what is known at the door, as if it had asked."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Prompt files: the shipped ones, and a user's own, which win file by file."""
+"""Prompt files: the shipped ones, and a user's own, which take precedence file by file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "synthesis": {"user_prompt_template": ("facts",)},
     "writer": {"user_prompt_template": ("context",)},
 }
-"""Placeholders without which a role would not know what it speaks about."""
+"""Placeholders that each role's texts must contain."""
 
 
 def _read(name: str, path: Path) -> Prompt:

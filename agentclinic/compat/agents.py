@@ -44,7 +44,7 @@ class ForeignScenario(Protocol):
 
 
 AnyScenario = Scenario | DoctorView | ForeignScenario
-"""A scenario of ours, the view of it that a custom doctor gets, or a foreign one."""
+"""One of our scenarios, the view of it that a custom doctor gets, or a foreign one."""
 
 
 def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
@@ -91,7 +91,7 @@ def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, 
 
 
 class _Agent:
-    """What the patient and the measurement agent share."""
+    """What `PatientAgent` and `MeasurementAgent` share."""
 
     _core: Patient | Laboratory
 
@@ -227,7 +227,7 @@ class DoctorAgent:
 
 
 class UncertaintyAwareDoctorAgent(DoctorAgent):
-    """The uncertainty-aware doctor in place of `DoctorAgent`: a session of its own, one tool call per utterance."""
+    """The uncertainty-aware doctor in place of `DoctorAgent`: with its own session, one tool call per utterance."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Raw sources to validated cases; knows nothing of encounters."""
+"""From raw sources to validated cases; knows nothing of encounters."""

@@ -146,7 +146,7 @@ class _State:
         return len(self.made) + len(self.quarantined)
 
     def line(self) -> str:
-        """How it is going, in a few words."""
+        """The progress so far, in a few words."""
         failed = f", {self.failed.total()} failed" if self.failed else ""
         return f"{len(self.made)} made, {len(self.quarantined)} in quarantine{failed}"
 

@@ -35,7 +35,7 @@ REMOVED = re.compile(r"_{3,}")
 
 
 def problems(text: str, identifiers: Sequence[str], *, prose: bool) -> Iterator[tuple[str, str]]:
-    """Kind and description of everything in a text that must not be there.
+    """Kind and description of everything in a text that must not appear.
 
     Prose is checked more strictly: a bare year or a number of seven digits is a value in a laboratory report, but a
     date or an identifier in a story.

@@ -1,4 +1,4 @@
-"""Whether cases can be solved: the whole chart against the door alone."""
+"""Whether cases can be solved: the whole chart against only what is known at the door."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Solvability:
 
 
 async def solvability(settings: Settings, progress: Callable[[], Progress]) -> Solvability:
-    """Play every case with the whole chart, then with the door alone."""
+    """Play every case with the whole chart, then with only what is known at the door."""
     runs: dict[str, Finished] = {}
     for doctor in DOCTORS:
         run = settings.run.model_copy(update={"doctor": doctor})

@@ -324,7 +324,7 @@ _SHORT = {"c reactive protein": "crp", "creatine kinase": "ck", "total bilirubin
 
 
 def check_leaks(chart: Chart) -> Iterator[Problem]:
-    """Door, patient and results do not name the diagnosis."""
+    """Demographics, objective, patient and results do not name the diagnosis."""
     for leak in leaks(chart.case):
         if leak.kind is not Leak.HISTORY:
             yield error(str(leak.kind), leak.path, f"names {leak.phrase!r}")

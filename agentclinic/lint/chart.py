@@ -84,7 +84,7 @@ class Chart:
 
     @cached_property
     def text(self) -> str:
-        """Door and chart in one lower-case text."""
+        """Demographics, objective and chart as one lower-case text."""
         door = self.case.door
         parts = [door.objective, door.demographics]
         parts += [" ".join((*fact.heads, fact.text)) for fact in self.case.facts]
@@ -92,7 +92,7 @@ class Chart:
 
     @cached_property
     def about(self) -> str:
-        """Door, chart and true diagnosis in one lower-case text."""
+        """Demographics, objective, chart and true diagnosis as one lower-case text."""
         return f"{self.text}\n{self.case.diagnosis.lower()}"
 
     def facts_of(self, *sections: Section) -> tuple[Fact, ...]:

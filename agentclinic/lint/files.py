@@ -50,7 +50,7 @@ MOST_CHANGED = 2
 
 
 def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
-    """Twins name each other, share the door and the complaint, and differ in diagnosis and few findings."""
+    """Twins name each other, share demographics, objective and complaint, and differ in diagnosis and few findings."""
     by_id = {str(case.annotations["case_id"]): case for case in cases if "case_id" in case.annotations}
     for id_, case in by_id.items():
         name = case.annotations.get("twin_of")
@@ -63,7 +63,7 @@ def check_twins(cases: Sequence[Case]) -> Iterator[Located]:
         if twin.annotations.get("twin_of") != id_:
             message = f"{name} names {twin.annotations.get('twin_of')!r}"
             yield located(case, error("twin_not_mutual", "twin_of", message))
-        if id_ < str(name):  # what follows is about the pair: said once
+        if id_ < str(name):  # the rest is about the pair: reported once
             yield from (located(case, problem) for problem in _compare_twins(case, twin, str(name)))
 
 

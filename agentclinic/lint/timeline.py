@@ -38,7 +38,7 @@ _BEGAN = re.compile(r"\b(?:for|over|since|past|last|about|of|within|nearly|almos
 
 
 def spans(text: str) -> list[float]:
-    """How long ago things began, in days, as far as a text says so in plain words."""
+    """How long ago things began, in days, if the text says so in plain words."""
     text = text.lower()
     found = []
     for match in _SPAN.finditer(text):

@@ -20,7 +20,7 @@ from agentclinic.models.base import ModelError, RateLimitError
 Value = TypeVar("Value")
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
-"""Failures that may not happen again on another try. In this layer, malformed means an empty answer."""
+"""Failures that another try may avoid. In this layer, malformed means an empty answer."""
 
 BASE_WAIT = 0.5
 """Upper bound of the first wait in seconds; it doubles with each try, up to the ceiling."""
@@ -29,7 +29,7 @@ LONGEST_RETRY_AFTER = 600.0
 """Seconds. The run does not wait for an endpoint that asks for more; it can be resumed later."""
 
 COOL_DOWN = 1.0
-"""Seconds between two halvings at least: 64 requests in flight can get 64 answers of 429 for one cause."""
+"""Minimum seconds between two halvings: 64 requests in flight can get 64 answers of 429 for one cause."""
 
 RECOVERY_ROUNDS = 20
 """Rounds of successes from zero to full speed. Adding 1 per round, as TCP does, would take 1,000 workers half an hour

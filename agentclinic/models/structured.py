@@ -51,7 +51,7 @@ def instruction(shape: type[BaseModel]) -> str:
 def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tuple[Message, ...]:
     """Add the instruction to the last of the leading system messages.
 
-    Not as a message of its own, because many chat templates refuse a second system message. It is static, so later
+    Not as a separate message, because many chat templates refuse a second system message. It is static, so later
     turns keep the same prefix.
     """
     system = 0

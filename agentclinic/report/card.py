@@ -127,7 +127,7 @@ def _load(place: Path, judge: str | None) -> _Run:
     data, records = load_run(place, judge), _Records()
     scored = score(data, records=passing(data.records(), records.add))
     if not records.count:
-        raise InputError(f"{place}: holds no records, so there is nothing to put on a card")
+        raise InputError(f"{place}: contains no records, so there is nothing to put on a card")
     return _Run(data, scored, records)
 
 

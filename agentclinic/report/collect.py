@@ -112,10 +112,10 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     arms = []
     for run, name in zip(runs, names, strict=True):
         arm, seen = Arm(name, run), _Seen()
-        # The records pass by once: they are too large to hold, and reading them is most of the work.
+        # One pass over the records: they are too large to keep, and reading them is most of the work.
         scored = score(run, seed=seed, records=passing(run.records(), arm.add, seen.add))
         if not arm.records:
-            raise InputError(f"{run.path}: holds no records")
+            raise InputError(f"{run.path}: contains no records")
         seen.packer.close()
         # Workers finish in any order; readers look for a number.
         seen.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))

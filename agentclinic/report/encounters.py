@@ -53,7 +53,7 @@ class Encounter:
     confidence_source: str | None
     turns: int | None
     tests_usd: float | None
-    """The sum of the known prices; None if the record does not tell which tests were done."""
+    """The sum of the known prices; None if the record does not say which tests were done."""
     tests_unpriced: int | None
     specialty: str | None
     difficulty: str | None

@@ -92,7 +92,7 @@ def _check_target(target: Path, places: Sequence[Path]) -> None:
         raise InputError(f"{target.parent}: cannot be written to; name another place with -o FILE")
     sources = {(place / RECORDS if place.is_dir() else place).resolve() for place in places}
     if target.resolve() in sources:
-        raise InputError(f"{target}: holds the records themselves; name another file with -o")
+        raise InputError(f"{target}: contains the run's records; name another file with -o")
     if target.exists() and not _is_report(target):
         raise InputError(f"{target}: exists and is not a report; name another file with -o")
 

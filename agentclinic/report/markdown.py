@@ -82,7 +82,7 @@ def _comparison(view: View) -> list[str]:
         for v in one.verdicts:
             p = v.p_permutation if v.p_holm is None else v.p_holm
             rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
-        warnings += [f"- {pair}: more than the doctor differs: {quoted(text)}" for text in one.warnings]
+        warnings += [f"- {pair}: another difference between the runs: {quoted(text)}" for text in one.warnings]
     table = _table(["runs", "rule", "difference", "p (Holm if several)", "gained", "lost"], rows)
     return ["## Differences", table, "\n".join(warnings)]
 

@@ -13,7 +13,7 @@ from agentclinic.results.turn import Turn
 
 BLOCK = 64 * 1024
 """Characters of JSON per block: a browser unpacks that in a few milliseconds, and deflate, whose window is 32 KB, gains
-little from more. A longer transcript is a block of its own."""
+little from more. A longer transcript gets its own block."""
 LONGEST_NAME = 500
 """Characters shown of anything that is not an utterance: a role, a topic, a diagnosis in a differential, a note."""
 

@@ -17,7 +17,7 @@ from agentclinic.report.text import line, plural
 
 _HERE = Path(__file__).parent
 MARK = "agentclinic-report"
-"""Written into every report, so that it can be told from a file that must not be overwritten."""
+"""Written into every report, so that it can be recognized and overwritten; other files are not."""
 
 _NAV = {
     "outcomes": "Outcomes",

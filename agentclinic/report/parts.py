@@ -112,7 +112,7 @@ def scrolling(label: str, *parts: object) -> Html:
 
 
 def details(summary: str, *parts: object) -> Html:
-    """Something to unfold."""
+    """A part that can be unfolded."""
     return tag("details", tag("summary", summary), *parts)
 
 

@@ -147,7 +147,7 @@ def left_out(run: RunReport) -> list[str]:
     """The parts of a report that this run's records cannot fill, each with the reason after a colon."""
     known, scored = run.known, run.score
     missing = {
-        "Questions, tests, prices, key facts and premature closure: the records hold no turn-by-turn transcript.": (
+        "Questions, tests, prices, key facts and premature closure: the records contain no turn-by-turn transcript.": (
             not known.transcripts
         ),
         "Confidence, calibration and the differential over time: no differential is recorded.": (

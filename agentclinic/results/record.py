@@ -54,7 +54,7 @@ class Record(BaseModel):
     test_policy: str | None = None
     """Name of the test policy the doctor planned with."""
     planner_baseline: str | None = None
-    """What the planner knew at first: the door, or the patient's full script."""
+    """What the planner knew at first: what is known at the door, or the patient's full script."""
     session_id: str | None = None
     """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
     doctor_bias: str | None = None

@@ -1,1 +1,1 @@
-"""Many encounters: what to play, in which order, written down so that nothing is lost."""
+"""Runs of many encounters: planned, played and recorded so that nothing is lost."""

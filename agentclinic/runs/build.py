@@ -42,8 +42,8 @@ REPLAY = "replay:"
 class Models:
     """The models of one run, opened when first asked for and closed together.
 
-    `data_class` is that of everything sent to them, by default the strictest this process has met. Credentialed data
-    goes only where the gate lets it, and recordings of it are readable by their owner only.
+    `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
+    goes only where the gate allows, and recordings of it are readable by their owner only.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Models:
             self._choice(*self._cast(role))
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
-        """The model of that name at that endpoint; the same object for the same question."""
+        """The model of that name at that endpoint; the same object for the same arguments."""
         key = (name, endpoint)
         if key not in self._models:
             model, sink = self._choice(name, endpoint), self._recording()
@@ -142,7 +142,7 @@ class Models:
         if key is None and base_url is None:
             raise ConfigError(
                 f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
-                "or set openai.base_url in llm.config.json to a server of your own; "
+                "or set openai.base_url in llm.config.json to your own server; "
                 "`builtin` runs without either"
             )
         return self._clients.endpoint(name, base_url=base_url, api_key=key)

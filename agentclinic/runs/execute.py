@@ -125,7 +125,7 @@ async def play_missing(
 
 
 class _Player:
-    """Plays units and writes each record down as soon as its encounter is over."""
+    """Plays units and writes each record as soon as its encounter is over."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class _Player:
         except Leave:
             self.pool.interrupt("you left")
             return
-        # An image that is missing, a session that cannot be written: to be fixed before this unit is played.
+        # A missing image or a session that cannot be written: the user must fix it before this unit is played.
         except (InputError, SessionError) as error:
             self.pool.stop(str(error))
             return

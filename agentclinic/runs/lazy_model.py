@@ -1,4 +1,4 @@
-"""Models by name for code outside runs: a notebook, the synchronous interface, a tool called by hand."""
+"""Models by name for code outside runs: a notebook, the synchronous interface, a tool called directly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _opening = anyio.Lock()
 
 
 def ambient_settings() -> Settings:
-    """The settings that hold outside runs."""
+    """The settings used outside runs."""
     return _settings
 
 
@@ -28,7 +28,7 @@ def set_ambient_settings(settings: Settings) -> None:
 
 
 class LazyModel:
-    """A model found by name when it is first asked: in a run one of the run's models, else one of its own."""
+    """A model found by name when it is first asked: one of the run's models, or its own outside runs."""
 
     def __init__(self, name: str, settings: Settings | None = None) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class LazyModel:
 
 
 async def _models(settings: Settings) -> Models:
-    # Code that runs outside any run of ours says nothing of its data: the strictest met in this process counts.
+    # Outside runs, the class of the data is not known: the strictest class seen in this process applies.
     data_class = privacy.met()
     secret = settings.openai.api_key and settings.openai.api_key.get_secret_value()
     key = f"{data_class} {settings.model_dump_json()} {secret}"

@@ -61,7 +61,7 @@ class Unit:
 
     @property
     def session_id(self) -> str:
-        """Name of its session file: the same in every run of this unit, and it does not give the case away."""
+        """Name of its session file: the same in every run of this unit, and it does not reveal the case."""
         mark = hashlib.sha256(f"session:{self.case.id}:{self.repeat}:{self.copy}".encode()).hexdigest()[:10]
         return f"scenario_{self.case.scenario_id}_{mark}"
 
@@ -73,7 +73,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a run is going to do."""
+    """Everything a run will do."""
 
     settings: Settings
     prompts: Prompts

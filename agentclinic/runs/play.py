@@ -94,7 +94,7 @@ class Metered:
 
 @dataclass
 class _Played:
-    """One encounter and those who took part in it."""
+    """One encounter and its participants."""
 
     transcript: Transcript
     doctor: Doctor

@@ -21,7 +21,7 @@ class Pool:
     """Workers that take items from one queue until it is empty or the pool is stopped.
 
     The first Ctrl-C takes no new item and lets work in progress finish; a second one, or the end of the grace period,
-    stops at once. `at_once`: the first one does so already, for people at the keyboard.
+    stops at once. With `at_once`, for people at the keyboard, the first one does.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Pool:
         grace: float = GRACE,
     ) -> None:
         self.reason: str | None = None
-        """Why no further item is taken; None while all is well."""
+        """Why no further item is taken; None while the pool runs normally."""
         self.interrupted = False
         self._workers = workers
         self._say = say
@@ -48,7 +48,7 @@ class Pool:
             self.reason = reason
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """Stop because the user wants to."""
+        """Stop at the user's request."""
         self.interrupted = True
         self.stop(reason)
 
@@ -89,7 +89,7 @@ class Pool:
 
 
 def one_by_one(items: Iterable[Item]) -> Callable[[], Awaitable[Item | None]]:
-    """A queue over items that are there already; other tasks get a chance to run between two items."""
+    """A queue over existing items; other tasks get a chance to run between two items."""
     queue = iter(items)
 
     async def take() -> Item | None:

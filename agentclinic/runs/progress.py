@@ -14,17 +14,17 @@ class Progress:
     """Shows nothing but messages; the base of the others."""
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
-        """Work starts: so many in all, so many done by an earlier process."""
+        """Start: `total` items in all, `done` of them finished by an earlier process."""
 
     def advance(self, line: str) -> None:
-        """One more is done; `line` says how it is going."""
+        """Count one more item; `line` describes the progress so far."""
 
     def say(self, message: str) -> None:
         """Show a message that the user needs now, even when quiet."""
         sys.stderr.write(message + "\n")
 
     def stop(self) -> None:
-        """Work is over."""
+        """Finish."""
 
 
 class _Counting(Progress):
@@ -113,7 +113,7 @@ class Bar(_Counting):
 
 
 def run_line(running: RunningSummary) -> str:
-    """How a run is going: accuracy so far, failures, tokens and money."""
+    """A run's progress in a line: accuracy so far, failures, tokens and cost."""
     parts = []
     if running.accuracy.value is not None:
         parts.append(f"accuracy {running.accuracy.value:.0%}")

@@ -51,7 +51,7 @@ class Regraded:
     new_diagnoses: int | None = None
     """How many diagnoses differ from the recorded ones; None if those were judged."""
     without_chart: int = 0
-    """Diagnoses judged by names alone: the run does not hold their cases."""
+    """Diagnoses judged by names alone: the run does not contain their cases."""
 
 
 class _Recorded:
@@ -83,16 +83,16 @@ class _Resynthesized:
         concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
         if not concluded:
             raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
-        for record in concluded:  # all of them before the first request: a missing one is told while it costs nothing
+        for record in concluded:  # check all before the first request costs anything
             path = self._store.path(record.session_id or "")
             try:
                 self._sessions[record.session_id or ""] = read_session(path)
             except FileNotFoundError:
                 raise InputError(
-                    f"{path}: missing; scenario {record.scenario_id} cannot be synthesised again"
+                    f"{path}: missing; scenario {record.scenario_id} cannot be synthesized again"
                 ) from None
             except SessionError as error:
-                raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesised again") from None
+                raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesized again") from None
         return concluded
 
     async def of(self, record: Record) -> tuple[str, str | None]:
@@ -112,8 +112,8 @@ async def regrade(
 ) -> Regraded:
     """Judge every diagnosis in a run with another judge; `scenarios.jsonl` is not touched.
 
-    Writes `judgements/<name>.jsonl`, continues where an earlier call stopped, and tries again what failed. With
-    `resynthesize` the diagnoses are first synthesised again from the facts in the run's sessions.
+    Writes `judgements/<name>.jsonl`, continues where an earlier call stopped, and retries what failed. With
+    `resynthesize` the diagnoses are first synthesized again from the facts in the run's sessions.
     """
     progress = progress or Progress()
     prompts = user_prompts(settings.run.prompts_dir)
@@ -177,7 +177,7 @@ async def regrade(
 
 
 def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
-    """Where no synthesis model is named, the one the run used."""
+    """Use the run's own synthesis model unless another is named."""
     if settings.run.synthesis_llm:
         return settings
     used, _ = settings_of(folder)
@@ -209,7 +209,7 @@ def _unrecorded(settings: Settings) -> Settings:
 
 
 def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The verdicts of an earlier call that still hold; lines without a verdict, or on something else, go."""
+    """The verdicts of an earlier call that still hold; all other lines are dropped."""
     repair(path)
     diagnoses = {record.unit: diagnosis_of(record) for record in records}
     resynthesized = "synthesis" in made_by

@@ -87,7 +87,7 @@ def _with_secrets(settings: Settings, given: Settings) -> Settings:
         else endpoint
         for name, endpoint in settings.endpoints.items()
     }
-    # A host must be attested now: what an earlier run was told does not count.
+    # A host must be attested now: being allowed in an earlier run does not count.
     now = {"privacy": given.privacy, "allow_hosts": given.allow_hosts}
     return settings.model_copy(update={"openai": openai, "endpoints": endpoints, **now})
 
@@ -106,7 +106,7 @@ def _class_used(folder: Path) -> DataClass:
 
 
 def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
-    """The class of data in a run's folder; where records do not say, their data set's default."""
+    """The class of data in a run's folder; if the records do not say, their data set's default."""
     said = {_class_used(folder)}
     for record in records:
         name = record.dataset or ""

@@ -90,7 +90,7 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
 
 
 async def admit(arms: Sequence[Arm]) -> None:
-    """Before any arm is played, refuse a sweep in which an arm would send its cases where it may not."""
+    """Before any arm is played, refuse a sweep in which an arm would send its cases where they may not go."""
     classes: dict[str, DataClass] = {}
     for arm in arms:
         dataset = arm.settings.run.dataset
@@ -102,7 +102,7 @@ async def admit(arms: Sequence[Arm]) -> None:
 
 
 async def play_arm(arm: Arm, progress: Progress) -> Finished:
-    """Play an arm, or what is missing of it; refused when its settings changed since it was begun."""
+    """Play an arm, or the rest of it; refused if its settings have changed since it was started."""
     plan = make_plan(arm.settings)
     config = arm.folder / folders.CONFIG
     async with Models(plan.settings, plan.data_class) as models:
@@ -125,7 +125,7 @@ def _refuse_changed(arm: Arm, plan: Plan, config: Path) -> None:
     changed = sorted(key for key in {*before, *plan.digest} if before.get(key) != plan.digest.get(key))
     if changed:
         raise InputError(
-            f"{arm.folder} was begun with other settings ({', '.join(changed)}); "
+            f"{arm.folder} was started with other settings ({', '.join(changed)}); "
             "undo the change, or give the sweep another name"
         )
 
@@ -139,5 +139,5 @@ def _shown(value: object) -> str:
 
 
 def _slug(values: Mapping[str, Any]) -> str:
-    """A folder name that tells the combination and is the same every time."""
+    """A folder name that shows the combination and is always the same."""
     return "__".join(re.sub(r"[^A-Za-z0-9.-]+", "-", f"{key}={_shown(value)}") for key, value in values.items())

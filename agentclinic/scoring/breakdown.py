@@ -109,7 +109,7 @@ class TwinSide(BaseModel):
 
 
 class TwinPair(BaseModel):
-    """Two cases with the same door and different diagnoses, played in the same repeat."""
+    """Two cases that look alike at the door, with different diagnoses, played in the same repeat."""
 
     first: TwinSide
     second: TwinSide
@@ -211,14 +211,14 @@ class FactSection(BaseModel):
 
     section: str
     total: int
-    """Key findings of which the records can tell whether they were found."""
+    """Key findings for which the records show whether they were found."""
     by_way: dict[str, int]
-    """How those that were found first came to the doctor."""
+    """How the doctor first learned those that were found."""
     not_found: int
 
 
 def fact_sections(observations: Iterable[Observation]) -> list[FactSection]:
-    """Key findings by section, in the order of a chart, and by how they came."""
+    """Key findings by section, in the order of a chart, and by how the doctor learned them."""
     found: dict[str, Counter[Way | None]] = {}
     for seen in observations:
         for section, way in seen.facts:

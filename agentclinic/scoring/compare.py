@@ -140,7 +140,7 @@ def load_arm(run: RunData, name: str | None = None) -> Arm:
 
 
 def cluster_of(record: Record) -> str:
-    """The truth with the patient's age and sex, as far as the record has them."""
+    """The truth with the patient's age and sex, if the record has them."""
     door = record.door.demographics if record.door else ""
     return f"{fold(record.ground_truth or str(record.scenario_id))}|{age_in_years(door)}|{sex(door)}"
 

@@ -25,7 +25,7 @@ from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold
 
 NOT_RECORDED = "not recorded"
-NO_KEY_FACTS = "there are no key findings of which the records say whether they were found"
+NO_KEY_FACTS = "the records do not show whether any key finding was found"
 NO_DOOR = "the records do not say what the doctor was told at the door: facts told there count as not found"
 
 # --- what the doctor asked for and was told -------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _marked(text: str) -> tuple[frozenset[tuple[str, bool]], ...]:
 
 
 class Way(StrEnum):
-    """How a key fact came to the doctor."""
+    """How the doctor learned a key fact."""
 
     DOOR = "door"
     """Told before the first turn."""
@@ -182,7 +182,7 @@ def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
 
 
 def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> Way | None:
-    """How the finding first came to the doctor; None if it did not.
+    """How the doctor first learned the finding; None if it never did.
 
     By path: a reply discloses it. By phrase: a reply says it (`says`); a bare "Yes" does not.
     """
@@ -229,14 +229,14 @@ def _findings(text: str) -> set[str]:
 
 
 class Found(NamedTuple):
-    """A key finding of a record and how it came."""
+    """A key finding of a record and how the doctor learned it."""
 
     finding: KeyFinding
     way: Way | None
 
 
 def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[Found, ...] | None:
-    """The key findings of which a record can tell whether they were found; None without a transcript.
+    """The key findings for which a record shows whether they were found; None without a transcript.
 
     A phrase can be looked for in any reply, a path only if its role says what it discloses: a finding that has only
     paths is left out if a language model plays that role. `asked` saves reading the transcript again.
@@ -373,11 +373,11 @@ class KeyFacts(BaseModel):
     without: int = 0
     """Encounters whose case names no key findings."""
     not_assessable: int = 0
-    """Key findings left out because the record cannot tell whether they were found."""
+    """Key findings left out because the record does not show whether they were found."""
     recall: Estimate
     """Mean over encounters of Σ weight found ÷ Σ weight."""
     by_way: dict[str, Proportion | None] = {}
-    """Key findings that first came this way ÷ all that can be assessed; `door` is null if not recorded."""
+    """Key findings first learned this way ÷ all that can be assessed; `door` is null if not recorded."""
     yield_per_request: Estimate
     """Key findings told by patient or laboratory ÷ questions and tests: Σ over encounters ÷ Σ over encounters."""
     note: str | None = None
@@ -448,12 +448,12 @@ class Dialogue(NamedTuple):
     repeated_questions: int
     repeated_tests: int
     facts: tuple[Way | None, ...]
-    """How each key finding that can be assessed came to the doctor."""
+    """How the doctor learned each key finding that can be assessed."""
     recall: float | None
     no_findings: bool
     """The case names no key findings."""
     not_assessable: int
-    """Key findings of which the record cannot tell whether they were found."""
+    """Key findings for which the record does not show whether they were found."""
     door: bool
     """Whether the record says what the doctor was told at the door."""
     courses: tuple[tuple[str, array[float], Course | None], ...]

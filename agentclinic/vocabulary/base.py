@@ -147,7 +147,7 @@ def knowledge() -> Knowledge:
 
 @contextmanager
 def in_place(known: Knowledge) -> Iterator[None]:
-    """Use another knowledge base for a while, to see the effect of other numbers."""
+    """Use another knowledge base temporarily, to see the effect of other numbers."""
     _in_place_of.append(known)
     try:
         yield

@@ -40,7 +40,7 @@ class NameTable:
     words: Mapping[str, str]
     """Another form of a word: renal to kidney."""
     kinds: Mapping[str, tuple[str, ...]]
-    """A word and the narrower words for kinds of the same: drug to antibiotic."""
+    """A word and the narrower words for kinds of it: drug to antibiotic."""
 
     @cached_property
     def by_id(self) -> Mapping[str, Entry]:
@@ -84,7 +84,7 @@ def _entry(content: dict[str, Any]) -> Entry:
 
 
 def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[Related]:
-    """A table that relates names; where it gives a disease by its id, the usual name takes its place."""
+    """A table that relates names; a disease given by its id is replaced by its usual name."""
     ours = name_table().by_id
     return [
         Related(entry["name"], tuple(ours[of].names[0] if of in ours else of for of in entry["of"]))
@@ -93,7 +93,7 @@ def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[R
 
 
 def siblings() -> list[tuple[str, ...]]:
-    """Families of diseases that are not each other."""
+    """Families of distinct diseases."""
     return [tuple(names) for names in _content("siblings")["siblings"]]
 
 

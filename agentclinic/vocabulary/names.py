@@ -235,7 +235,7 @@ def lexicon() -> frozenset[str]:
 
 
 def narrower(word: str) -> frozenset[str]:
-    """Words for kinds of the same: haloperidol is an antipsychotic."""
+    """Words for kinds of the same thing: haloperidol is an antipsychotic."""
     return frozenset(map(_form, name_table().kinds.get(word, ())))
 
 

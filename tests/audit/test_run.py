@@ -136,7 +136,7 @@ def test_an_older_run_without_cases_needs_their_file(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [record(0, [LYING])], cases=0)
     (run / "config.used.json").write_text(json.dumps({"run": {"dataset": "OpenOSCE"}}), encoding="utf-8")
     for place in (run, run / "scenarios.jsonl"):
-        with pytest.raises(InputError, match=r"does not hold its cases \(there is no cases.jsonl\).*--cases FILE"):
+        with pytest.raises(InputError, match=r"does not contain its cases \(there is no cases.jsonl\).*--cases FILE"):
             audit_run(place)
     own = write_rows(tmp_path / "own.jsonl", *(case_row(number) for number in range(8)))
     assert [f.kind for f in audit_run(run, own).findings] == [Kind.CONTRADICTED]

@@ -154,7 +154,7 @@ def test_a_list_of_denials_becomes_one_fact_per_item(text: str, facts: list[str]
         "No known allergies, takes aspirin",
     ],
 )
-def test_a_denial_does_not_reach_what_the_sentence_goes_on_to_affirm(text: str) -> None:
+def test_a_denial_does_not_reach_what_the_sentence_then_affirms(text: str) -> None:
     (fact,) = patient_facts({"Social_History": text}, "P")
     assert fact.text == text
     assert not fact.denied

@@ -107,7 +107,7 @@ async def test_a_folder_of_sessions_needs_no_run(run: Path, capsys: pytest.Captu
     assert "right" not in text
     assert "3 sessions in" in text
     assert "final diagnosis: Gout" in shown(capsys, run / "diagnosis_sessions", "0")
-    assert "there are no records with these sessions" in shown(capsys, run / "diagnosis_sessions", "--summary")
+    assert "these sessions have no records" in shown(capsys, run / "diagnosis_sessions", "--summary")
 
 
 async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,7 @@ async def test_a_keyboard_that_breaks_is_not_waited_for_forever() -> None:
         await Meeting(Human(read, io.StringIO())).hold()
 
 
-async def test_other_work_goes_on_while_a_person_thinks() -> None:
+async def test_other_work_continues_while_a_person_thinks() -> None:
     asked, answered = threading.Event(), threading.Event()
 
     def read(prompt: str) -> str:

@@ -307,7 +307,7 @@ def test_what_names_the_diagnosis_is_kept_from_the_writer_and_from_the_chart() -
     assert case_row(prepared, STORY, {})["withheld"] == {"story": 4, "results": 1}
 
 
-def test_a_story_with_nothing_left_is_no_story() -> None:
+def test_a_story_with_nothing_left_is_not_a_story() -> None:
     prepared = prepare(source(HEART, story=("Heart attack.",), past=(), drugs=()))
     assert prepared.labs_only
     assert prepare(source(HEART, story=("Heart attack.",))).brief.payload.history_source == "codes"

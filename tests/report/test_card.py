@@ -163,7 +163,7 @@ def test_the_command_prints_or_writes_and_refuses_what_is_not_a_run(tmp_path: Pa
 
 def test_an_empty_run_has_no_card(tmp_path: Path) -> None:
     (tmp_path / "scenarios.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no records"):
+    with pytest.raises(InputError, match="contains no records"):
         card(tmp_path)
 
 

@@ -122,7 +122,7 @@ def test_a_file_that_is_not_a_report_is_never_overwritten(played: Path, tmp_path
     precious.write_text("# agentclinic-report is mentioned here\n", encoding="utf-8")
 
     for target, message in (
-        (journal, "holds the records themselves"),
+        (journal, "contains the run's records"),
         (played / "config.used.json", "is not a report"),
         (precious, "is not a report"),
         (tmp_path, "is a folder"),
@@ -138,7 +138,7 @@ def test_a_run_that_cannot_be_reported_is_named(tmp_path: Path) -> None:
     broken = write_run(tmp_path / "broken", [record()])
     (broken / "config.used.json").write_text("{", encoding="utf-8")
     assert "not a run" in clinic("report", tmp_path / "nothing", cwd=tmp_path, expect=2).stderr
-    assert "holds no records" in clinic("report", empty, cwd=tmp_path, expect=2).stderr
+    assert "contains no records" in clinic("report", empty, cwd=tmp_path, expect=2).stderr
     assert "config.used.json line 1: not valid JSON" in clinic("report", broken, cwd=tmp_path, expect=2).stderr
     assert "html, md, json, csv" in clinic("report", empty, "--format", "pdf", cwd=tmp_path, expect=2).stderr
     assert (

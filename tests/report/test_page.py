@@ -414,7 +414,7 @@ def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_s
         notice = page.locator(".notice").inner_text()
         for gone in ("confidence", "tests", "twins", "specialty"):
             assert gone in notice
-        assert "hold no turn-by-turn transcript" in page.locator("#limits").inner_text()
+        assert "contain no turn-by-turn transcript" in page.locator("#limits").inner_text()
         assert "not recorded" in page.locator(".answers").inner_text()
         page.locator("#rows .open").first.click()
         page.wait_for_selector("dialog[open]")

@@ -37,7 +37,7 @@ def test_hypotheses_become_a_differential(shares: Shares, expected: Shares, othe
     assert found.other == (other if other is None else pytest.approx(other))
 
 
-def test_no_hypotheses_are_no_differential() -> None:
+def test_without_hypotheses_there_is_no_differential() -> None:
     assert as_differential(Source.STATED, ()) is None
 
 

@@ -90,7 +90,7 @@ def canaries(request: Request, kind: str) -> set[str]:
 
 @pytest.mark.parametrize("row", [OSCE, NEJM], ids=["OSCE", "NEJM"])
 @pytest.mark.parametrize("asking", ["builtin", "scripted"])
-async def test_what_only_the_judge_may_know_reaches_nobody_else(row: dict[str, Any], asking: str) -> None:
+async def test_what_only_the_judge_may_know_reaches_no_one_else(row: dict[str, Any], asking: str) -> None:
     doctor = Listening(Builtin() if asking == "builtin" else Scripted(*QUESTIONS))
     patient, lab = Listening(Builtin()), Listening(Builtin())
     await Meeting(doctor, patient, lab, case_of(row), images=True).hold()

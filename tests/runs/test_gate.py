@@ -28,7 +28,7 @@ from agentclinic.runs.build import Models
 pytestmark = pytest.mark.anyio
 
 ELSEWHERE = "http://10.0.0.7:8000/v1"
-"""Nobody is asked there: a test that fails would not leave this machine either, as the address is private."""
+"""Never contacted; even a failing test would send nothing outside, because the address is private."""
 CHART = "Quagmire toe since the seventh regatta"
 """What no log, message or error may repeat."""
 
@@ -86,7 +86,7 @@ def test_a_run_that_would_send_cases_elsewhere_is_refused_before_anything_is_wri
     assert not (folder / "kept.jsonl").exists()
 
 
-async def test_the_default_endpoint_is_somebody_elses_machine() -> None:
+async def test_the_default_endpoint_is_another_machine() -> None:
     settings = Settings.model_validate({"openai": {"api_key": "sk-123456789"}, "run": {"doctor_llm": "some"}})
     models = Models(settings, DataClass.CREDENTIALED, resolve=lambda _: ["203.0.113.7"])
     async with models:
@@ -108,7 +108,7 @@ def test_a_roles_own_endpoint_is_named(tmp_path: Path, server: ScriptedServer) -
 
 
 def test_open_data_is_not_concerned(tmp_path: Path) -> None:
-    """The same settings with cases that may travel: nobody answers there, and that is what is said."""
+    """The same settings with cases that may be sent: no server answers there, and the error says so."""
     (tmp_path / "llm.config.json").write_text(
         json.dumps({"openai": {"base_url": "http://127.0.0.1:1/v1"}, "llm": {"runtime": {"tries": 1}}})
     )
@@ -211,7 +211,7 @@ ATTESTED = {
 
 
 def attest(folder: Path, **changes: Any) -> None:
-    """The machine's private address stands for a host elsewhere; nobody answers there."""
+    """The machine's private address represents another host; no server answers there."""
     endpoint = {"far": {"base_url": "https://10.0.0.7:8443/v1"}}
     configure(folder, endpoints=endpoint, privacy={"hosts": {"10.0.0.7:8443": {**ATTESTED, **changes}}})
 
@@ -282,7 +282,7 @@ def test_regrading_is_guarded_and_private(folder: Path, server: ScriptedServer) 
 
 @pytest.mark.parametrize("keep", ["dataset", "data_class", "annotations", "config"])
 def test_one_trace_of_credentialed_data_is_enough_to_guard_regrading(keep: str, folder: Path) -> None:
-    """Records of the seed or of older versions, which do not say what they are."""
+    """Records of the original or of older versions, which do not state their data class."""
     clinic(*RUN, cwd=folder)
     made = only_run(folder / "out")
     kept = []
@@ -419,7 +419,7 @@ def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
     assert "execute.py" in done.stderr
 
 
-# The seed's synchronous interface
+# The original's synchronous interface
 
 
 @pytest.fixture
@@ -430,7 +430,7 @@ def _far() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_far")
-def test_the_seeds_agents_are_guarded_by_their_scenario() -> None:
+def test_the_originals_agents_are_guarded_by_their_scenario() -> None:
     scenario = ScenarioMIMICIV(rows(1)[0])
     says: list[Callable[[], str]] = [
         lambda: doors.PatientAgent(scenario, "some").inference_patient("Hello?"),

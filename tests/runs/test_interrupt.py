@@ -1,4 +1,4 @@
-"""Ctrl-C: once to finish what is under way, twice to stop now."""
+"""Ctrl-C: once to finish work in progress, twice to stop now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUN = ["run", "--output_dir", "out", "--workers", "2", *AT_ENDPOINT]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_once_lets_what_is_under_way_finish_and_says_how_to_go_on(
+def test_once_lets_work_in_progress_finish_and_says_how_to_resume(
     number: signal.Signals, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(latency=0.2)
@@ -40,7 +40,7 @@ def test_once_lets_what_is_under_way_finish_and_says_how_to_go_on(
     assert units(records(folder)) == [(row, 0) for row in range(14)]
 
 
-def test_twice_stops_now_and_writes_nothing_of_what_was_under_way(server: ScriptedServer, tmp_path: Path) -> None:
+def test_twice_stops_now_and_writes_nothing_of_work_in_progress(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 99))}, "fault": "hang"}])
     point_at(tmp_path, server)
     process = start(*RUN, cwd=tmp_path)
@@ -65,7 +65,7 @@ def test_twice_stops_now_and_writes_nothing_of_what_was_under_way(server: Script
     assert asked(server, "moderator") == 12
 
 
-def test_an_interrupted_regrade_ends_without_a_traceback_and_goes_on_later(
+def test_an_interrupted_regrade_ends_without_a_traceback_and_can_be_resumed(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     clinic("run", "--num_scenarios", "4", "--output_dir", "out", cwd=tmp_path)

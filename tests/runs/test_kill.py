@@ -70,7 +70,7 @@ def test_a_run_killed_ten_times_at_random_moments_ends_with_every_unit_exactly_o
 
 
 @pytest.mark.parametrize("cut", [1, 40, 400])
-def test_a_torn_last_line_is_cut_off_said_and_played_again(cut: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed_reported_and_played_again(cut: int, tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "3", "--output_dir", "out", cwd=tmp_path)
     folder = only_run(tmp_path / "out")
     whole = (folder / "scenarios.jsonl").read_bytes()

@@ -56,7 +56,7 @@ async def test_sixty_four_at_a_time_at_an_endpoint(name: str, server: ScriptedSe
     assert all(request["headers"]["user-agent"].startswith("AsyncOpenAI/") for request in counts["requests"])
 
 
-async def test_an_image_once_asked_for_stays_in_the_doctors_context_and_reaches_nobody_else(
+async def test_an_image_once_asked_for_stays_in_the_doctors_context_and_reaches_no_one_else(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     path, count = PUBLIC["NEJM"]

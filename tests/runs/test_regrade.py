@@ -48,7 +48,7 @@ async def test_verdicts_go_to_a_file_of_their_own_and_the_records_stay_as_they_a
     assert {entry["purpose"] for entry in server.log()} == {"moderator"}, "nothing is simulated"
 
 
-async def test_it_goes_on_where_it_stopped_and_tries_again_what_failed(
+async def test_it_resumes_where_it_stopped_and_retries_failures(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
     settings = settings_for(server, tmp_path)
@@ -65,7 +65,9 @@ async def test_it_goes_on_where_it_stopped_and_tries_again_what_failed(
     assert sorted((entry["scenario_id"], entry["correct"]) for entry in entries) == [(row, True) for row in range(4)]
 
 
-async def test_a_torn_judgement_is_judged_again(finished: Finished, server: ScriptedServer, tmp_path: Path) -> None:
+async def test_an_incomplete_judgement_is_judged_again(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
     settings = settings_for(server, tmp_path)
     path = (await regrade(finished.folder, settings)).path
     path.write_bytes(path.read_bytes()[:-30])
@@ -80,7 +82,7 @@ async def test_a_torn_judgement_is_judged_again(finished: Finished, server: Scri
 async def test_a_judgement_on_another_diagnosis_does_not_count(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    """As after `resume --retry-failed`, which plays a unit anew."""
+    """As after `resume --retry-failed`, which plays a unit again."""
     settings = settings_for(server, tmp_path)
     path = (await regrade(finished.folder, settings)).path
     journal = finished.folder / "scenarios.jsonl"
@@ -141,7 +143,7 @@ async def test_only_diagnoses_are_judged_also_those_whose_judge_failed(server: S
 
 
 def test_a_run_in_the_originals_format_is_judged_by_the_command(tmp_path: Path) -> None:
-    """Only the seed's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
+    """Only the original's fields, no digest, no hashes; the truth in one field, the whole utterance in another."""
     seeds = [
         {
             "scenario_id": 0,

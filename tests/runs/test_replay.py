@@ -157,7 +157,7 @@ async def test_a_recorded_judge_can_regrade(server: ScriptedServer, tmp_path: Pa
     assert recording.stat().st_size == size, "judging anew is no part of the recorded run"
 
 
-async def test_a_recording_that_is_not_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+async def test_a_missing_recording_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="replay"):
         await run_here(settings_for(None, tmp_path / "out", doctor_llm="replay:nowhere.jsonl"))
 

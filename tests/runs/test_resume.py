@@ -79,9 +79,7 @@ async def test_a_run_that_was_stopped_before_its_first_record_can_be_resumed(tmp
     assert units(records(finished.folder)) == [(0, 0)]
 
 
-async def test_repeats_are_units_of_their_own_and_stay_apart_on_resuming(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_repeats_are_separate_units_and_stay_separate_on_resuming(server: ScriptedServer, tmp_path: Path) -> None:
     finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=3, repeats=4))
     assert units(entries) == [(row, repeat) for row in range(3) for repeat in range(4)]
     assert len({entry["seed"] for entry in entries}) == 12
@@ -197,7 +195,7 @@ def test_the_command_refuses_a_changed_run_and_leaves_it_as_it_is(tmp_path: Path
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_folder_that_is_no_run_or_the_seeds_own_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_or_is_the_originals_is_refused(tmp_path: Path) -> None:
     assert "not the folder of a run" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
     (tmp_path / "config.used.json").write_text('{"run": {}, "openai": {}}')
     assert "regraded but not resumed" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
@@ -210,7 +208,7 @@ async def test_failed_units_are_played_again_only_when_asked(server: ScriptedSer
     server.reset()
 
     await resume(plan_again(finished.folder), finished.folder, Progress())
-    assert asked(server) == 0, "failures are final unless somebody asks"
+    assert asked(server) == 0, "failures are final unless a retry is requested"
     await resume(plan_again(finished.folder), finished.folder, Progress(), retry_failed=True)
 
     assert asked(server, "moderator") == 2
@@ -254,7 +252,7 @@ def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp
     ("fault", "mend"),
     [("auth", "set the endpoint's key"), ("quota", "add credit"), ("no_model", "agentclinic probe")],
 )
-def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_which_goes_on_after_the_mend(
+def test_a_refused_key_an_empty_account_or_an_unknown_model_stops_the_run_until_it_is_fixed(
     fault: str, mend: str, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 100))}, "fault": fault}])
@@ -287,7 +285,9 @@ async def test_a_refused_judge_stops_the_run_too(server: ScriptedServer, tmp_pat
     assert "moderator" in (finished.reason or "")
 
 
-def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_goes_on(server: ScriptedServer, tmp_path: Path) -> None:
+def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_resumes_it(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
     point_at(tmp_path, server, token_limit=5000)
 
     done = clinic("run", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path, expect=3)
@@ -308,9 +308,7 @@ def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_goes_on(server: S
     assert asked(server, "moderator") == 14 - played
 
 
-async def test_an_image_that_is_not_there_stops_the_run_which_goes_on_after_the_mend(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_a_missing_image_stops_the_run_until_it_is_fixed(server: ScriptedServer, tmp_path: Path) -> None:
     row = nejm()
     picture = tmp_path / "picture.png"
     cases = tmp_path / "cases.jsonl"
@@ -328,7 +326,7 @@ async def test_an_image_that_is_not_there_stops_the_run_which_goes_on_after_the_
 
 
 def test_a_run_can_be_played_outside_the_main_thread(tmp_path: Path) -> None:
-    """Where no signal can be heard, in a notebook's thread or a server."""
+    """Where signals cannot be handled: in a notebook's thread or a server."""
     plan = make_plan(settings_for(None, tmp_path, num_scenarios=1))
     thread = threading.Thread(target=lambda: anyio.run(execute, plan, Progress()))
     thread.start()

@@ -76,7 +76,7 @@ async def test_another_prompt_and_model_make_new_diagnoses_of_the_recorded_facts
     assert "final diagnosis: Gout; synthesized again: Pseudogout (wrong)" in capsys.readouterr().out
 
 
-async def test_the_runs_own_synthesis_model_is_used_where_none_is_named(
+async def test_the_runs_own_synthesis_model_is_used_if_none_is_named(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.control(synthesis="Gout")
@@ -85,7 +85,7 @@ async def test_the_runs_own_synthesis_model_is_used_where_none_is_named(
     assert {e["body"]["model"] for e in server.log() if e["purpose"] == "synthesis"} == {"scripted"}
 
 
-async def test_it_goes_on_where_it_stopped_and_tries_failures_again(
+async def test_it_resumes_where_it_stopped_and_retries_failures(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
     settings = settings_for(server, tmp_path, synthesis_llm="other")

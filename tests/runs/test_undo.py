@@ -1,4 +1,4 @@
-"""Taking replies back: the encounter goes on as if they had never been given."""
+"""Taking replies back: the encounter continues as if they had never been given."""
 
 from __future__ import annotations
 

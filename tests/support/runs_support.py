@@ -71,7 +71,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 class Process:
-    """A command under way, in a process of its own."""
+    """A running command, in its own process."""
 
     def __init__(self, nursery: Nursery, pid: int, output: Path) -> None:
         self.pid = pid
@@ -152,7 +152,7 @@ def _mother() -> list[str] | None:
             continue
         pid = os.fork()
         if pid == 0:
-            # Whoever started the tests in the background has Ctrl-C ignored; here it is to be heard.
+            # Ctrl-C is ignored if the tests run in the background; here it must work.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(question["cwd"])
             os.environ.clear()
@@ -206,7 +206,7 @@ def point_at(folder: Path, server: ScriptedServer, key: str | None = None, **run
 
 
 def settings_for(server: ScriptedServer | None, output: Path, *, runtime: Json | None = None, **run: Any) -> Settings:
-    """Settings of a run in this process: every role at the server, or builtin where there is none."""
+    """Settings of a run in this process: every role at the server, or builtin without a server."""
     roles = {f"{role}_llm": "scripted" for role in ROLES} if server else {}
     return Settings.model_validate(
         {

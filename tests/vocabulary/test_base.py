@@ -81,5 +81,5 @@ def test_a_disease_is_found_by_its_names_in_any_order(name: str, disease: str) -
     assert found.id == disease
 
 
-def test_an_unknown_name_is_no_disease() -> None:
+def test_an_unknown_name_is_not_a_disease() -> None:
     assert KNOWN.disease_named("Frobisher fever") is None

@@ -311,7 +311,7 @@ _LOOKED_AT = frozenset({"microscopy", "smear", "swab"})
 _EACH_ITS_OWN = frozenset(
     {"questionnaire", "mmse", "depression questionnaire", "anxiety questionnaire", "adhd questionnaire"}
 )
-"""Tests that do not stand in for each other."""
+"""Tests that cannot replace each other."""
 
 
 def _is_test(test: str, asked: Reading, fact: Fact, charted: Reading) -> bool:
@@ -372,7 +372,7 @@ def _is_image(asked: Reading, fact: Fact, charted: Reading) -> bool:
 
 
 def _is_like_image(asked: Reading, charted: Reading) -> bool:
-    """Whether an image can stand in for another: a CT angiogram for a CT, "head imaging" for an MRI."""
+    """Whether an image can replace another: a CT angiogram for a CT, "head imaging" for an MRI."""
     wanted, done = asked.of("modalities") - _VESSELS - {"imaging"}, charted.of("modalities")
     same = wanted if wanted and done == {"imaging"} else wanted & done
     sited = bool(asked.of("sites") and charted.of("sites")) or "echocardiogram" in same

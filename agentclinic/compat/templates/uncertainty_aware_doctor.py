@@ -31,7 +31,9 @@ def __getattr__(name: str) -> object:
     try:
         return importlib.import_module("agentclinic.compat.agents").UncertaintyAwareDoctorAgent
     except ModuleNotFoundError as error:
-        raise ImportError(f"{error.name} is not installed; run `pip install DIR`, DIR being the repository") from None
+        raise ImportError(
+            f"{error.name} is not installed; run `pip install DIR`, where DIR is the repository"
+        ) from None
     finally:
         sys.path[:] = path
 

@@ -48,7 +48,7 @@ from agentclinic.results.turn import NOTHING_ASKED, Exchange, Usage
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
 TRIES = 2
-"""Planner requests per turn: more would only raise the price of a planner that cannot do it."""
+"""Planner requests per turn: more would only add cost if the planner cannot do it."""
 MOST_DISCRIMINATORS = 3
 """As many as the planner is asked for; the doctor would not read a longer list."""
 
@@ -270,7 +270,7 @@ class DifferentialDiagnosisEngine:
         return None
 
     async def _discriminators(self, attempt: _Attempt, close: tuple[Weighed, ...]) -> tuple[Discriminator, ...]:
-        """Step 5: what distinguishes close hypotheses, from the plan itself or from a request of its own."""
+        """Step 5: what distinguishes close hypotheses, from the plan itself or from a separate request."""
         how = self.policy.differential_settings.discriminators
         if not close or how == "off":
             return ()

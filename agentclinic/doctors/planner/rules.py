@@ -71,7 +71,7 @@ def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exc
 
 
 def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> str | None:
-    """The first red flag that door or dialogue show to be present."""
+    """The first red flag present at the door or in the dialogue."""
     evidence = gather(door, exchanges)
     return next((knowledge().findings[flag].name for flag in policy.red_flags if evidence.get(flag)), None)
 

@@ -253,7 +253,7 @@ class _Attempt:
         """The doctor's call; an unusable reply is sent back once, then used as far as possible."""
         messages = self._messages()
         reply = Reply("")
-        for outcome in ("sent back once", "made the best of"):
+        for outcome in ("sent back once", "used as far as possible"):
             try:
                 reply = await self._request(messages)
                 return self._call(reply)
@@ -261,7 +261,7 @@ class _Attempt:
                 self.remarks.append(f"{outcome}: {unusable.problem}")
                 messages = (*messages, *self._sent_back(reply, unusable))
             except MalformedError as error:  # structured output was already sent back once, or there was no text at all
-                self.remarks.append(f"made the best of: {error}")
+                self.remarks.append(f"used as far as possible: {error}")
                 if error.usage:
                     self._usages.append(error.usage)
                 reply = Reply(error.text) if error.text else reply
@@ -349,7 +349,7 @@ class _Attempt:
         return (Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)
 
     def _salvaged(self, reply: Reply) -> _Call:
-        """The best that can be made of a reply that stayed unusable."""
+        """What can still be used of a reply that is unusable even after it was sent back."""
         given: Mapping[str, Any] = {}
         prose = reply.text
         if reply.tool_calls:

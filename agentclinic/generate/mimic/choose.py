@@ -119,7 +119,7 @@ def choose(settings: MimicSettings, salt: str, *, tell: Callable[[str], None] = 
 
 
 def titles_table(folder: Folder) -> str:
-    """SQL for a table of ours with one title for each code and version."""
+    """SQL for our own table with one title for each code and version."""
     return (
         "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
         f"min(trim(long_title)) AS title FROM {folder.source(TITLES)} GROUP BY ALL"
@@ -127,7 +127,7 @@ def titles_table(folder: Folder) -> str:
 
 
 def _read(connection: DuckDBPyConnection, folder: Folder) -> None:
-    """Read the admissions with their principal diagnosis, and all diagnoses, into tables of ours."""
+    """Read the admissions with their principal diagnosis, and all diagnoses, into our own tables."""
     diagnoses = (
         "CREATE TABLE diagnoses AS SELECT subject_id, hadm_id, seq_num, upper(trim(icd_code)) AS code, "
         f"icd_version AS version FROM {folder.source(DIAGNOSES)} WHERE icd_code IS NOT NULL"

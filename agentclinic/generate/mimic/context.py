@@ -78,7 +78,7 @@ def source_cases(
 def _collect(
     connection: DuckDBPyConnection, folder: Folder, settings: MimicSettings, chosen: Chosen, tell: Callable[[str], None]
 ) -> None:
-    """Copy what belongs to the chosen admissions into tables of ours, one pass per table."""
+    """Copy what belongs to the chosen admissions into our own tables, one pass per table."""
     connection.execute(
         "CREATE TABLE wanted AS SELECT unnest($place::INTEGER[]) AS place, unnest($subject::BIGINT[]) AS subject_id, "
         "unnest($hadm::BIGINT[]) AS hadm_id",

@@ -60,7 +60,10 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
         "div",
         tag("h3", view.chip(index), " against ", view.chip(0)),
         [tag("p", f"{text}.", class_="conclusion") for text in conclusions],
-        [tag("p", f"More than the doctor differs: {line(text, 300)}.", class_="warn") for text in comparison.warnings],
+        [
+            tag("p", f"Another difference between the runs: {line(text, 300)}.", class_="warn")
+            for text in comparison.warnings
+        ],
         table("Difference", head, rows),
         _flipped(view, index),
         [note(f"{_short(view, index, comparison, text)}.") for text in comparison.notes],

@@ -113,7 +113,7 @@ def verdict(source: SourceCalibration) -> str:
 def _sure(run: RunReport) -> Html:
     source, question = main_source(run), "How sure is it, and should it be?"
     if source is None:
-        return _card(question, DASH, "not recorded", tag("p", "The records hold no differential."))
+        return _card(question, DASH, "not recorded", tag("p", "The records contain no differential."))
     sure, right, forecast = mean_confidence(source), source.accuracy, source.mean_forecast
     if source.ece is None or forecast is None or sure is None or right.value is None:
         auroc = DASH if source.auroc.value is None else f"{source.auroc.value:.2f}"
@@ -207,7 +207,7 @@ def _against(comparison: Comparison) -> str:
         return "nothing to compare"
     p = found.p_permutation if found.p_holm is None else found.p_holm
     said = f"{as_points(found.difference)}, p = {p:.2g}" + ("" if p < LEVEL else ", so no difference is shown")
-    return said + ("; more than the doctor differs" if comparison.warnings else "")
+    return said + ("; the runs also differ in other ways" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:

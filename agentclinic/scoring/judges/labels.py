@@ -70,7 +70,7 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
             if found.setdefault(place, label.correct) != label.correct:
                 raise InputError(
                     f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labelled both right and wrong; "
-                    "decide, and keep one line"
+                    "keep only one of these lines"
                 )
         unused += not fitting
     return Matched(found, unused)

@@ -1,4 +1,4 @@
-"""The majority of several judges, written as a judge of its own."""
+"""The majority of several judges, written as a separate judge."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The judges of a run and their verdicts.
 
 A judge is a name: `recorded` for the verdicts in `scenarios.jsonl`, any other for `judgements/<name>.jsonl`.
-Only units that ended with a diagnosis can be judged; the others are wrong, or missing, whoever judges.
+Only units that ended with a diagnosis can be judged; the others are wrong, or missing, whatever the judge.
 """
 
 from __future__ import annotations

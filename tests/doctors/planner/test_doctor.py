@@ -140,7 +140,7 @@ async def test_a_bad_plan_costs_at_most_two_requests_a_turn(server: ScriptedServ
 
 
 @pytest.mark.parametrize("fault", ["refusal", "content_filter", "context"])
-async def test_after_a_refused_plan_the_doctor_goes_on(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
+async def test_after_a_refused_plan_the_doctor_continues(server: ScriptedServer, tmp_path: Path, fault: str) -> None:
     (record,) = await run_on(server, tmp_path, {"match": {"purpose": "planner"}, "fault": fault})
     assert record["status"] == "diagnosed"
     assert asked(server, "planner") == record["num_turns"]
