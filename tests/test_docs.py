@@ -81,7 +81,7 @@ def test_the_data_card_counts_match_the_data() -> None:
 
 def test_the_walkthrough_of_the_policy_is_the_encounter_as_it_goes_now() -> None:
     made = runpy.run_path(str(ROOT / "docs" / "make_policy_walkthrough.py"))
-    again = "`python docs/make_policy_walkthrough.py` writes it anew"
+    again = "`python docs/make_policy_walkthrough.py` writes it again"
     assert made["page"](anyio.run(made["encounter"])) == made["PAGE"].read_text(encoding="utf-8"), again
 
 

@@ -54,7 +54,7 @@ class Chart:
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
-        """Every statement of the chart with its path; the door's comes first."""
+        """Every statement of the chart with its path; what is known at the door comes first."""
         door = (DOOR, f"{self.case.door.demographics}. {self.case.door.objective}")
         return (door, *((fact.path, spoken(fact)) for fact in self.case.facts))
 
@@ -65,7 +65,7 @@ class Chart:
 
     @cached_property
     def script(self) -> dict[str, str]:
-        """The statements that the patient can tell, and the door's, by path."""
+        """What the patient can tell, and what is known at the door, by path."""
         own = {DOOR, *(fact.path for fact in self.case.patient_facts)}
         return {path: text for path, text in self.texts if path in own}
 
