@@ -229,10 +229,13 @@ def logistic_line(x: Floats, y: Floats, w: Floats, start: Line | None = None) ->
     one of them is missing, or if all x are equal. `start` saves steps: resamples end near the fit to all data.
     """
     rows = np.atleast_2d(w)
+    used = (rows > 0).any(axis=0)  # what has no weight must not count, not even in the length of a step
+    x, y, rows = x[used], y[used], rows[:, used]
     if x.size == 0:
         nothing = np.full(w.shape[:-1], np.nan)
         return Line(nothing, nothing)
-    centre, scale = x.mean(), x.std() or 1.0
+    # By the range, not by mean and deviation: a weight must count exactly as a repetition does.
+    centre, scale = (x.min() + x.max()) / 2, (x.max() - x.min()) / 2 or 1.0
     z = (x - centre) / scale
     theta = np.full((2, rows.shape[0]), np.nan)
     active = np.flatnonzero(_overlap(z, y, rows))

@@ -179,7 +179,7 @@ def test_earlier_replies_of_the_encounter_count_as_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([record(0, [LYING], transcript=None)], "have no transcript"),
+        ([record(0, [LYING], transcript=None)], "have no turn-by-turn transcript"),
         ([record(0, [LYING], case_hash="f" * 16)], "none of its cases is in .*cases.jsonl"),
         ([], "no records to audit"),
     ],

@@ -39,6 +39,8 @@ def test_ctrl_c_ends_regrade_with_exit_code_130_and_says_how_to_continue(
     try:
         until(lambda: asked(server, "moderator") >= 3, "the third verdict", process)
         process.signal(signal.SIGINT)
+        until(lambda: "press Ctrl-C again" in process.stderr, "the word on Ctrl-C", process)
+        process.signal(signal.SIGINT)
         assert process.wait() == 130
     finally:
         process.signal(signal.SIGKILL)

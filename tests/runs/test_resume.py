@@ -118,9 +118,12 @@ async def test_the_cases_are_those_in_the_run_folder_whatever_became_of_the_data
 
 @pytest.mark.parametrize(
     "change",
-    [("Find out what is wrong.", "FIND out what is wrong."), ('"case":{', '"case":{"Answer_Key":{"accept":["Gout"]},')],
+    [
+        ('"Objective_for_Doctor":"', '"Objective_for_Doctor":"Quickly: '),
+        ('"case":{', '"case":{"Answer_Key":{"accept":["Gout"]},'),
+    ],
 )
-async def test_a_changed_case_is_refused_even_where_its_hash_is_the_same(
+async def test_a_changed_case_is_refused_even_if_its_hash_is_the_same(
     change: tuple[str, str], tmp_path: Path
 ) -> None:
     data = tmp_path / "mine.jsonl"

@@ -384,7 +384,7 @@ def test_what_cannot_have_an_interval_says_why() -> None:
     same = estimates(Forecasts.of([0.8] * 5, [1] * 5, list("abcde")), measure, rng)
     assert same["brier"].value == pytest.approx(0.04)
     assert "all cases agree" in str(same["brier"].note)
-    assert (same["auroc"].value, same["auroc"].note) == (None, "needs right and wrong ones")
+    assert (same["auroc"].value, same["auroc"].note) == (None, "needs right and wrong diagnoses")
     rare = estimates(Forecasts.of(np.linspace(0, 1, 9), [0] + [1] * 8, list("abcdefghi")), measure, rng)["auroc"]
     assert rare.value == 1
     assert rare.low is None
