@@ -123,9 +123,7 @@ async def test_the_cases_are_those_in_the_run_folder_whatever_became_of_the_data
         ('"case":{', '"case":{"Answer_Key":{"accept":["Gout"]},'),
     ],
 )
-async def test_a_changed_case_is_refused_even_if_its_hash_is_the_same(
-    change: tuple[str, str], tmp_path: Path
-) -> None:
+async def test_a_changed_case_is_refused_even_if_its_hash_is_the_same(change: tuple[str, str], tmp_path: Path) -> None:
     data = tmp_path / "mine.jsonl"
     data.write_text("\n".join(own_rows(2)))
     finished, _ = await run_here(settings_for(None, tmp_path / "out", dataset=str(data)))
