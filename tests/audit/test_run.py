@@ -201,6 +201,7 @@ def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     assert "Patient_Actor/Review_of_Systems.0" in done.stdout
 
 
+@pytest.mark.slow
 def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
     parsed = json.loads(clinic("audit", run, "--json").stdout)
     assert {(r["role"], r["kind"]): r["found"] for r in parsed["rates"]}["patient", "contradicted"] == 2

@@ -95,6 +95,7 @@ def test_without_the_data_it_says_so_and_ends(
     assert capsys.readouterr().out.startswith("Skipped: the public data is not there")
 
 
+@pytest.mark.slow
 @needs_public_data
 def test_the_parts_share_no_row_and_the_test_nothing_with_what_was_fitted(capsys: pytest.CaptureFixture[str]) -> None:
     cases = F.load_cases("MedQA_Ext", {"MedQA_Ext": str(F.DATA / "agentclinic" / "agentclinic_medqa_extended.jsonl")})

@@ -75,6 +75,7 @@ def every_case() -> list[Case]:
     return [*public_cases("MedQA_Ext"), *public_cases("NEJM_Ext"), *load_cases("OpenOSCE_Demo")]
 
 
+@pytest.mark.slow
 @needs_public_data
 def test_no_patient_invents_anything_or_reveals_what_only_an_examination_shows() -> None:
     for case in every_case():

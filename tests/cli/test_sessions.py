@@ -117,7 +117,7 @@ async def test_damaged_files_are_named_and_left_alone(run: Path, capsys: pytest.
     text = shown(capsys, run)
     assert "2 sessions in" in text
     assert f"damaged: {first} line 1: not a session" in text
-    assert "old.json.damaged: put aside as damaged" in text
+    assert "old.json.damaged: set aside as damaged by an older version" in text
     assert first.read_text() == '{"session_id"', "reading does not change it"
     assert len(json.loads(shown(capsys, run, "--json"))["damaged"]) == 2
 

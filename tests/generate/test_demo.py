@@ -110,6 +110,7 @@ def test_the_label_is_the_title_of_the_principal_code_by_code_and_version(output
         assert row["OSCE_Examination"]["Correct_Diagnosis"] == titles[truth["code"], truth["icd_version"]]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_cases_and_a_second_call_changes_nothing(output: Path, tmp_path: Path) -> None:
     before = output.read_bytes()
     clinic(*COMMAND, "--output", str(output), cwd=tmp_path)

@@ -7,6 +7,7 @@ import random
 import signal
 from pathlib import Path
 
+import pytest
 from generate_support import keys, question, write_questions
 from runs_support import asked, clinic, lines, point_at, start, until
 from scripted_server import ScriptedServer
@@ -37,6 +38,7 @@ def ready(folder: Path, server: ScriptedServer, latency: float = 0.01) -> list[s
     return ["generate", "medqa", "--base-dir", questions, "--model", "scripted", *limits]
 
 
+@pytest.mark.slow
 def test_killed_ten_times_at_random_moments_each_case_is_made_exactly_once(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_report_is_written_to_its_runs_folder_and_may_be_overwritten(played: P
     assert list(played.glob("*.new")) == []
 
 
+@pytest.mark.slow
 def test_a_report_on_several_runs_goes_to_the_current_folder_and_its_extension_sets_the_format(
     played: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ llm_responses_config llm_runtime_config resource_level test_economics_log test_e
 NOON = datetime(2026, 1, 2, 12, 0, 5)
 
 
+@pytest.mark.slow
 def test_two_runs_with_the_same_seed_differ_in_timing_only(tmp_path: Path) -> None:
     folders = []
     for name in ("first", "second"):

@@ -54,15 +54,16 @@ def test_twice_stops_now_and_writes_nothing_of_work_in_progress(server: Scripted
         process.signal(signal.SIGKILL)
 
     folder = only_run(tmp_path / "out")
-    assert units(records(folder)) == [(0, 0), (1, 0)]
+    finished = len(records(folder))  # one or two, depending on how the encounters took turns
+    assert finished == asked(server, "moderator") > 0
     assert "agentclinic resume" in process.stderr
     assert "Traceback" not in process.stderr
     server.reset()
 
     clinic("resume", folder, cwd=tmp_path)
 
-    assert units(records(folder)) == [(row, 0) for row in range(14)]
-    assert asked(server, "moderator") == 12
+    assert sorted(units(records(folder))) == [(row, 0) for row in range(14)]
+    assert asked(server, "moderator") == 14 - finished
 
 
 def test_an_interrupted_regrade_ends_without_a_traceback_and_can_be_resumed(

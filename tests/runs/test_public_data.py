@@ -14,6 +14,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 async def test_builtin_roles_play_every_row(name: str, tmp_path: Path) -> None:
     path, count = PUBLIC[name]

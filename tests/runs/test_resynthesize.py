@@ -130,6 +130,7 @@ async def test_a_session_that_is_lost_is_told_before_anything_is_asked(
     assert asked(server) == 0
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_changed_and_refuses_other_runs(tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "2", "--output_dir", "plain", cwd=tmp_path)
     (plain,) = (tmp_path / "plain").iterdir()

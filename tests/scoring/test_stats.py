@@ -64,6 +64,7 @@ def test_permutation_agrees_with_counting_all_swaps() -> None:
     assert found == pytest.approx(exact, abs=0.01)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_agrees_with_statsmodels(p_values: dict[str, float]) -> None:
     expected = multipletests(list(p_values.values()), method="holm")[1]
@@ -124,6 +125,7 @@ def _simulated(n: int, repeats: int, difference: float, seed: int) -> tuple[Clus
     return Clusters.of(gaps, list(range(n))), int((gaps > 0).sum()), int((gaps < 0).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_identical_arms_are_rarely_called_different(repeats: int) -> None:
     bootstrap = permutation = mcnemar = 0

@@ -156,6 +156,7 @@ async def test_an_endpoint_that_fails_while_planning_is_missing_data(server: Scr
     assert record["usage"]["planner"]["requests"] == 3
 
 
+@pytest.mark.slow
 async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_the_same(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

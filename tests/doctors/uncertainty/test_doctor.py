@@ -90,6 +90,7 @@ def check_all_of_one(session: dict[str, Any], mark: str) -> None:
     assert session["current_uncertainties"] == [f"Disease of {mark} (fits {mark})"]
 
 
+@pytest.mark.slow
 async def test_200_encounters_in_concurrent_tasks(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(steps=STEPS, synthesis="Disease of {mark}", latency=0.02, jitter=0.9)
     hidden = {"Answer_Key": {"accept": ["HIDDENaccept"]}, "ICD10": "HIDDENicd", "references": ["HIDDENreference"]}
@@ -136,6 +137,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     agents.set_llm_config({})
 
 
+@pytest.mark.slow
 def test_200_doctors_in_concurrent_threads(server: ScriptedServer, home: Path) -> None:
     server.control(steps=STEPS, synthesis="Disease of {mark}", latency=0.02, jitter=0.9)
     agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
@@ -203,6 +205,7 @@ def test_a_failed_call_can_be_repeated_without_a_second_step(server: ScriptedSer
     assert len(read_session(path).steps) == 3
 
 
+@pytest.mark.slow
 async def test_on_the_builtin_clinic_the_synthesis_reads_back_what_was_recorded(tmp_path: Path) -> None:
     """OpenOSCE's development part: the same diagnoses as the plain doctor's, and complete sessions."""
     plain, before = await run_here(settings_for(None, tmp_path / "plain", dataset="OpenOSCE"))
