@@ -90,6 +90,11 @@ class RunSettings(_Section):
     """Bias to add to the doctor's prompt; None for no bias."""
     patient_bias: str | None = None
     """Bias to add to the patient's prompt; None for no bias."""
+    simulator: Literal["grounded", "voiced", "free"] = "voiced"
+    """How a language-model patient or laboratory uses the chart (docs/simulator.md): the model chooses facts, the
+    matcher does, or free text."""
+    dialogue: Literal["chat", "transcript"] = "chat"
+    """How a model is shown the dialogue: as a chat, or as one prompt with the transcript, like the original."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"
@@ -102,6 +107,8 @@ class RunSettings(_Section):
     """Use the test policy: a scored differential and planning notes on every turn, and an early finish."""
     doctor_test_policy: str = "test_policy"
     """Prompt file (without .json) that configures the test policy."""
+    doctor_test_policy_mode: Literal["separate", "inline"] = "separate"
+    """Plan in a request of its own before each utterance, or plan and speak in one structured reply."""
     planner_baseline: Literal["door", "full"] = "door"
     """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
     synthesis_llm: str | None = None

@@ -14,7 +14,8 @@ REQUEST_TEST = "REQUEST TEST"
 REQUEST_IMAGES = "REQUEST IMAGES"
 RESULTS = "RESULTS:"
 
-ActionKind = Literal["question", "test", "images", "diagnosis"]
+ActionKind = Literal["question", "test", "images", "diagnosis", "none"]
+"""`none` is an utterance that the clinic answers itself: empty, or with a token that is not written exactly."""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,10 @@ class Turn(BaseModel):
     role: str
     """doctor, patient, measurement or clinic; planner and confidence are not part of the dialogue."""
     text: str
+    raw: str | None = None
+    """The model's own words, if they are not `text`: cut at another speaker's line, or replaced by code."""
+    slips: tuple[str, ...] = ()
+    """What is wrong with the raw words, by kind: `results.utterance` for doctors, `clinic.words` for patients."""
     action: Action | None = None
     """What a doctor's utterance does; None for everyone else."""
     disclosures: tuple[Disclosure, ...] = ()

@@ -1,0 +1,123 @@
+"""What a doctor's model wrote, read as the words of one speaker.
+
+Small models write the other speakers' lines as well, put a label before their own, and misspell the tokens. In a chat
+the words are cut where someone else begins to speak, and the clinic answers a misspelled token; in the original's
+transcript form nothing is changed and slips are only counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, Action, parse_action
+
+OTHER_SPEAKER = "other_speaker"
+OWN_LABEL = "own_label"
+NEAR_TOKEN = "near_token"  # noqa: S105 - a control token
+SEVERAL_TOKENS = "several_tokens"
+PLACEHOLDER = "placeholder"
+EMPTY = "empty"
+REPEATED = "repeated"
+SLIPS = {
+    OTHER_SPEAKER: "wrote lines for another speaker",
+    OWN_LABEL: "put a speaker's label before its own words",
+    NEAR_TOKEN: "wrote a token inexactly",
+    SEVERAL_TOKENS: "used more than one token",
+    PLACEHOLDER: "copied a placeholder instead of a name",
+    EMPTY: "said nothing of its own",
+    REPEATED: "repeated an earlier utterance word for word",
+}
+"""Kinds of slip, with what the model did."""
+
+_DECORATION = r"[\s*_#>\[(`\"]*"
+_OTHERS = r"patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver"
+_LABEL_END = r"[*_\])`\"]*\s*:"
+_OWN = re.compile(rf"^{_DECORATION}(?:doctor|physician|dr|assistant)\.?{_LABEL_END}{_DECORATION}", re.IGNORECASE)
+_OWN_LINE = re.compile(rf"\n{_DECORATION}(?:doctor|physician|dr|assistant)\.?{_LABEL_END}", re.IGNORECASE)
+_OTHER_LINE = re.compile(
+    rf"(?:^|\n){_DECORATION}(?:(?:{_OTHERS})(?:\s+(?:response|reply|answer))?{_LABEL_END}|RESULTS\s*:)", re.IGNORECASE
+)
+_TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
+_NEAR = {
+    DIAGNOSIS_READY: re.compile(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
+    REQUEST_TEST: re.compile(
+        r"(?:^|\n)\W*(?:request(?:ing)?|order(?:ing)?)[\s_-]*(?:an?\s+|the\s+)?(?:\w+\s+)?tests?\s*:"
+        r"|\btests?[\s_-]+request(?:ed)?\s*:|\brequest_tests?\b",
+        re.IGNORECASE,
+    ),
+    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W*request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
+}
+_NEAR_FINAL = re.compile(r"(?:^|\n)\W*(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"^\W*(?:(?:the\s+|your\s+|a\s+|one\s+)?(?:test|diagnosis|disease|examination|name)(?:[\s_](?:name|here))?"
+    r"|name of (?:the|one|a) (?:test|disease|diagnosis)|\.\.\.|…)\W*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A doctor's words as they count, with what was wrong with the raw ones."""
+
+    text: str
+    action: Action
+    slips: tuple[str, ...] = ()
+
+
+def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -> Utterance:
+    """Read what a doctor's model wrote; `earlier` are the same doctor's utterances before this one.
+
+    With `cut`, only its own words count and a near-token is no action. Otherwise slips are counted, and the whole text
+    counts as in the original.
+    """
+    text, slips = _own_words(raw)
+    if any(_same(text, said) for said in earlier):
+        slips.append(REPEATED)
+    if not text:
+        slips.append(EMPTY)
+    token = _near_token(text)
+    if token:
+        slips.append(NEAR_TOKEN)
+    if sum(text.count(each) for each in _TOKENS) > 1:
+        slips.append(SEVERAL_TOKENS)
+    action = parse_action(text)
+    blank = action.kind in ("diagnosis", "test") and bool(_PLACEHOLDER.match(action.content))
+    if blank:
+        slips.append(PLACEHOLDER)
+    if not cut:
+        return Utterance(raw, parse_action(raw), tuple(slips))
+    if not text or token:
+        action = Action("none", token or "")
+    elif blank:
+        action = Action("none", DIAGNOSIS_READY if action.kind == "diagnosis" else REQUEST_TEST)
+    return Utterance(text, action, tuple(slips))
+
+
+def _own_words(raw: str) -> tuple[str, list[str]]:
+    """The speaker's own words: without its label, and up to the first line of another speaker or a second own one."""
+    slips = []
+    text = raw.strip()
+    label = _OWN.match(text)
+    if label:
+        slips.append(OWN_LABEL)
+        text = text[label.end() :]
+    ends = [found.start() for found in (_OTHER_LINE.search(text), _OWN_LINE.search(text)) if found]
+    if ends:
+        slips.append(OTHER_SPEAKER)
+        text = text[: min(ends)]
+    return text.strip(), slips
+
+
+def _near_token(text: str) -> str | None:
+    """The token that was meant, if a token is written inexactly and none exactly."""
+    if any(token in text for token in _TOKENS):
+        return None
+    meant = next((token for token, near in _NEAR.items() if near.search(text)), None)
+    return meant or (DIAGNOSIS_READY if _NEAR_FINAL.search(text) else None)
+
+
+def _same(left: str, right: str) -> bool:
+    """Whether two utterances are the same but for case, spaces and punctuation."""
+    return bool(left) and re.findall(r"\w+", left.lower()) == re.findall(r"\w+", right.lower())
