@@ -15,7 +15,7 @@ from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST
 
 OTHER_SPEAKER = "other_speaker"
 OWN_LABEL = "own_label"
-NEAR_TOKEN = "near_token"  # noqa: S105 - a control token
+NEAR_TOKEN = "near_token"
 SEVERAL_TOKENS = "several_tokens"
 PLACEHOLDER = "placeholder"
 EMPTY = "empty"

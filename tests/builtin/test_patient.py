@@ -11,9 +11,9 @@ from helpers import ask, case_of, needs_public_data, nejm, osce, public_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.builtin.voice import own_voice
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.voice import own_voice
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary.text import STOP_WORDS, words
 

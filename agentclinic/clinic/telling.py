@@ -1,0 +1,152 @@
+"""What the patient tells: which facts answer a question, and how they sound without a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
+from agentclinic.cases.model import Fact, Section
+from agentclinic.clinic.payloads import PatientPayload
+from agentclinic.clinic.voice import caregiver_voice, own_voice
+from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import fold
+
+MOST_FACTS = 6
+"""More at once is a recital, not an answer; the doctor can ask for the rest."""
+NOT_NOTICED = "No, I have not noticed that."
+REST_NOT_NOTICED = "I have not noticed the rest."
+NOT_SURE = "I am not sure."
+UNCLEAR = "I am not sure what you mean. Could you ask in another way?"
+EXAMINE = "You would have to examine or test that yourself, doctor."
+NO_FAMILY = "I don't know about my family history."
+SET_PHRASES = (NOT_NOTICED, REST_NOT_NOTICED, NOT_SURE, UNCLEAR, EXAMINE, NO_FAMILY)
+"""Everything the patient says that is not from the chart; it reveals nothing about the case."""
+_MAY_NAME_DISEASES = frozenset({Section.PAST, Section.DRUGS, Section.FAMILY, Section.ALLERGIES})
+
+
+@dataclass(frozen=True)
+class Part:
+    """The answer to one part of a question."""
+
+    disclosure: Disclosure
+    facts: tuple[Fact, ...]
+    text: str
+    """The answer in code's words."""
+
+
+def matched(payload: PatientPayload) -> tuple[Part, ...]:
+    """Each part of the question with the facts that our matcher finds for it, or as configured if there are none."""
+    return told(asked_of_patient(payload.question, payload.facts), payload)
+
+
+def told(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
+    """Topics as parts of an answer; a fact is told once."""
+    voice = _voice(payload)
+    parts: list[Part] = []
+    seen: set[str] = set()
+    for topic in topics:
+        facts = [fact for fact in _distinct(topic.facts) if fact.path not in seen][:MOST_FACTS]
+        if topic.facts and not facts:
+            continue
+        same = {_wording(fact) for fact in facts}
+        paths = tuple(fact.path for fact in topic.facts if _wording(fact) in same)
+        seen.update(paths)
+        text, provenance = (_tell(topic, facts, voice), Provenance.CHART) if facts else _silence(topic, payload)
+        parts.append(Part(Disclosure(topic.name, provenance, paths), tuple(facts), text))
+    return tuple(parts)
+
+
+def worded(parts: Sequence[Part]) -> str:
+    """The whole answer in code's words."""
+    return _joined([part.text for part in parts])
+
+
+def _joined(parts: list[str]) -> str:
+    """The parts as one reply, each said once; after other answers, "no" refers to the rest."""
+    said = list(dict.fromkeys(part for part in parts if part != NOT_NOTICED))
+    if NOT_NOTICED not in parts:
+        return " ".join(said)
+    return " ".join([*said, REST_NOT_NOTICED]) if said else NOT_NOTICED
+
+
+def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
+    """Facts in order, without repeated wordings: charts say the same in several sections."""
+    return list({_wording(fact): fact for fact in reversed(facts)}.values())[::-1]
+
+
+def _wording(fact: Fact) -> str:
+    return fold(fact.text).strip(" .")
+
+
+def _tell(topic: Topic, facts: list[Fact], voice: Callable[[Fact, str], str]) -> str:
+    sentences = list(dict.fromkeys(_sentence(voice(fact, without_disease(fact))) for fact in facts))
+    text = " ".join(sentences)
+    denied = topic.kind is Asked.SYMPTOM and all(fact.denied for fact in facts)
+    return f"No. {text}" if denied and not text.startswith("No ") else text
+
+
+def _silence(topic: Topic, payload: PatientPayload) -> tuple[str, Provenance]:
+    match topic.kind:
+        case Asked.RESULT:
+            return EXAMINE, Provenance.UNAVAILABLE
+        case Asked.UNCLEAR:
+            return UNCLEAR, Provenance.UNAVAILABLE
+        case Asked.SYMPTOM if payload.silent_symptom == "deny" and topic.name != "timing":
+            return NOT_NOTICED, Provenance.DEFAULT_NEGATIVE
+    return NO_FAMILY if topic.kind is Asked.FAMILY else NOT_SURE, Provenance.UNAVAILABLE
+
+
+@lru_cache(maxsize=1)
+def _disease_pattern() -> re.Pattern[str]:
+    names = {name for d in knowledge().diseases.values() for name in (d.name, *d.synonyms)}
+    patterns = [_name_pattern(name) for name in sorted(names, key=len, reverse=True)]
+    return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
+
+
+def _name_pattern(name: str) -> str:
+    """A name in any case, with or without possessives and hyphens; an abbreviation exactly as written."""
+    if name.isupper():
+        return re.escape(name)
+    stems = (re.escape(word.removesuffix("s")) for word in re.split(r"[\s-]+", name.replace("'", "")))
+    return "(?i:" + r"(?:['’]?s)?[\s-]+".join(stems) + "(?:['’]?s)?)"
+
+
+# "my old a condition", after a name was withheld, becomes "my old condition".
+_HIS_CONDITION = re.compile(
+    r"\b((?:my|your|his|her|their|the|this)(?: (?:old|known|usual|chronic|previous|past))?) a condition\b",
+    re.IGNORECASE,
+)
+
+
+def without_disease(fact: Fact) -> str:
+    """The fact with the names of all known diseases withheld, unless it is past, drug or family history or an allergy.
+
+    All names alike: what is withheld must not depend on the true diagnosis.
+    """
+    if fact.section in _MAY_NAME_DISEASES:
+        return fact.text
+    withheld = _disease_pattern().sub("a condition", fact.text)
+    withheld = re.sub(r"\ban? a condition\b", "a condition", withheld, flags=re.IGNORECASE)
+    return _HIS_CONDITION.sub(r"\1 condition", withheld)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().rstrip(".;,")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _voice(payload: PatientPayload) -> Callable[[Fact, str], str]:
+    """Who speaks: the patient, or a caregiver who says "my daughter"."""
+    if not payload.caregiver:
+        return lambda fact, text: own_voice(text, fact.section)
+    age = age_in_years(payload.door.demographics)
+    gender = sex(payload.door.demographics) or ""
+    child = {"female": "my daughter", "male": "my son"}.get(gender, "my child")
+    subject = child if age is not None and age < 18 else "the patient"
+    pronoun = {"female": "she", "male": "he"}.get(gender, subject)
+    return lambda _, text: caregiver_voice(text, subject, pronoun)
