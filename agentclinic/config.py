@@ -90,11 +90,12 @@ class RunSettings(_Section):
     """Bias to add to the doctor's prompt; None for no bias."""
     patient_bias: str | None = None
     """Bias to add to the patient's prompt; None for no bias."""
-    simulator: Literal["grounded", "voiced", "free"] = "voiced"
-    """How a language-model patient or laboratory uses the chart (docs/simulator.md): the model chooses facts, the
-    matcher does, or free text."""
-    dialogue: Literal["chat", "transcript"] = "chat"
-    """How a model is shown the dialogue: as a chat, or as one prompt with the transcript, like the original."""
+    simulator: Literal["grounded", "voiced", "free"] | None = None
+    """How a language model plays patient and laboratory (docs/simulator.md; default: voiced; free with a prompt file
+    of your own that has no texts for it)."""
+    dialogue: Literal["chat", "transcript"] | None = None
+    """How a model is shown the dialogue: as a chat, or as one prompt like the original (default: chat; transcript with
+    a prompt file of your own that has no texts for it)."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"

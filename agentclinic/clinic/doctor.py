@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agentclinic.cases.model import Door
-from agentclinic.models.base import Image, Reply
+from agentclinic.models.base import Image, Message, Reply
 from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.utterance import read_utterance
 
 
 @dataclass(frozen=True)
@@ -48,25 +50,58 @@ class Doctor(Protocol):
         ...
 
 
+Dialogue = Literal["chat", "transcript"]
+"""How a model is shown the dialogue: as messages of a chat, or as one prompt, like the original."""
+
+
 class History:
-    """A dialogue as one agent knows it, in the original's form: each entry is followed by a blank line."""
+    """A dialogue as one agent knows it."""
 
     def __init__(self) -> None:
-        self.text = ""
+        self._entries: list[tuple[str, str]] = []
 
-    def add(self, *entries: str) -> None:
-        """Append entries."""
-        self.text += "".join(f"{entry}\n\n" for entry in entries)
+    @property
+    def text(self) -> str:
+        """The dialogue in the original's form: each entry is followed by a blank line."""
+        return "".join(f"{_line(speaker, words)}\n\n" for speaker, words in self._entries)
+
+    def add(self, speaker: str, words: str) -> None:
+        """Append what someone said; no speaker for words that are not speech."""
+        self._entries.append((speaker, words))
 
     def add_turn(self, incoming: Incoming, said: str) -> None:
         """Append what reached the doctor, and what the doctor said."""
         if incoming.speaker:
-            self.add(incoming.line)
-        self.add(f"Doctor: {said}")
+            self.add(incoming.speaker, incoming.text)
+        self.add("Doctor", said)
+
+    def said_by(self, speaker: str) -> tuple[str, ...]:
+        """Everything one speaker said."""
+        return tuple(words for who, words in self._entries if who == speaker)
 
     def shown(self) -> str:
         """The history as it appears in a prompt."""
         return self.text.rstrip() or "(nothing yet)"
+
+    def messages(self, me: str, partner: str, *, newest: str) -> list[Message]:
+        """The dialogue as a chat: the words of `me` are the assistant's, all others are the user's.
+
+        The words of `partner`, the one it talks to, need no label. `newest` ends the last of the user's messages. Roles
+        alternate, as many chat templates require.
+        """
+        messages: list[Message] = []
+        for speaker, words in (*self._entries, (partner, newest)):
+            role: Literal["assistant", "user"] = "assistant" if speaker == me else "user"
+            line = words if speaker in (me, partner) else _line(speaker, words)
+            if messages and messages[-1].role == role:
+                messages[-1] = Message(role, f"{messages[-1].content}\n\n{line}")
+            else:
+                messages.append(Message(role, line))
+        return messages
+
+
+def _line(speaker: str, words: str) -> str:
+    return f"{speaker}: {words}" if speaker else words
 
 
 def turn_of(reply: Reply, *, turn: int, role: str) -> Turn:
@@ -82,9 +117,15 @@ def turn_of(reply: Reply, *, turn: int, role: str) -> Turn:
     )
 
 
-def utterance(reply: Reply, *, turn: int) -> Turn:
-    """What a doctor says."""
-    return turn_of(reply, turn=turn, role="doctor")
+def utterance(reply: Reply, *, turn: int, earlier: Iterable[str] = (), dialogue: Dialogue = "chat") -> Turn:
+    """What a doctor says, read as one speaker's words; `earlier` is what it said before.
+
+    In the transcript form, slips are counted but nothing is cut.
+    """
+    read = read_utterance(reply.text, earlier, cut=dialogue == "chat")
+    said = turn_of(reply, turn=turn, role="doctor")
+    raw = reply.text if read.text != reply.text.strip() else None
+    return said.model_copy(update={"text": read.text, "raw": raw, "action": read.action, "slips": read.slips})
 
 
 def door_text(door: Door) -> str:

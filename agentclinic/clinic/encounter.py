@@ -8,17 +8,17 @@ import anyio
 import anyio.lowlevel
 
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import Doctor, Incoming, turn_of
+from agentclinic.clinic.doctor import Doctor, Incoming
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.models.base import OWN_FAULTS, Image, ModelError
-from agentclinic.results.actions import Action
+from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, Action
 from agentclinic.results.differential import Differential
 from agentclinic.results.outcome import Fault, Status
 from agentclinic.results.turn import Exchange, Turn
 
-_ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic"}
+_ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic", "none": "clinic"}
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,23 @@ async def _respond(
 ) -> tuple[Incoming, Turn]:
     """Answer the doctor; patient and laboratory overhear what the other was told."""
     if action.kind == "question":
-        reply = await clinic.patient.answer(said.text, exchanges)
-        clinic.laboratory.overhear(f"Doctor: {said.text}", f"Patient: {reply.text}")
-        return Incoming("Patient", reply.text), turn_of(reply, turn=said.turn, role="patient")
+        reply = await clinic.patient.answer(said.text, exchanges, turn=said.turn)
+        clinic.laboratory.overhear("Doctor", said.text)
+        clinic.laboratory.overhear("Patient", reply.text)
+        return Incoming("Patient", reply.text), reply
     if action.kind == "test":
-        reply = await clinic.laboratory.report(action.content, said.text)
-        clinic.patient.overhear(f"Doctor: {said.text}", f"Measurement: {reply.text}")
-        return Incoming("Measurement", reply.text), turn_of(reply, turn=said.turn, role="measurement")
-    shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
-    text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
+        reply = await clinic.laboratory.report(action.content, said.text, turn=said.turn)
+        clinic.patient.overhear("Doctor", said.text)
+        clinic.patient.overhear("Measurement", reply.text)
+        return Incoming("Measurement", reply.text), reply
+    shown: tuple[Image, ...] = ()
+    if action.kind == "images":
+        shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
+        text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
+    else:
+        text = clinic.doctor_prompt.text(_EXACT_FORM.get(action.content, "said_nothing"))
     return Incoming("Clinic", text, shown), Turn(turn=said.turn, role="clinic", text=text)
+
+
+_EXACT_FORM = {DIAGNOSIS_READY: "exact_diagnosis", REQUEST_TEST: "exact_test", REQUEST_IMAGES: "exact_images"}
+"""The text that names the exact form of a token, by the token that was meant."""

@@ -1,40 +1,174 @@
-"""The laboratory: reports examination findings and test results from the chart."""
+"""The laboratory: reports examination findings and test results from the chart.
+
+A language-model laboratory only chooses what an order asks for; code writes the results from the chart, so that no
+value can be invented. *Grounded*: the model chooses. *Voiced*: our matcher chooses, and no model is asked. *Free*: the
+model gets the chart and writes what it likes, as in the original.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated, Any, Literal
 
-from agentclinic.cases.model import Case, as_text
-from agentclinic.clinic.doctor import History
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from agentclinic.cases.matcher import Ordered
+from agentclinic.cases.model import Case, Fact, as_text
+from agentclinic.clinic.doctor import Dialogue, History, turn_of
+from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.models.base import Message, Model, Purpose, Reply, Request
+from agentclinic.clinic.reporting import matched, results_line
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.results.actions import as_results
+from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
+from agentclinic.vocabulary.text import words
+
+MOST_ITEMS = 40
+"""Results reported at once: more than any panel or examination in the public data sets."""
+
+
+class ChosenResults(BaseModel):
+    """The charted results that an order asks for, and what it asks for that the chart does not have."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[str] = Field(max_length=MOST_ITEMS)
+    not_in_chart: list[Annotated[str, Field(max_length=80)]] = Field(max_length=8)
 
 
 class Laboratory:
     """Reads examination findings and test results out of the chart."""
 
-    def __init__(self, case: Case, model: Model, prompt: Prompt, *, missing_test: MissingTest = "unavailable") -> None:
+    def __init__(
+        self,
+        case: Case,
+        model: Model,
+        prompt: Prompt,
+        *,
+        missing_test: MissingTest = "unavailable",
+        simulator: Simulator = "free",
+        dialogue: Dialogue = "transcript",
+    ) -> None:
         self.model = model
         self.history = History()
         self._case = case
         self._prompt = prompt
         self._missing: MissingTest = missing_test
+        self._simulator: Simulator = "free" if model.name in ("builtin", "human") else simulator
+        self._dialogue = dialogue
+        self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
+        self._shape = _shape(tuple(self._by_id))
+        grounded = self._simulator == "grounded"
         self.system_prompt = joined(
-            fill(prompt.text("system_base"), exam=as_text(case.exam)), prompt.text(f"missing_{missing_test}")
+            fill(
+                prompt.text("grounded_system" if grounded else "system_base"),
+                exam=as_text(case.exam),
+                results=_listed(self._by_id),
+            ),
+            "" if grounded else prompt.text(f"missing_{missing_test}"),
         )
 
-    async def report(self, request: str, words: str) -> Reply:
-        """Report what was requested; `words` is the doctor's whole utterance."""
-        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=words)
-        messages = (Message("system", self.system_prompt), Message("user", user))
+    async def report(self, request: str, said: str, *, turn: int = 0) -> Turn:
+        """Report what was requested; `said` is the doctor's whole utterance."""
         payload = LaboratoryPayload(self._case.exam_facts, request, self._missing)
-        reply = await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
-        reply = replace(reply, text=as_results(reply.text))
-        self.history.add(f"Doctor: {words}", f"Measurement: {reply.text}")
-        return reply
+        if self._simulator == "free":
+            reply = await self._free(said, payload)
+            reported = turn_of(replace(reply, text=as_results(reply.text)), turn=turn, role="measurement")
+        else:
+            reported = await self._charted(payload, turn)
+        self.history.add("Doctor", said)
+        self.history.add("Measurement", reported.text)
+        return reported
 
-    def overhear(self, *entries: str) -> None:
-        """Add what was said to and by someone else."""
-        self.history.add(*entries)
+    def overhear(self, speaker: str, said: str) -> None:
+        """Add what was said to or by someone else."""
+        self.history.add(speaker, said)
+
+    async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
+        system = Message("system", self.system_prompt)
+        if self._dialogue == "chat":
+            messages = (system, *self.history.messages("Measurement", "Doctor", newest=said))
+        else:
+            user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=said)
+            messages = (system, Message("user", user))
+        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
+
+    async def _charted(self, payload: LaboratoryPayload, turn: int) -> Turn:
+        """Report the results that the matcher, or the model, chose."""
+        suggested = matched(payload)
+        ordered, reply, by = suggested, Reply("", usage=NOTHING_ASKED), "code"
+        notes: tuple[str, ...] = ()
+        slips: tuple[str, ...] = ()
+        if self._simulator == "grounded" and self._by_id:
+            try:
+                reply = await self._choice(payload, suggested)
+                ordered, by = self._chosen(reply, payload, suggested), "model"
+            except (MalformedError, RefusedError) as error:
+                reply = Reply(error.text if isinstance(error, MalformedError) else "", usage=error.usage or Usage())
+                notes, slips = (f"chosen by the matcher: {error}",), (error.kind,)
+        text, disclosures = results_line(ordered, payload)
+        return Turn(
+            turn=turn,
+            role="measurement",
+            text=text,
+            raw=reply.text or None,
+            slips=slips,
+            disclosures=disclosures,
+            usage=reply.usage,
+            notes=(*reply.notes, *notes),
+            details={"simulator": self._simulator, "chosen_by": by, "suggested": _paths(suggested)},
+        )
+
+    async def _choice(self, payload: LaboratoryPayload, suggested: Sequence[Ordered]) -> Reply:
+        by_path = {fact.path: name for name, fact in self._by_id.items()}
+        names = [by_path[path] for path in _paths(suggested) if path in by_path]
+        hint = fill(self._prompt.text("suggested" if names else "none_suggested"), results=", ".join(names))
+        # Nothing said before matters for what this order asks for, and every request shares the chart as its prefix.
+        newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=hint)
+        messages = (Message("system", self.system_prompt), Message("user", newest))
+        return await self.model.reply(Request(Purpose.MEASUREMENT, messages, schema=self._shape, payload=payload))
+
+    def _chosen(self, reply: Reply, payload: LaboratoryPayload, suggested: Sequence[Ordered]) -> list[Ordered]:
+        """What the model chose, item by item; every name in it comes from the order or the chart."""
+        given = reply.parsed
+        if not isinstance(given, ChosenResults):
+            raise MalformedError("no results were chosen")
+        left = {name: self._by_id[name] for name in given.items if name in self._by_id}
+        ordered = []
+        for item in suggested:
+            facts = tuple(fact for fact in item.facts if fact in left.values())
+            if facts:
+                ordered.append(replace(item, facts=facts))
+                left = {name: fact for name, fact in left.items() if fact not in facts}
+        for head in dict.fromkeys(fact.heads[:1] for fact in left.values()):
+            facts = tuple(fact for fact in left.values() if fact.heads[:1] == head)
+            ordered.append(Ordered(head[0] if head else payload.request, facts))
+        known = {word for item in suggested for word in words(item.name)} | set(words(payload.request))
+        missing = [name for name in given.not_in_chart if words(name) and known.issuperset(words(name))]
+        ordered += [Ordered(name, ()) for name in dict.fromkeys(missing)]
+        return ordered or [Ordered(item.name, ()) for item in suggested]
+
+
+def _paths(ordered: Sequence[Ordered]) -> list[str]:
+    return [fact.path for item in ordered for fact in item.facts]
+
+
+def _shape(names: tuple[str, ...]) -> type[ChosenResults]:
+    """The choice's shape with the case's result ids as an enumeration."""
+    chosen: Any = Literal[names] if names else Literal["none"]
+    return create_model(
+        "ChosenResults",
+        __base__=ChosenResults,
+        __doc__=ChosenResults.__doc__,
+        items=(list[chosen], Field(max_length=MOST_ITEMS)),
+    )
+
+
+_SHOWN = 100
+"""Characters of a result shown to the model that chooses: enough to tell what it is; code writes the whole."""
+
+
+def _listed(facts: Mapping[str, Fact]) -> str:
+    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text[:_SHOWN]}" for name, fact in facts.items())

@@ -1,14 +1,47 @@
-"""The patient: answers the doctor from the patient's part of the chart."""
+"""The patient: answers the doctor from the patient's part of the chart.
+
+There are three ways (`run.simulator`). *Grounded*: the model names the facts that answer, then speaks. *Voiced*: our
+matcher chooses the facts and the model only finds the words. *Free*: the model gets the script and writes what it
+likes, as in the original. In the first two, code checks the words; after one repair that fails, code words the facts.
+"""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
 from agentclinic.cases.demographics import speaks_for_self
-from agentclinic.cases.model import Case, as_text
-from agentclinic.clinic.doctor import History
+from agentclinic.cases.matcher import Asked, Topic
+from agentclinic.cases.model import Case, Fact, as_text
+from agentclinic.clinic import words
+from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.models.base import Message, Model, Purpose, Reply, Request
-from agentclinic.results.turn import Exchange
+from agentclinic.clinic.telling import MOST_FACTS, Part, matched, told, worded
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
+from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
+
+Simulator = Literal["grounded", "voiced", "free"]
+AnswerKind = Literal["answer", "denial", "unknown", "not_for_the_patient"]
+_TOPIC_OF: dict[str, Asked] = {
+    "answer": Asked.SYMPTOM,
+    "denial": Asked.SYMPTOM,
+    "unknown": Asked.BACKGROUND,
+    "not_for_the_patient": Asked.RESULT,
+}
+LONGEST_REPLY = 600
+"""Characters a patient may say at once, about six sentences."""
+
+
+class GroundedAnswer(BaseModel):
+    """The facts that answer the question, and then the words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    facts: list[str] = Field(max_length=MOST_FACTS)
+    kind: AnswerKind
+    reply: str = Field(max_length=LONGEST_REPLY)
 
 
 class Patient:
@@ -22,29 +55,182 @@ class Patient:
         *,
         bias: str | None = None,
         silent_symptom: SilentSymptom = "deny",
+        simulator: Simulator = "free",
+        dialogue: Dialogue = "transcript",
     ) -> None:
         self.model = model
         self.history = History()
+        self._spoken = History()
+        """What doctor and patient said to each other."""
         self._case = case
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
+        # The builtin patient is grounded by itself, and no one checks what a person says.
+        self._simulator: Simulator = "free" if model.name in ("builtin", "human") else simulator
+        self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
+        self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
+        self._shape = _shape(tuple(self._by_id))
+        opening = "system_base" if self._simulator == "free" else f"{self._simulator}_system"
         self.system_prompt = joined(
-            fill(prompt.text("system_base"), patient=as_text(case.patient)),
-            prompt.text(f"silent_{silent_symptom}"),
+            fill(prompt.text(opening), patient=as_text(case.patient), facts=_listed(self._by_id)),
+            prompt.text(f"silent_{silent_symptom}") if self._simulator == "free" else "",
+            prompt.text(f"grounded_{silent_symptom}") if self._simulator == "grounded" else "",
             prompt.text("caregiver") if self._caregiver else "",
             prompt.bias(bias),
         )
 
-    async def answer(self, words: str, asked: tuple[Exchange, ...] = ()) -> Reply:
+    async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
         """Answer what the doctor just said."""
-        user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=words)
-        payload = PatientPayload(self._case.door, self._case.patient_facts, words, asked, self._silent, self._caregiver)
-        messages = (Message("system", self.system_prompt), Message("user", user))
-        reply = await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
-        self.history.add(f"Doctor: {words}", f"Patient: {reply.text}")
+        payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
+        if self._simulator == "free":
+            reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
+        else:
+            attempt = _Attempt(turn, self._simulator, matched(payload))
+            reply = await (self._grounded if self._simulator == "grounded" else self._voiced)(attempt, payload)
+        for history in (self.history, self._spoken):
+            history.add("Doctor", said)
+            history.add("Patient", reply.text)
         return reply
 
-    def overhear(self, *entries: str) -> None:
-        """Add what was said to and by someone else."""
-        self.history.add(*entries)
+    def overhear(self, speaker: str, said: str) -> None:
+        """Add what was said to or by someone else."""
+        self.history.add(speaker, said)
+
+    async def _free(self, said: str, payload: PatientPayload) -> Reply:
+        system = Message("system", self.system_prompt)
+        if self._dialogue == "chat":
+            messages = (system, *self.history.messages("Patient", "Doctor", newest=said))
+        else:
+            user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=said)
+            messages = (system, Message("user", user))
+        return await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
+
+    def _chat(self, newest: str) -> tuple[Message, ...]:
+        """What doctor and patient said to each other, and then the newest words with what is expected now."""
+        return (Message("system", self.system_prompt), *self._spoken.messages("Patient", "Doctor", newest=newest))
+
+    async def _voiced(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
+        """Say the parts that the matcher chose, in the model's words."""
+        lines = "\n".join(f"- {line}" for line in dict.fromkeys(part.text for part in attempt.parts))
+        newest = fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
+        messages = self._chat(newest)
+        for _ in range(2):
+            try:
+                reply = await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
+            except (MalformedError, RefusedError) as error:
+                return attempt.by_code(error)
+            attempt.add(reply)
+            said = attempt.read(reply.text, payload.question)
+            if said is not None:
+                return attempt.by_model(said, reply.text)
+            told_off = fill(self._prompt.text("voiced_repair"), problem=attempt.problem)
+            messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", told_off))
+        return attempt.by_code()
+
+    async def _grounded(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
+        """Let the model choose the facts and say them."""
+        by_path = {fact.path: name for name, fact in self._by_id.items()}
+        names = [by_path[path] for part in attempt.parts for path in part.disclosure.paths if path in by_path]
+        suggested = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
+        newest = fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
+        messages = self._chat(newest)
+        for _ in range(2):
+            try:
+                reply = await self.model.reply(Request(Purpose.PATIENT, messages, schema=self._shape, payload=payload))
+            except (MalformedError, RefusedError) as error:
+                return attempt.by_code(error)
+            attempt.add(reply)
+            given = reply.parsed
+            if not isinstance(given, GroundedAnswer):  # a tool call, or a person
+                return attempt.by_code(MalformedError("no facts were chosen"))
+            attempt.parts = self._chosen(given, payload)
+            said = attempt.read(given.reply, payload.question)
+            if said is not None:
+                return attempt.by_model(said, given.reply)
+            told_off = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
+            messages = (*messages, Message("assistant", reply.text), Message("user", told_off))
+        return attempt.by_code()
+
+    def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
+        """The chosen facts as one part of an answer; with no facts, what the patient says to silence."""
+        facts = tuple(self._by_id[name] for name in dict.fromkeys(given.facts) if name in self._by_id)
+        kind = Asked.SYMPTOM if facts else _TOPIC_OF[given.kind]
+        return told([Topic(payload.question.strip()[:80], kind, facts)], payload)
+
+
+class _Attempt:
+    """One answer of a language-model patient: what it may say, what it said, what it cost."""
+
+    def __init__(self, turn: int, simulator: Simulator, parts: tuple[Part, ...]) -> None:
+        self.parts = parts
+        self.problem = ""
+        self._turn = turn
+        self._simulator = simulator
+        self._suggested = [path for part in parts for path in part.disclosure.paths]
+        self._usage: Usage | None = None
+        self._notes: dict[str, None] = {}
+        self._slips: list[str] = []
+        self._raw: str | None = None
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply."""
+        self._spend(reply.usage)
+        self._notes.update(dict.fromkeys(reply.notes))
+
+    def read(self, raw: str, question: str) -> str | None:
+        """The model's own words, or None if they cannot be said."""
+        self._raw = raw
+        said, cut = words.own_words(raw)
+        if cut:
+            self._slips.append(words.SPEAKER)
+        silent = all(part.disclosure.provenance is not Provenance.CHART for part in self.parts)
+        # The matcher's own wording withholds names of diseases; the model has seen no more than it.
+        facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
+        wrong = words.problems(said, facts, question, silent=silent)
+        self._slips += [problem.kind for problem in wrong]
+        self.problem = "; ".join(problem.told for problem in wrong)
+        return None if wrong else said
+
+    def by_model(self, said: str, raw: str) -> Turn:
+        """The model's words."""
+        return self._turn_of(said, "model", raw if raw.strip() != said else None)
+
+    def by_code(self, error: MalformedError | RefusedError | None = None) -> Turn:
+        """The facts in code's words, because the model's cannot be used."""
+        if error:
+            self._spend(error.usage or Usage())
+            self._slips.append(error.kind)
+        self._notes[f"worded by code: {self.problem or error}"] = None
+        return self._turn_of(worded(self.parts), "code", self._raw)
+
+    def _turn_of(self, text: str, by: str, raw: str | None) -> Turn:
+        return Turn(
+            turn=self._turn,
+            role="patient",
+            text=text,
+            raw=raw,
+            slips=tuple(self._slips),
+            disclosures=tuple(part.disclosure for part in self.parts),
+            usage=self._usage,
+            notes=tuple(self._notes),
+            details={"simulator": self._simulator, "worded_by": by, "suggested": self._suggested},
+        )
+
+    def _spend(self, usage: Usage) -> None:
+        self._usage = self._usage + usage if self._usage else usage
+
+
+def _shape(names: tuple[str, ...]) -> type[GroundedAnswer]:
+    """The answer's shape with the case's fact ids as an enumeration."""
+    chosen: Any = Literal[names] if names else Literal["none"]
+    return create_model(
+        "GroundedAnswer",
+        __base__=GroundedAnswer,
+        __doc__=GroundedAnswer.__doc__,
+        facts=(list[chosen], Field(max_length=MOST_FACTS)),
+    )
+
+
+def _listed(facts: dict[str, Fact]) -> str:
+    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text}" for name, fact in facts.items())

@@ -28,6 +28,14 @@ class Prompt:
         """A text by key; a user's file may leave out optional texts."""
         return self.texts.get(key, default)
 
+    def has(self, *keys: str) -> bool:
+        """Whether the file has all of these texts."""
+        return all(key in self.texts for key in keys)
+
+    def completed(self) -> Prompt:
+        """With the shipped text for everything that a user's file leaves out."""
+        return replace(self, texts={**_read(self.path.stem, SHIPPED / self.path.name).texts, **self.texts})
+
     def bias(self, name: str | None) -> str:
         """The text of a bias; for an unknown bias, an error that lists the known ones."""
         if name is None:
@@ -78,7 +86,10 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     return replace(prompt, texts={**defaults, **prompt.texts})
 
 
-_CLINIC = ("opening", "last_turn", "images_off", "images_shown")
+_CLINIC = (
+    "opening", "last_turn", "images_off", "images_shown", "exact_diagnosis", "exact_test", "exact_images",
+    "said_nothing",
+)  # fmt: skip
 """What the clinic itself says, with the shipped text if a user's file has none."""
 _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "doctor": {"user_prompt_template": ("history", "reply")},

@@ -106,7 +106,7 @@ class _Agent:
 
     def add_hist(self, hist_str: str) -> None:
         """Add something said to someone else to the history."""
-        self._core.overhear(hist_str)
+        self._core.overhear("", hist_str)
 
 
 class PatientAgent(_Agent):
@@ -293,7 +293,7 @@ def _number_of(scenario: AnyScenario) -> str:
     return hashlib.sha256(_door_of(scenario).objective.encode()).hexdigest()[:8]
 
 
-_SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "diagnosis": "Patient"}
+_SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "diagnosis": "Patient", "none": "Clinic"}
 
 
 def _bias(name: str | None) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import History, Incoming, utterance
+from agentclinic.clinic.doctor import Dialogue, History, Incoming, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
@@ -73,7 +73,10 @@ class CustomDoctor:
     also state a differential. Both may be synchronous or async.
     """
 
-    def __init__(self, make: Callable[[DoctorView], Any], view: DoctorView, name: str) -> None:
+    def __init__(
+        self, make: Callable[[DoctorView], Any], view: DoctorView, name: str, dialogue: Dialogue = "chat"
+    ) -> None:
+        self._dialogue = dialogue
         self._make = make
         self._view = view
         self._name = name
@@ -123,13 +126,16 @@ class CustomDoctor:
 
     def _turns(self, said: object, turn: int) -> tuple[Turn, ...]:
         """What the doctor returned, as turns: text is its utterance."""
+        read = partial(utterance, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self._dialogue)
         if isinstance(said, str) and said.strip():
             # Requests made through us are counted when they are made; others are unknown.
-            return (utterance(Reply(said, usage=Usage(requests=0)), turn=turn),)
+            return (read(Reply(said, usage=Usage(requests=0))),)
         turns = said if isinstance(said, tuple) else (said,)
         roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
         if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
-            return turns
+            heard = read(Reply(turns[-1].text))
+            words = {name: getattr(heard, name) for name in ("text", "raw", "action", "slips")}
+            return (*turns[:-1], turns[-1].model_copy(update=words))
         if hasattr(self._doctor, "act"):
             raise CustomDoctorError(
                 f"{self._name}: act must return text, or turns numbered {turn}: side work, then the doctor's own"
@@ -162,13 +168,22 @@ class DoctorFactory:
             self.name, self._source, code = _from_object(source)
         self.digest = hashlib.sha256(code).hexdigest()[:16]
 
-    def make(self, case: Case, *, backend: str, limit: int, bias: str | None, images: bool) -> CustomDoctor:
+    def make(
+        self,
+        case: Case,
+        *,
+        backend: str,
+        limit: int,
+        bias: str | None,
+        images: bool,
+        dialogue: Dialogue = "chat",
+    ) -> CustomDoctor:
         """A new doctor for one encounter, given those of the original's arguments that it accepts."""
         if not inspect.isclass(self._source):
-            return CustomDoctor(self._copied, DoctorView(case), self.name)
+            return CustomDoctor(self._copied, DoctorView(case), self.name, dialogue)
         offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
         accepted = {name: value for name, value in offered.items() if _accepts(self._source, name)}
-        return CustomDoctor(partial(self._source, **accepted), DoctorView(case), self.name)
+        return CustomDoctor(partial(self._source, **accepted), DoctorView(case), self.name, dialogue)
 
     def _copied(self, view: DoctorView) -> Any:
         doctor = copy.deepcopy(self._source)

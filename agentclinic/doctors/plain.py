@@ -1,13 +1,14 @@
-"""The plain doctor: one prompt per turn, the dialogue as its memory."""
+"""The plain doctor: one request per turn, the dialogue as its memory."""
 
 from __future__ import annotations
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import History, Incoming, door_text, utterance
+from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.models.base import Image, Message, Model, Purpose, Request
 from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.utterance import REPEATED
 
 
 class PlainDoctor:
@@ -23,17 +24,24 @@ class PlainDoctor:
         bias: str | None = None,
         images: bool = False,
         tests: bool = True,
+        dialogue: Dialogue = "transcript",
     ) -> None:
         self.model = model
+        self.dialogue = dialogue
         self._door = door
         self._prompt = prompt
         self._limit = limit
         self._tests = tests
         self._history = History()
         self._images: tuple[Image, ...] = ()
+        self._repeated = False
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
-            fill(prompt.text("system_base"), max_infs=limit, door=door_text(door)),
+            fill(
+                prompt.text("chat_system" if dialogue == "chat" else "system_base"),
+                max_infs=limit,
+                door=door_text(door),
+            ),
             prompt.text("images_suffix") if images else "",
             "" if tests else prompt.text("no_tests"),
             prompt.bias(bias),
@@ -49,6 +57,23 @@ class PlainDoctor:
     ) -> tuple[Turn]:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
         self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
+        reply = await self.model.reply(
+            Request(
+                Purpose.DOCTOR,
+                self.messages(incoming, turn=turn, last=last, notes=notes),
+                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
+            )
+        )
+        said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
+        self._repeated = REPEATED in said.slips
+        self.say(incoming, said.text)
+        return (said,)
+
+    def messages(self, incoming: Incoming, *, turn: int, last: bool, notes: str = "") -> tuple[Message, ...]:
+        """The request for the next utterance."""
+        system = Message("system", self.system_prompt)
+        if self.dialogue == "chat":
+            return (system, *self._chat(incoming, turn=turn, last=last, notes=notes))
         template = self._prompt.text("user_prompt_template")
         notes = joined(notes, self._prompt.text("last_turn") if last else "")
         user = fill(
@@ -56,15 +81,16 @@ class PlainDoctor:
         )
         if "{notes}" not in template:
             user = joined(user, notes)
-        reply = await self.model.reply(
-            Request(
-                Purpose.DOCTOR,
-                (Message("system", self.system_prompt), Message("user", user, images=self._images)),
-                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
-            )
-        )
-        self.say(incoming, reply.text)
-        return (utterance(reply, turn=turn),)
+        return system, Message("user", user, images=self._images)
+
+    def _chat(self, incoming: Incoming, *, turn: int, last: bool, notes: str) -> list[Message]:
+        """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
+        expected = fill(self._prompt.text("chat_last" if last else "chat_turn"), turn=turn, max_infs=self._limit)
+        again = self._prompt.text("chat_repeated") if self._repeated else ""
+        newest = joined(incoming.line, notes, again, expected)
+        messages = [Message("user", self._prompt.text("opening"))] if incoming.speaker else []
+        messages += self._history.messages("Doctor", "", newest=newest)
+        return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
 
     def say(self, incoming: Incoming, text: str) -> None:
         """Add what reached the doctor, and words said in its name, to the history."""
@@ -72,4 +98,4 @@ class PlainDoctor:
 
     def hear(self, entry: str) -> None:
         """Add something to the history outside the turns."""
-        self._history.add(entry)
+        self._history.add("", entry)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
-from agentclinic.clinic.doctor import Doctor, Incoming, utterance
+from agentclinic.clinic.doctor import Dialogue, Doctor, Incoming, utterance
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Model, Reply
@@ -28,18 +28,28 @@ _UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis
 
 
 def reference_doctor(
-    name: str, case: Case, model: Model, prompt: Prompt, *, limit: int, bias: str | None, images: bool, seed: int
+    name: str,
+    case: Case,
+    model: Model,
+    prompt: Prompt,
+    *,
+    limit: int,
+    bias: str | None,
+    images: bool,
+    seed: int,
+    dialogue: Dialogue = "transcript",
 ) -> Doctor:
     """The reference doctor of that name for one encounter."""
-    dialogue = name in ("history_only", "random_questions")
+    converses = name in ("history_only", "random_questions")
     doctor = PlainDoctor(
         _UNKNOWN_PATIENT if name == "prior_only" else case.door,
         model,
         prompt,
-        limit=limit if dialogue else 1,
+        limit=limit if converses else 1,
         bias=bias,
         images=images,
         tests=name != "history_only",
+        dialogue=dialogue,
     )
     if name == "history_only":
         return doctor

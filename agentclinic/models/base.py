@@ -102,7 +102,7 @@ class Reply:
     parsed: BaseModel | None = None
     usage: Usage = field(default_factory=Usage)
     disclosures: tuple[Disclosure, ...] = ()
-    """From builtin patients and laboratories only."""
+    """From the builtin patient and laboratory only; the clinic itself writes those of language models."""
     differential: Differential | None = None
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()

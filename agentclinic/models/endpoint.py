@@ -114,6 +114,8 @@ class Client:
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
         """The API the server has; None while `auto` has not found out."""
+        self.no_bounds: set[tuple[wire.Api, str]] = set()
+        """Models for which the server refuses a format with greatest lengths."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
         """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
         self._sdk: AsyncOpenAI | None = None
@@ -320,8 +322,11 @@ class Endpoint:
                 tally.note(f"prompt clipped: {left_out} characters left out")
         while True:
             api = client.api or "responses"
-            prompt_only = (api, self._name) in client.prompt_only
-            form = format_of(request.schema) if request.schema and not prompt_only else None
+            here = (api, self._name)
+            bounds = not client.is_openai and here not in client.no_bounds
+            form = None
+            if request.schema and here not in client.prompt_only:
+                form = format_of(request.schema, bounds=bounds)
             body = wire.request_body(api, self._target, request, messages, form)
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
             try:
@@ -345,11 +350,16 @@ class Endpoint:
             except faults.FormatRejectedError as error:
                 if form is None:
                     raise
-                client.prompt_only.add((api, self._name))
+                plain = request.schema and form == format_of(request.schema)
+                (client.prompt_only if plain else client.no_bounds).add(here)
                 tally.retries += error.retries
                 continue
             client.api = api
             tally.retries += got.retries
+            if self._cap_is_too_small(request, got.value):
+                self._target = self._target._replace(capped=False)
+                tally.note("asked again without a cap on the output")
+                continue
             break
         answer = got.value
         if client.auto and api == "chat":
@@ -364,6 +374,11 @@ class Endpoint:
                 )
             tally.note("truncated: out of output tokens")
         return answer
+
+    def _cap_is_too_small(self, request: Request, answer: wire.Answer) -> bool:
+        """Whether our own cap left no answer: a model that thinks aloud needs more than its answer takes."""
+        capped = answer.truncated and wire.output_cap(self._target, request.purpose) is not None
+        return capped and not answer.text.strip() and not answer.tool_calls
 
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:
         """One HTTP request."""

@@ -21,7 +21,7 @@ from agentclinic import privacy
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines, read_json_lines
 from agentclinic.models import base, structured
-from agentclinic.models.base import MalformedError, Model, ModelError, NotRecordedError, Reply, Request
+from agentclinic.models.base import MalformedError, Model, ModelError, NotRecordedError, Purpose, Reply, Request
 from agentclinic.privacy import DataClass
 
 Asked = Counter[tuple[str, str]]
@@ -121,6 +121,11 @@ class Replay:
             DataClass(entry.get("data_class", DataClass.PUBLIC)) for entry in self._entries.values()
         )
         """The most restricted class of the recorded data."""
+
+    def models_for(self, purpose: Purpose) -> frozenset[str]:
+        """The models that were recorded answering requests of a purpose."""
+        asked = (entry for entry in self._entries.values() if entry.get("request", {}).get("purpose") == purpose)
+        return frozenset(str(entry.get("model", "")) for entry in asked)
 
     async def reply(self, request: Request) -> Reply:
         """The recorded answer to this request."""

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from agentclinic.models.base import Message
 
-# Keywords that the strict mode of the Responses API refuses or ignores; pydantic checks them afterwards.
-_DROPPED = frozenset(
-    {"default", "title", "examples", "discriminator", "minLength", "maxLength", "uniqueItems", "$schema"}
-)
+# Keywords that the strict mode of OpenAI's API refuses or ignores; pydantic checks them afterwards.
+_DROPPED = frozenset({"default", "title", "examples", "discriminator", "minLength", "uniqueItems", "$schema"})
+_BOUNDS = frozenset({"maxLength"})
+"""Keywords that keep a small model from writing without end; servers that build a grammar from the schema obey them."""
 _CANDIDATES = 50
 """Opening braces tried as the start of the object; a reply with more is not JSON with some text around it."""
 
@@ -34,9 +34,12 @@ class Format(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def format_of(shape: type[BaseModel]) -> Format:
-    """The schema of a model, closed and with all properties required, as strict mode demands."""
-    schema = _close(shape.model_json_schema())
+def format_of(shape: type[BaseModel], *, bounds: bool = False) -> Format:
+    """The schema of a model, closed and with all properties required, as strict mode demands.
+
+    With `bounds`, strings keep their greatest length, which OpenAI's own strict mode does not accept.
+    """
+    schema = _close(shape.model_json_schema(), _DROPPED if bounds else _DROPPED | _BOUNDS)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in shape.__name__)
     return Format(name[:64], schema, not _has_free_keys(schema))
 
@@ -110,26 +113,26 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(parts) + more
 
 
-def _close(node: Any) -> Any:
+def _close(node: Any, dropped: frozenset[str]) -> Any:
     """A schema node, and everything below it, in the form strict mode requires."""
     if isinstance(node, list):
-        return [_close(item) for item in node]
+        return [_close(item, dropped) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
         return {"$ref": node["$ref"]}
     closed: dict[str, Any] = {}
     for keyword, value in node.items():
-        if keyword in _DROPPED:
+        if keyword in dropped:
             continue
         if keyword in ("properties", "$defs"):
-            closed[keyword] = {name: _close(item) for name, item in value.items()}
+            closed[keyword] = {name: _close(item, dropped) for name, item in value.items()}
         elif keyword in ("enum", "const", "required"):
             closed[keyword] = value
         elif keyword == "oneOf":
-            closed["anyOf"] = _close(value)
+            closed["anyOf"] = _close(value, dropped)
         else:
-            closed[keyword] = _close(value)
+            closed[keyword] = _close(value, dropped)
     if "properties" in closed:
         closed["required"] = list(closed["properties"])
         closed["additionalProperties"] = False

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from agentclinic import privacy
-from agentclinic.models.base import MalformedError, Message, RefusedError, Request, ServerError, Tool, ToolCall
+from agentclinic.models.base import (
+    MalformedError,
+    Message,
+    Purpose,
+    RefusedError,
+    Request,
+    ServerError,
+    Tool,
+    ToolCall,
+)
 from agentclinic.models.images import image_url
 from agentclinic.models.structured import Format
 from agentclinic.results.turn import Usage
@@ -32,6 +41,20 @@ _ONLY_RESPONSES = frozenset(
 """Settings that the chat API has under another name or not at all."""
 
 _GPT_5 = re.compile(r"(^|/)gpt-?5")
+_REASONS = re.compile(r"(^|/)(gpt-?5|o\d)")
+"""Models whose hidden reasoning counts as output: a small cap would cut it off before any answer."""
+
+CAPS: Mapping[Purpose, int] = {
+    Purpose.DOCTOR: 1500,
+    Purpose.PATIENT: 500,
+    Purpose.MEASUREMENT: 800,
+    Purpose.MODERATOR: 500,
+    Purpose.PLANNER: 4000,
+    Purpose.DISCRIMINATOR: 1000,
+    Purpose.SYNTHESIS: 1500,
+    Purpose.CONFIDENCE: 1000,
+}
+"""Most output tokens per purpose, about five times what a good reply takes: a small model that loops is stopped."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +75,8 @@ class Target(NamedTuple):
     """`llm.responses` of the config."""
     is_openai: bool
     """OpenAI's own chat API requires `max_completion_tokens`; many other servers know only `max_tokens`."""
+    capped: bool = True
+    """False once the model has used up a cap of ours without an answer: it thinks aloud."""
 
 
 def request_body(api: Api, target: Target, request: Request, messages: Sequence[Message], form: Format | None) -> Json:
@@ -60,9 +85,20 @@ def request_body(api: Api, target: Target, request: Request, messages: Sequence[
     return build(target, request, messages, form)
 
 
+def output_cap(target: Target, purpose: Purpose) -> int | None:
+    """The purpose's own cap on output tokens, if it is lower than the user's and the model can do with it."""
+    if not target.capped or _REASONS.search(target.model) or "reasoning" in target.settings:
+        return None
+    cap, given = CAPS.get(purpose), target.settings.get("max_output_tokens")
+    return None if cap is None or (isinstance(given, int) and given <= cap) else cap
+
+
 def _settings(target: Target, request: Request) -> Json:
-    """The user's settings that may go to this model."""
+    """The user's settings that may go to this model, with the purpose's own cap on output tokens."""
     settings = {name: value for name, value in target.settings.items() if name not in RESERVED}
+    cap = output_cap(target, request.purpose)
+    if cap is not None:
+        settings["max_output_tokens"] = cap
     if _GPT_5.search(target.model):
         # These models refuse a temperature.
         settings.pop("temperature", None)

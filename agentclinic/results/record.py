@@ -59,6 +59,10 @@ class Record(BaseModel):
     """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
+    simulator: dict[str, str] | None = None
+    """How patient and laboratory were played: grounded, voiced or free; null in records of 0.2, which were free."""
+    dialogue: str | None = None
+    """How the doctor's model was shown the dialogue: chat or transcript; null in records of 0.2: transcript."""
     missing_test: str | None = None
     silent_symptom: str | None = None
     fault: Fault | None = None

@@ -17,7 +17,7 @@ from agentclinic.config import ROLES, Settings, suggestion, variable
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
-from agentclinic.models.base import Model
+from agentclinic.models.base import Model, Purpose
 from agentclinic.models.endpoint import OPENAI_URL, Clients
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
@@ -114,6 +114,13 @@ class Models:
         if role not in ROLES:
             role = "doctor"
         return getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
+
+    def simulates(self, role: str) -> bool:
+        """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
+        name, endpoint = self._cast(role)
+        model = self._choice(name, endpoint)
+        names = model.models_for(Purpose(role)) if isinstance(model, Replay) else {name}
+        return not names & {"builtin", "human"}
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""

@@ -6,15 +6,17 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
+from agentclinic.clinic.doctor import Dialogue
+from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompts, load_prompts, user_prompts
-from agentclinic.config import RunSettings, Settings, variable, without_credentials
+from agentclinic.config import ROLES, RunSettings, Settings, variable, without_credentials
 from agentclinic.doctors.custom import DoctorFactory
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
@@ -72,6 +74,20 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Roles:
+    """How language models play the roles of a run: the settings, or what a user's own prompt files imply."""
+
+    patient: Simulator = "voiced"
+    laboratory: Simulator = "voiced"
+    dialogue: Mapping[str, Dialogue] = field(default_factory=dict)
+    """By role, where it is not a chat."""
+
+    def dialogue_of(self, role: str) -> Dialogue:
+        """How the role's model is shown the dialogue."""
+        return self.dialogue.get(role, "chat")
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything a run will do."""
 
@@ -87,6 +103,7 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
     """The test policy, if the doctor plans with one."""
+    roles: Roles = Roles()
     data_class: DataClass = DataClass.PUBLIC
     """The strictest class of all rows in the data set's file, including those that are not played."""
 
@@ -115,6 +132,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if custom_doctor is None and run.doctor not in OURS:
         custom_doctor = DoctorFactory(run.doctor)
     prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
+    prompts, roles = _roles(run, prompts)
     policy = None
     if run.doctor_test_policy_enabled:
         policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir))
@@ -141,8 +159,41 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     )
     digest = _digest(settings, prompts, chosen, custom_doctor, agent, policy)
     return Plan(
-        settings, prompts, every[0].dataset, tuple(chosen), units, digest, custom_doctor, agent, policy, data_class
+        settings,
+        prompts,
+        every[0].dataset,
+        tuple(chosen),
+        units,
+        digest,
+        custom_doctor,
+        agent,
+        policy,
+        roles,
+        data_class,
     )
+
+
+_SIMULATED = {"patient": ("voiced_system", "grounded_system"), "measurement": ("grounded_system",)}
+"""Texts without which a role's prompt file is for free text, as the original's files are."""
+
+
+def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
+    """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
+    files = dict(prompts.files)
+    for role in ROLES:
+        texts = (*_SIMULATED.get(role, ()), *(("chat_system",) if role == "doctor" else ()))
+        if not files[role].has(*texts) and (run.simulator or run.dialogue):
+            files[role] = files[role].completed()
+    played: dict[str, Simulator] = {
+        role: run.simulator or ("voiced" if files[role].has(*texts) else "free") for role, texts in _SIMULATED.items()
+    }
+    chats = {"doctor": files["doctor"].has("chat_system")} | {
+        role: files[role].has(*texts) for role, texts in _SIMULATED.items()
+    }
+    dialogue: dict[str, Dialogue] = {
+        role: run.dialogue or ("chat" if as_chat else "transcript") for role, as_chat in chats.items()
+    }
+    return Prompts(files), Roles(played["patient"], played["measurement"], dialogue)
 
 
 def _path(name: str | None) -> Path | None:

@@ -14,7 +14,7 @@ from agentclinic.clinic.doctor import Doctor, turn_of
 from agentclinic.clinic.encounter import Clinic, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
-from agentclinic.clinic.patient import Patient
+from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.payloads import SilentSymptom
 from agentclinic.config import ROLES
 from agentclinic.doctors.confidence import elicit
@@ -62,6 +62,10 @@ class UnitModels:
         """The model that plays a role in this run."""
         model = Metered(self._run.for_role(role), role, self.usage)
         return self._tape.wrap(model, role) if self._tape else model
+
+    def simulator(self, role: str, chosen: Simulator) -> Simulator:
+        """How a role is played: builtin and people answer as they do, whatever was chosen for language models."""
+        return chosen if self._run.simulates(role) else "free"
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost; None if the role also used models of its own choice."""
@@ -141,10 +145,17 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
         prompts["patient"],
         bias=run.patient_bias,
         silent_symptom=_silence(plan, case),
+        simulator=models.simulator("patient", plan.roles.patient),
+        dialogue=plan.roles.dialogue_of("patient"),
     )
     charted = without_tests(case) if run.doctor == "history_only" else case
     laboratory = Laboratory(
-        charted, models.for_role("measurement"), prompts["measurement"], missing_test=run.missing_test
+        charted,
+        models.for_role("measurement"),
+        prompts["measurement"],
+        missing_test=run.missing_test,
+        simulator=models.simulator("measurement", plan.roles.laboratory),
+        dialogue=plan.roles.dialogue_of("measurement"),
     )
     clinic = Clinic(case, patient, laboratory, prompts["doctor"], images=run.doctor_image_request)
     speaker = _doctor(plan, unit, models, sessions or current_store())
@@ -214,6 +225,7 @@ def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) 
             session_id=unit.session_id,
             bias=run.doctor_bias,
             images=run.doctor_image_request,
+            dialogue=plan.roles.dialogue_of("doctor"),
         )
     if plan.custom_doctor:
         return plan.custom_doctor.make(
@@ -222,6 +234,7 @@ def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) 
             limit=run.total_inferences,
             bias=run.doctor_bias,
             images=run.doctor_image_request,
+            dialogue=plan.roles.dialogue_of("doctor"),
         )
     if run.doctor != "plain":
         return reference_doctor(
@@ -233,6 +246,7 @@ def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) 
             bias=run.doctor_bias,
             images=run.doctor_image_request,
             seed=unit.seed,
+            dialogue=plan.roles.dialogue_of("doctor"),
         )
     return PlainDoctor(
         case.door,
@@ -241,6 +255,7 @@ def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) 
         limit=run.total_inferences,
         bias=run.doctor_bias,
         images=run.doctor_image_request,
+        dialogue=plan.roles.dialogue_of("doctor"),
     )
 
 
@@ -256,6 +271,14 @@ async def judged(transcript: Transcript, unit: Unit, judge: Judge) -> Verdict | 
         transcript.status = Status.JUDGE_FAILED
         transcript.fault = Fault("moderator", error.kind, str(error))
         return None
+
+
+def _simulators(plan: Plan) -> dict[str, str]:
+    """How patient and laboratory are played, for the record: builtin and people have no other way."""
+    run = plan.settings.run
+    names = {"patient": run.patient_llm, "measurement": run.measurement_llm}
+    chosen = {"patient": plan.roles.patient, "measurement": plan.roles.laboratory}
+    return {role: name if name in ("builtin", "human") else chosen[role] for role, name in names.items()}
 
 
 def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict | None) -> Record:
@@ -294,6 +317,8 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
+            "simulator": _simulators(plan),
+            "dialogue": plan.roles.dialogue_of("doctor"),
             "missing_test": run.missing_test,
             "silent_symptom": _silence(plan, case),
             "fault": transcript.fault,

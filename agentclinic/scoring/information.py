@@ -47,7 +47,7 @@ def requests(record: Record) -> tuple[Request, ...] | None:
     found = []
     for index, turn in enumerate(record.transcript):
         action = turn.action
-        if action is None or action.kind == "diagnosis":
+        if action is None or action.kind == "diagnosis" or action.kind == "none":
             continue
         after = record.transcript[index + 1 : index + 2]
         found.append(Request(action.kind, action.content, next((t for t in after if t.role != "doctor"), None)))

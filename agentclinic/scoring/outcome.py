@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
+from agentclinic.results.turn import Turn
 from agentclinic.scoring.estimates import Proportion, proportion
 
 
@@ -33,6 +34,12 @@ class Summary(BaseModel):
     if_missing_wrong: float | None = None
     if_missing_right: float | None = None
     mean_turns: float | None = None
+    utterances: dict[str, int] = {}
+    """Utterances by role, in the encounters that kept a transcript."""
+    slips: dict[str, dict[str, int]] = {}
+    """Utterances with a slip, by role and kind (docs/simulator.md)."""
+    by_code: dict[str, int] = {}
+    """Replies of language-model patients and laboratories that code had to give instead, by role."""
     usage: dict[str, dict[str, int | None]] = {}
     """Tokens by role; null if an endpoint did not report them."""
     cost_usd: dict[str, float | None] = {}
@@ -50,6 +57,9 @@ class RunningSummary:
         self.faults: Counter[str] = Counter()
         self._examples: dict[str, tuple[tuple[int, int], str]] = {}
         self.turns = 0
+        self.utterances: Counter[str] = Counter()
+        self.slips: dict[str, Counter[str]] = {}
+        self.by_code: Counter[str] = Counter()
         self.tokens = 0
         """Known tokens in and out; unknown ones do not count."""
         self.usage: dict[str, dict[str, int | None]] = {}
@@ -73,12 +83,21 @@ class RunningSummary:
             self.lenient = None
         elif self.lenient is not None and lenient:
             self.lenient += 1
+        for turn in record.transcript or ():
+            self._hear(turn)
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
             self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
         for role, money in (record.cost_usd or {}).items():
             before = self.cost.get(role, 0.0)
             self.cost[role] = None if before is None or money is None else before + money
+
+    def _hear(self, turn: Turn) -> None:
+        self.utterances[turn.role] += 1
+        if turn.slips:
+            self.slips.setdefault(turn.role, Counter()).update(set(turn.slips))
+        if any(note.startswith(("worded by code", "chosen by the matcher")) for note in turn.notes):
+            self.by_code[turn.role] += 1
 
     @property
     def spent(self) -> float | None:
@@ -112,6 +131,9 @@ class RunningSummary:
             if_missing_wrong=self.correct / presented if presented else None,
             if_missing_right=(self.correct + self.missing) / presented if presented else None,
             mean_turns=self.turns / presented if presented else None,
+            utterances=dict(sorted(self.utterances.items())),
+            slips={role: dict(sorted(kinds.items())) for role, kinds in sorted(self.slips.items())},
+            by_code=dict(sorted(self.by_code.items())),
             usage=dict(sorted(self.usage.items())),
             cost_usd=dict(sorted(self.cost.items())),
         )

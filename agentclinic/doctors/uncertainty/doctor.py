@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import History, Incoming, door_text, utterance
+from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, Prompts, fill, joined
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
@@ -111,8 +111,10 @@ class UncertaintyDoctor:
         session_id: str,
         bias: str | None = None,
         images: bool = False,
+        dialogue: Dialogue = "chat",
     ) -> None:
         self.model = model
+        self._dialogue = dialogue
         self.session_id = session_id
         self._synthesis_model = synthesis_model
         self.agent = agent
@@ -141,7 +143,7 @@ class UncertaintyDoctor:
 
     def hear(self, entry: str) -> None:
         """Add something to the history outside the turns."""
-        self._history.add(entry)
+        self._history.add("", entry)
 
     def session(self) -> Session:
         """The session so far; the first call starts it."""
@@ -190,7 +192,9 @@ class UncertaintyDoctor:
             details["synthesis"] = {"model": found.model, "failed": found.error}
             text, usage = conclude(self._store, self.session_id, call.reason, found), usage + found.usage
         reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
-        return utterance(reply, turn=attempt.turn).model_copy(update={"details": details})
+        earlier = self._history.said_by("Doctor")
+        said = utterance(reply, turn=attempt.turn, earlier=earlier, dialogue=self._dialogue)
+        return said.model_copy(update={"details": details})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
         """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""
