@@ -60,7 +60,7 @@ class Record(BaseModel):
     doctor_bias: str | None = None
     patient_bias: str | None = None
     simulator: dict[str, str] | None = None
-    """How patient and laboratory were played: grounded, voiced or free; null in records of 0.2, which were free."""
+    """How patient and laboratory were played: grounded, voiced, or free (also builtin and people); null before 0.3."""
     dialogue: str | None = None
     """How the doctor's model was shown the dialogue: chat or transcript; null in records of 0.2: transcript."""
     missing_test: str | None = None

@@ -129,6 +129,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     record = make_record(plan, unit, transcript, verdict)
     record.usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
     record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
+    record.simulator = _simulators(plan, models)
     record.doctor_hist = played.doctor.history
     record.patient_hist = played.patient.history.text
     record.measurement_hist = played.laboratory.history.text
@@ -273,12 +274,10 @@ async def judged(transcript: Transcript, unit: Unit, judge: Judge) -> Verdict | 
         return None
 
 
-def _simulators(plan: Plan) -> dict[str, str]:
-    """How patient and laboratory are played, for the record: builtin and people have no other way."""
-    run = plan.settings.run
-    names = {"patient": run.patient_llm, "measurement": run.measurement_llm}
-    chosen = {"patient": plan.roles.patient, "measurement": plan.roles.laboratory}
-    return {role: name if name in ("builtin", "human") else chosen[role] for role, name in names.items()}
+def _simulators(plan: Plan, models: UnitModels) -> dict[str, str]:
+    """How patient and laboratory were played, for the record: free text also stands for builtin and people."""
+    chosen: dict[str, Simulator] = {"patient": plan.roles.patient, "measurement": plan.roles.laboratory}
+    return {role: models.simulator(role, how) for role, how in chosen.items()}
 
 
 def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict | None) -> Record:
@@ -317,7 +316,6 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
-            "simulator": _simulators(plan),
             "dialogue": plan.roles.dialogue_of("doctor"),
             "missing_test": run.missing_test,
             "silent_symptom": _silence(plan, case),
