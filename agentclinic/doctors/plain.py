@@ -48,6 +48,14 @@ class PlainDoctor:
         self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn]:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
+        reply = await self.model.reply(self.request(incoming, exchanges, turn=turn, last=last, notes=notes))
+        self.say(incoming, reply.text)
+        return (utterance(reply, turn=turn),)
+
+    def request(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Request:
+        """What the model is asked this turn; its first message is the system prompt."""
         self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
         template = self._prompt.text("user_prompt_template")
         notes = joined(notes, self._prompt.text("last_turn") if last else "")
@@ -56,15 +64,11 @@ class PlainDoctor:
         )
         if "{notes}" not in template:
             user = joined(user, notes)
-        reply = await self.model.reply(
-            Request(
-                Purpose.DOCTOR,
-                (Message("system", self.system_prompt), Message("user", user, images=self._images)),
-                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
-            )
+        return Request(
+            Purpose.DOCTOR,
+            (Message("system", self.system_prompt), Message("user", user, images=self._images)),
+            payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
         )
-        self.say(incoming, reply.text)
-        return (utterance(reply, turn=turn),)
 
     def say(self, incoming: Incoming, text: str) -> None:
         """Add what reached the doctor, and words said in its name, to the history."""
