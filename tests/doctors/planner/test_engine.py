@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from fakes import Scripted
 from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 
 from agentclinic.builtin import Builtin
@@ -71,6 +72,22 @@ async def test_step_1_in_a_transcript_the_planner_is_told_door_dialogue_and_late
     assert "Turn 3 of 20" in user
     assert "3 to 5 diagnoses, each with at least 4 findings" in user
     assert "script" not in user
+
+
+async def test_step_1_what_the_clinic_itself_answers_has_its_own_speaker() -> None:
+    planning = Planning(plan(A=OPEN), dialogue="transcript")
+    await planning.turn(4, (Exchange("images", "REQUEST IMAGES", "Here."), Exchange("none", "x", "What?"), ASKED))
+    dialogue = "Doctor: REQUEST IMAGES\nClinic: Here.\nDoctor: x\nClinic: What?\nDoctor: What brings you here?"
+    assert f"[Dialogue]\n{dialogue}\n" in planning.model.prompts[0]
+
+
+async def test_step_1_a_policy_without_words_for_a_chat_gets_a_transcript() -> None:
+    model = Scripted(replied(plan(A=OPEN)))
+    worded = policy().model_copy(update={"chat_task": ""})
+    engine = DifferentialDiagnosisEngine(model, worded, DOOR, limit=20, dialogue="chat")
+    await engine.decide(Incoming("Patient", ASKED.reply), (ASKED,), turn=2)
+    assert "[Dialogue]\nDoctor: What brings you here?\n" in model.prompts[0]
+    assert "35-year-old woman" in model.prompts[0]
 
 
 async def test_step_1_in_a_chat_the_dialogue_is_messages_and_the_task_is_in_the_newest_alone() -> None:
