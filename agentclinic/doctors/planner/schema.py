@@ -24,7 +24,7 @@ MOST_DISCRIMINATORS = 3
 _NAME = 80
 _REQUEST = 160
 _UTTERANCE = 600
-"""Characters: three long sentences. llama.cpp unrolls a bound, so it should not be much larger than needed."""
+"""Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
 
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
