@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentclinic.clinic.payloads import InlinePayload, PlannerPayload
 from agentclinic.config import Settings
 from agentclinic.doctors.uncertainty.store import SessionStore
 from agentclinic.models.base import MalformedError, Model, Purpose, Reply, Request
@@ -59,7 +60,7 @@ class Counting:
             said = reply.text + "".join(call.arguments for call in reply.tool_calls)
             tools = json.dumps([dict(tool.parameters) for tool in request.tools]) if request.tools else ""
             self._count.characters += sum(len(m.content) for m in request.messages) + len(said) + len(tools)
-        if request.purpose is Purpose.PLANNER and self._chance.random() < self._malformed:
+        if isinstance(request.payload, PlannerPayload | InlinePayload) and self._chance.random() < self._malformed:
             error = MalformedError("spoiled by the benchmark", text=reply.text[: len(reply.text) // 2])
             error.usage = Usage(0, 0, 0, 0)
             raise error
@@ -100,6 +101,7 @@ def arms(prompts: Path) -> dict[str, dict[str, Any]]:
     return {
         "plain": {},
         "policy": {"doctor_test_policy_enabled": True},
+        "policy, inline": {"doctor_test_policy_enabled": True, "doctor_test_policy_mode": "inline"},
         "policy, separate discriminators": {**policy, "doctor_test_policy": "discriminators_separate"},
         "policy, no discriminators": {**policy, "doctor_test_policy": "discriminators_off"},
         "uncertainty": {"doctor": "uncertainty"},

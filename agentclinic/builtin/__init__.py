@@ -9,6 +9,7 @@ from agentclinic.clinic.payloads import (
     ConfidencePayload,
     DiscriminatorPayload,
     DoctorPayload,
+    InlinePayload,
     JudgePayload,
     LaboratoryPayload,
     PatientPayload,
@@ -40,6 +41,10 @@ class Builtin:
                 from agentclinic.builtin.planner import plan
 
                 return plan(request.payload)
+            case InlinePayload():
+                from agentclinic.builtin.planner import plan_and_speak
+
+                return plan_and_speak(request.payload)
             case DiscriminatorPayload():
                 from agentclinic.builtin.planner import discriminate
 

@@ -12,7 +12,13 @@ from agentclinic.builtin.doctor import act, differential, ranked, think
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather_facts, told_by
-from agentclinic.clinic.payloads import DiscriminatorPayload, DoctorPayload, PlannerPayload, SynthesisPayload
+from agentclinic.clinic.payloads import (
+    DiscriminatorPayload,
+    DoctorPayload,
+    InlinePayload,
+    PlannerPayload,
+    SynthesisPayload,
+)
 from agentclinic.doctors.planner.schema import (
     Discriminator,
     Discriminators,
@@ -20,8 +26,10 @@ from agentclinic.doctors.planner.schema import (
     PlannedFinding,
     PlannedHypothesis,
     PlannerReply,
+    PlanThenSpeak,
 )
 from agentclinic.models.base import Reply, Tool, ToolCall
+from agentclinic.results.differential import Differential
 from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.vocabulary.base import Disease, knowledge
 from agentclinic.vocabulary.text import fold
@@ -37,6 +45,19 @@ _DISCRIMINATORS = 3
 
 def plan(payload: PlannerPayload) -> Reply:
     """A weighted differential: each hypothesis with its most telling findings and their state."""
+    reply, given = _plan(payload)
+    return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=given)
+
+
+def plan_and_speak(payload: InlinePayload) -> Reply:
+    """A weighted differential and the next utterance in one reply."""
+    planned, _ = _plan(payload.planner)
+    said = act(payload.doctor)
+    reply = PlanThenSpeak(hypotheses=planned.hypotheses, discriminators=planned.discriminators, utterance=said.text)
+    return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=said.differential)
+
+
+def _plan(payload: PlannerPayload) -> tuple[PlannerReply, Differential]:
     mind, evidence, posterior = think(payload.door, (*payload.baseline, *payload.exchanges))
     leaders = [disease for disease, _ in ranked(mind, posterior)[: payload.max_hypotheses]]
     reply = PlannerReply(
@@ -46,7 +67,7 @@ def plan(payload: PlannerPayload) -> Reply:
         ],
         discriminators=_discriminators(mind, posterior, evidence, leaders[:_LEADERS], payload.exchanges),
     )
-    return Reply(reply.model_dump_json(), parsed=reply, usage=NO_TOKENS, differential=differential(mind, posterior))
+    return reply, differential(mind, posterior)
 
 
 def discriminate(payload: DiscriminatorPayload) -> Reply:

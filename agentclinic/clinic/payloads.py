@@ -85,6 +85,14 @@ class PlannerPayload:
 
 
 @dataclass(frozen=True)
+class InlinePayload:
+    """What the doctor knows when it plans and speaks in one reply."""
+
+    doctor: DoctorPayload
+    planner: PlannerPayload
+
+
+@dataclass(frozen=True)
 class DiscriminatorPayload:
     """What the planner knows when asked how to distinguish close hypotheses."""
 

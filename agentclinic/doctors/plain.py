@@ -6,7 +6,7 @@ from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.models.base import Image, Message, Model, Purpose, Request
+from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.results.utterance import REPEATED
 
@@ -56,24 +56,31 @@ class PlainDoctor:
         self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn]:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
-        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
-        reply = await self.model.reply(
-            Request(
-                Purpose.DOCTOR,
-                self.messages(incoming, turn=turn, last=last, notes=notes),
-                payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
-            )
-        )
-        said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
-        self._repeated = REPEATED in said.slips
+        reply = await self.model.reply(self.request(incoming, exchanges, turn=turn, last=last, notes=notes))
+        said = self.read(reply, turn=turn)
         self.say(incoming, said.text)
         return (said,)
 
-    def messages(self, incoming: Incoming, *, turn: int, last: bool, notes: str = "") -> tuple[Message, ...]:
-        """The request for the next utterance."""
-        system = Message("system", self.system_prompt)
-        if self.dialogue == "chat":
-            return (system, *self._chat(incoming, turn=turn, last=last, notes=notes))
+    def request(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> Request:
+        """What the model is asked this turn; its first message is the system prompt."""
+        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
+        dialogue = self._chat if self.dialogue == "chat" else self._transcript
+        return Request(
+            Purpose.DOCTOR,
+            (Message("system", self.system_prompt), *dialogue(incoming, turn, last, notes)),
+            payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
+        )
+
+    def read(self, reply: Reply, *, turn: int) -> Turn:
+        """The model's reply as this doctor's utterance."""
+        said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
+        self._repeated = REPEATED in said.slips
+        return said
+
+    def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
+        """The dialogue in one prompt, as in the original."""
         template = self._prompt.text("user_prompt_template")
         notes = joined(notes, self._prompt.text("last_turn") if last else "")
         user = fill(
@@ -81,9 +88,9 @@ class PlainDoctor:
         )
         if "{notes}" not in template:
             user = joined(user, notes)
-        return system, Message("user", user, images=self._images)
+        return [Message("user", user, images=self._images)]
 
-    def _chat(self, incoming: Incoming, *, turn: int, last: bool, notes: str) -> list[Message]:
+    def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
         expected = fill(self._prompt.text("chat_last" if last else "chat_turn"), turn=turn, max_infs=self._limit)
         again = self._prompt.text("chat_repeated") if self._repeated else ""

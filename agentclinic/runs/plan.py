@@ -136,6 +136,11 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     policy = None
     if run.doctor_test_policy_enabled:
         policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir))
+        if run.doctor_test_policy_mode == "inline" and policy.file.differential_settings.discriminators == "separate":
+            raise ConfigError(
+                f"{policy.path}: discriminators separate takes a second request, and doctor_test_policy_mode inline "
+                "makes only one; use with_plan or off"
+            )
     prompts["doctor"].bias(run.doctor_bias)
     prompts["patient"].bias(run.patient_bias)
     every = list(cases) or load_cases(run.dataset, settings.datasets)
@@ -288,11 +293,24 @@ def _refuse_unplannable(run: RunSettings) -> None:
     if not run.doctor_test_policy_enabled:
         if run.planner_baseline != "door":
             raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set both")
+        if run.doctor_test_policy_mode != "separate":
+            raise ConfigError("doctor_test_policy_mode has no effect without doctor_test_policy_enabled; set both")
         return
     if run.doctor in REFERENCES and run.doctor != "history_only":
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
     if run.doctor_llm == "human":
         raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
+    if run.doctor_test_policy_mode == "inline":
+        if run.doctor not in ("plain", "history_only"):
+            raise ConfigError(
+                f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
+                "use separate with this doctor"
+            )
+        if run.planner_baseline == "full":
+            raise ConfigError(
+                "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
+                "use door, or separate"
+            )
 
 
 def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:

@@ -20,7 +20,8 @@ from agentclinic.config import ROLES
 from agentclinic.doctors.confidence import elicit
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.doctor import PolicyDoctor
-from agentclinic.doctors.planner.engine import Baseline, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.prompting import Baseline
 from agentclinic.doctors.reference import chart_exchanges, reference_doctor, without_tests
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
@@ -199,8 +200,9 @@ def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doct
         return doctor
     run, case = plan.settings.run, unit.case
     full = run.planner_baseline == "full"
+    inline = doctor if run.doctor_test_policy_mode == "inline" and isinstance(doctor, PlainDoctor) else None
     engine = DifferentialDiagnosisEngine(
-        models.for_role("planner"),
+        models.for_role("doctor" if inline else "planner"),
         plan.policy.file,
         case.door,
         limit=run.total_inferences,
@@ -208,8 +210,9 @@ def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doct
         if full
         else None,
         bias=plan.prompts["doctor"].bias(run.doctor_bias),
+        dialogue=plan.roles.dialogue_of("doctor"),
     )
-    return PolicyDoctor(doctor, engine)
+    return PolicyDoctor(doctor, engine, inline=inline)
 
 
 def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) -> Doctor:

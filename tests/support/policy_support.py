@@ -9,7 +9,8 @@ from fakes import Scripted
 
 from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import Incoming
-from agentclinic.doctors.planner.engine import Baseline, Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.prompting import Baseline, Dialogue
 from agentclinic.doctors.planner.schema import PlannerReply
 from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.models.base import Reply
@@ -58,12 +59,17 @@ class Planning:
     """An engine whose planner answers from a list."""
 
     def __init__(
-        self, *answers: str | Reply | BaseException, baseline: Baseline | None = None, bias: str = "", **settings: Any
+        self,
+        *answers: str | Reply | BaseException,
+        baseline: Baseline | None = None,
+        bias: str = "",
+        dialogue: Dialogue = "chat",
+        **settings: Any,
     ) -> None:
         said = [replied(answer) if isinstance(answer, str) else answer for answer in answers]
         self.model = Scripted(*said)
         self.engine = DifferentialDiagnosisEngine(
-            self.model, policy(**settings), DOOR, limit=20, baseline=baseline, bias=bias
+            self.model, policy(**settings), DOOR, limit=20, baseline=baseline, bias=bias, dialogue=dialogue
         )
 
     async def turn(self, number: int = 2, exchanges: tuple[Exchange, ...] = (ASKED,)) -> Decision:

@@ -1,10 +1,12 @@
-"""A doctor with a planner: notes before it speaks, and an early finish if the plan is sure enough."""
+"""A doctor with a planner: a plan before it speaks, and an early finish if the plan is sure enough."""
 
 from __future__ import annotations
 
 from agentclinic.clinic.doctor import Doctor, Incoming, utterance
 from agentclinic.clinic.prompts import joined
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.prompting import Speak
 from agentclinic.doctors.planner.rules import check_order
 from agentclinic.models.base import Reply
 from agentclinic.results.actions import DIAGNOSIS_READY
@@ -12,10 +14,17 @@ from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 
 
 class PolicyDoctor:
-    """Gives the engine's notes to any doctor, and checks what it orders against the planning rules."""
+    """Gives the engine's notes to any doctor, and checks what it orders against the planning rules.
 
-    def __init__(self, doctor: Doctor, engine: DifferentialDiagnosisEngine) -> None:
+    With `inline`, which is the same doctor, plan and utterance come in one reply of its model. The doctor is then asked
+    on its own, with the notes, only if no utterance came.
+    """
+
+    def __init__(
+        self, doctor: Doctor, engine: DifferentialDiagnosisEngine, *, inline: PlainDoctor | None = None
+    ) -> None:
         self.doctor = doctor
+        self._inline = inline
         self._engine = engine
         self._broken: tuple[str, ...] = ()
 
@@ -31,8 +40,14 @@ class PolicyDoctor:
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn, ...]:
-        """Plan, then finish or let the doctor speak with the plan's notes."""
-        decision = await self._engine.decide(incoming, exchanges, turn=turn, broken=self._broken)
+        """Plan, then finish or let the doctor speak, with the plan's notes if it has not spoken yet."""
+        decision = await self._engine.decide(
+            incoming,
+            exchanges,
+            turn=turn,
+            broken=self._broken,
+            speak=self._speak(incoming, exchanges, turn=turn, last=last, notes=notes),
+        )
         planned = Turn(
             turn=turn,
             role="planner",
@@ -42,17 +57,29 @@ class PolicyDoctor:
             notes=decision.remarks,
             details=decision.details,
         )
+        spoken = decision.spoken
         if decision.diagnosis:
             text = f"{DIAGNOSIS_READY}: {decision.diagnosis}"
-            self.say(incoming, text)
-            reply = Reply(text, usage=NOTHING_ASKED, notes=("early finish by the planner",))
-            return planned, utterance(reply, turn=turn)
-        *aside, said = await self.doctor.act(
-            incoming, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes)
-        )
+            spoken = Reply(text, usage=NOTHING_ASKED, notes=("early finish by the planner",))
+        if spoken:
+            said = self._inline.read(spoken, turn=turn) if self._inline else utterance(spoken, turn=turn)
+            aside = list[Turn]()
+            self.say(incoming, said.text)
+        else:
+            *aside, said = await self.doctor.act(
+                incoming, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes)
+            )
         self._broken = ()
         if said.action and said.action.kind == "test":
             ruling = check_order(self._engine.policy, self._engine.door, said.action.content, exchanges)
             self._broken = ruling.broken
             said = said.model_copy(update={"notes": (*said.notes, *ruling.lines)})
         return planned, *aside, said
+
+    def _speak(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str
+    ) -> Speak | None:
+        doctor = self._inline
+        if doctor is None:
+            return None
+        return lambda task: doctor.request(incoming, exchanges, turn=turn, last=last, notes=joined(notes, task))

@@ -1,8 +1,10 @@
 """The planning engine: each turn the doctor's own model gives a weighted differential, and we score it and decide.
 
 `_plan` alone decides what happens to a reply that is not good enough. It is sent back once. If it then still lists too
-few findings, the requirement is relaxed by one, down to three. If there is still no plan, the turn falls back to an
-open question. The next turn tries again, and each success restores a relaxed requirement by one.
+few findings, the requirement is relaxed as far as this plan needs, down to three. If there is still no plan, the turn
+falls back to an open question. The next turn tries again, and each success restores a relaxed requirement by one.
+
+Planning inline, the doctor's request for this turn also asks for the plan, and the reply ends with the utterance.
 
 Step numbers are those of docs/test-policy.md, "A turn, step by step".
 """
@@ -10,34 +12,39 @@ Step numbers are those of docs/test-policy.md, "A turn, step by step".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Incoming, door_text
-from agentclinic.clinic.payloads import DiscriminatorPayload, PlannerPayload
-from agentclinic.clinic.prompts import fill, joined
+from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.payloads import DiscriminatorPayload, DoctorPayload, InlinePayload, PlannerPayload
+from agentclinic.clinic.prompts import fill
 from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
+from agentclinic.doctors.planner.prompting import Baseline, Dialogue, PlannerPrompts, Situation, Speak
 from agentclinic.doctors.planner.schema import (
+    MOST_DISCRIMINATORS,
     Discriminator,
     Discriminators,
     PlannedHypothesis,
     PlannerReply,
+    PlanThenSpeak,
+    Spoken,
     WeightedDifferential,
+    WeighThenSpeak,
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
 from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
 from agentclinic.models.base import (
-    ContextTooLongError,
+    FATAL,
     Image,
     MalformedError,
     Message,
     Model,
+    ModelError,
     Purpose,
-    RefusedError,
     Reply,
     Request,
 )
@@ -49,19 +56,8 @@ COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
 TRIES = 2
 """Planner requests per turn: more would only add cost if the planner cannot do it."""
-MOST_DISCRIMINATORS = 3
-"""As many as the planner is asked for; the doctor would not read a longer list."""
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What the planner knows about the patient before the dialogue."""
-
-    kind: Literal["door", "full"] = "door"
-    text: str = ""
-    """The patient's script, if the planner is given all of it."""
-    told: tuple[Exchange, ...] = ()
-    """The same as exchanges, for models that read no prompts."""
+_FAILURES = {"refused": "the model refused", "context_too_long": "the model found the case too long"}
+"""Errors that are the model's own; all others are the endpoint's."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,8 @@ class Decision:
     remarks: tuple[str, ...] = ()
     """For the record: what was corrected, relaxed or given up, and notes from the endpoint."""
     usage: Usage = field(default_factory=lambda: Usage(requests=0))
+    spoken: Reply | None = None
+    """What the doctor says, if it came with the plan; its usage is in `usage`."""
 
     @property
     def diagnosis(self) -> str | None:
@@ -135,31 +133,42 @@ class DifferentialDiagnosisEngine:
         limit: int,
         baseline: Baseline | None = None,
         bias: str = "",
+        dialogue: Dialogue = "chat",
     ) -> None:
         self.model = model
         self.policy = policy
         self.door = door
         self.requirement = policy.differential_settings.min_symptoms_per_disease
-        """Findings each hypothesis must list now; relaxed and restored turn by turn."""
+        """Findings each hypothesis must list now; relaxed within a plan, and restored turn by turn."""
         self._limit = limit
         self._baseline = baseline or Baseline()
         self._images: tuple[Image, ...] = ()
-        # A biased doctor also plans with its bias: notes without it would talk the doctor out of it.
-        self.system_prompt = joined(policy.system_base.strip(), bias)
+        self._prompts = PlannerPrompts(policy, door, self._baseline, bias=bias, dialogue=dialogue)
 
     async def decide(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, broken: Sequence[str] = ()
+        self,
+        incoming: Incoming,
+        exchanges: tuple[Exchange, ...],
+        *,
+        turn: int,
+        broken: Sequence[str] = (),
+        speak: Speak | None = None,
     ) -> Decision:
-        """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke, for the notes."""
+        """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke.
+
+        With `speak`, plan and utterance come in one reply, and the decision may have the utterance.
+        """
         self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))
         asked = self.requirement
-        attempt = _Attempt(incoming, exchanges, turn)
-        await self._plan(attempt)
+        attempt = _Attempt(Situation(incoming, exchanges, turn, self._limit, self._images))
+        await self._plan(attempt, self._request(attempt, speak, broken))
         decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
         if not attempt.hypotheses:
             notes = fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
             attempt.remarks.append(f"planner unavailable: {attempt.problem}")
-            return decided("fallback", notes, remarks=attempt.for_the_record, usage=attempt.usage)
+            return decided(
+                "fallback", notes, remarks=attempt.for_the_record, usage=attempt.usage, spoken=attempt.spoken
+            )
         hypotheses = ranked([weigh(hypothesis) for hypothesis in attempt.hypotheses])
         if self._may_finish(hypotheses, attempt):
             top = hypotheses[0]
@@ -172,18 +181,33 @@ class DifferentialDiagnosisEngine:
         close = self._close(hypotheses)
         found = await self._discriminators(attempt, close)
         notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
-        return decided("plan", notes, hypotheses, close, found, remarks=attempt.for_the_record, usage=attempt.usage)
+        return decided(
+            "plan",
+            notes,
+            hypotheses,
+            close,
+            found,
+            remarks=attempt.for_the_record,
+            usage=attempt.usage,
+            spoken=attempt.spoken,
+        )
 
     def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
         """Step 4: sure enough, far enough ahead, known well enough, and not before anything was said."""
-        top, settings = hypotheses[0], self.policy
-        return (
-            top.confidence >= settings.constraints.finish_early_if_confident
-            and _margin(hypotheses) > settings.differential_settings.confidence_close_threshold
+        top, settings = hypotheses[0], self.policy.differential_settings
+        sure = (
+            top.confidence >= self.policy.constraints.finish_early_if_confident
+            and _margin(hypotheses) > settings.confidence_close_threshold
             and top.coverage >= COVERAGE_TO_FINISH
-            and bool(attempt.exchanges)
-            and attempt.turn > 1
+            and bool(attempt.now.exchanges)
+            and attempt.now.turn > 1
         )
+        if sure and len(hypotheses) < settings.min_diagnoses:
+            attempt.remarks.append(
+                f"no early finish: the plan has {len(hypotheses)} of at least {settings.min_diagnoses} diagnoses"
+            )
+            return False
+        return sure
 
     def _close(self, hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
         """The leader and those within the margin of it; empty if there are none."""
@@ -191,82 +215,109 @@ class DifferentialDiagnosisEngine:
         within = tuple(h for h in hypotheses if _ahead(hypotheses[0].confidence, h.confidence) <= gap)
         return within if len(within) > 1 else ()
 
-    async def _plan(self, attempt: _Attempt) -> None:
+    def _request(self, attempt: _Attempt, speak: Speak | None, broken: Sequence[str]) -> Request:
+        """The request for a plan; inline, the doctor's own request with a plan in it."""
+        settings, now = self.policy.differential_settings, attempt.now
+        told = PlannerPayload(
+            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.told
+        )
+        with_plan = settings.discriminators == "with_plan"
+        if speak is None:
+            return Request(
+                Purpose.PLANNER,
+                self._prompts.plan(now, self.requirement),
+                schema=PlannerReply if with_plan else WeightedDifferential,
+                payload=told,
+                repair=False,
+            )
+        request = self._prompts.inline(speak, self.requirement, broken)
+        assert isinstance(request.payload, DoctorPayload), "a doctor's request says what the doctor knows"
+        return replace(
+            request,
+            schema=PlanThenSpeak if with_plan else WeighThenSpeak,
+            payload=InlinePayload(request.payload, told),
+            repair=False,
+        )
+
+    async def _plan(self, attempt: _Attempt, request: Request) -> None:
         """Ask for a plan; the one place that decides about trying again, relaxing and giving up."""
-        messages = self._messages(self.policy.user_prompt_template, attempt)
         for tries_left in reversed(range(TRIES)):
-            plan = await self._ask(messages, attempt)
+            plan = await self._ask(request, attempt)
             if attempt.hopeless or (plan is not None and self._accept(plan, attempt, relax=not tries_left)):
                 return
             if tries_left:
                 attempt.remarks.append(f"plan sent back once: {attempt.problem}")
-                told = fill(self.policy.retry, problem=attempt.problem, **self._numbers())
+                numbers = self._prompts.numbers(self.requirement)
+                told = fill(self.policy.retry, problem=attempt.problem, **numbers)
                 # An empty answer cannot be sent back as one: some servers refuse that.
                 said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
-                messages = (*messages, *said, Message("user", told))
+                request = replace(request, messages=(*request.messages, *said, Message("user", told)))
 
     def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
-        """Use a plan whose diagnoses list enough findings; with `relax`, one finding fewer is enough (step 6)."""
+        """Use a plan whose diagnoses list enough findings; with `relax`, as few as this plan needs (step 6)."""
         settings = self.policy.differential_settings
         sifted = sift(plan.hypotheses, settings.max_differentials)
         if not sifted.hypotheses:
             attempt.problem = "no diagnosis was named"
             return False
-        enough = _with_findings(sifted.hypotheses, self.requirement)
-        short = len(sifted.hypotheses) - len(enough)
+        short = len(sifted.hypotheses) - len(_with_findings(sifted.hypotheses, self.requirement))
         if short:
             attempt.problem = (
                 f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
             )
             if not relax:
                 return False
-            if self.requirement > FEWEST:
-                self.requirement -= 1
-                attempt.remarks.append(
-                    f"requirement relaxed from {self.requirement + 1} to {self.requirement} findings per diagnosis, "
-                    f"because {attempt.problem}"
-                )
-            enough = _with_findings(sifted.hypotheses, self.requirement)
-            if not enough:
-                return False
-            attempt.remarks += [
-                f"{left_out.diagnosis}: left out, fewer than {self.requirement} findings"
-                for left_out in sifted.hypotheses
-                if left_out not in enough
-            ]
+            self._relax(sifted.hypotheses, attempt)
         elif self.requirement < settings.min_symptoms_per_disease:
             self.requirement += 1
             attempt.remarks.append(f"{self.requirement} findings per diagnosis are asked for again from now on")
+        enough = _with_findings(sifted.hypotheses, FEWEST)
+        if not enough:
+            return False
+        attempt.remarks += [
+            f"{left_out.diagnosis}: left out, fewer than {FEWEST} findings"
+            for left_out in sifted.hypotheses
+            if left_out not in enough
+        ]
         attempt.hypotheses = tuple(enough)
         attempt.discriminators = tuple(plan.discriminators) if isinstance(plan, PlannerReply) else ()
         attempt.remarks += sifted.remarks
         return True
 
-    async def _ask(self, messages: tuple[Message, ...], attempt: _Attempt) -> WeightedDifferential | None:
-        """Make one request: a plan, or None with the problem in the attempt."""
-        settings = self.policy.differential_settings
-        shape = PlannerReply if settings.discriminators == "with_plan" else WeightedDifferential
-        payload = PlannerPayload(
-            self.door, attempt.exchanges, self.requirement, settings.max_differentials, self._baseline.told
-        )
-        try:
-            reply = await self.model.reply(
-                Request(Purpose.PLANNER, messages, schema=shape, payload=payload, repair=False)
+    def _relax(self, hypotheses: Sequence[PlannedHypothesis], attempt: _Attempt) -> None:
+        """Require no more than the shortest usable diagnosis lists."""
+        counts = [len(hypothesis.findings) for hypothesis in hypotheses]
+        asked, self.requirement = self.requirement, min((n for n in counts if n >= FEWEST), default=FEWEST)
+        if self.requirement < asked:
+            attempt.remarks.append(
+                f"requirement relaxed from {asked} to {self.requirement} findings per diagnosis, "
+                f"because {attempt.problem}"
             )
+
+    async def _ask(self, request: Request, attempt: _Attempt) -> WeightedDifferential | None:
+        """Make one request: a plan, or None with the problem in the attempt."""
+        assert request.schema is not None
+        try:
+            reply = await self.model.reply(request)
         except MalformedError as error:
             attempt.usage += error.usage or Usage()
-            attempt.said, parsed = error.text, None
-        except (RefusedError, ContextTooLongError) as error:
+            reply = Reply(error.text, usage=NOTHING_ASKED)
+        except ModelError as error:
+            if error.kind in FATAL:
+                raise
             attempt.usage += error.usage or Usage()
-            attempt.problem = f"the model {'refused' if error.kind == 'refused' else 'found the case too long'}"
+            attempt.problem = _FAILURES.get(error.kind, f"the endpoint failed ({error.kind})")
             attempt.hopeless = True
             return None
-        else:
-            attempt.add(reply)
-            attempt.said, parsed = reply.text, reply.parsed
-        if isinstance(parsed, WeightedDifferential):
-            return parsed
-        attempt.problem = f"no valid plan came back ({_what_is_wrong(attempt.said, shape)})"
+        attempt.add(reply)
+        attempt.said = reply.text
+        if issubclass(request.schema, (PlanThenSpeak, WeighThenSpeak)):
+            words = _utterance(reply)
+            if words:
+                attempt.spoken = Reply(words, usage=NOTHING_ASKED, differential=reply.differential)
+        if isinstance(reply.parsed, WeightedDifferential):
+            return reply.parsed
+        attempt.problem = f"no valid plan came back ({_what_is_wrong(attempt.said, request.schema)})"
         return None
 
     async def _discriminators(self, attempt: _Attempt, close: tuple[Weighed, ...]) -> tuple[Discriminator, ...]:
@@ -286,56 +337,36 @@ class DifferentialDiagnosisEngine:
         names = tuple(hypothesis.diagnosis for hypothesis in close)
         request = Request(
             Purpose.DISCRIMINATOR,
-            self._messages(self.policy.discriminator_template, attempt, close=", ".join(names)),
+            self._prompts.discriminators(attempt.now, names),
             schema=Discriminators,
-            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *attempt.exchanges), names),
+            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *attempt.now.exchanges), names),
             repair=False,
         )
         try:
             reply = await self.model.reply(request)
-        except (MalformedError, RefusedError, ContextTooLongError) as error:
+        except ModelError as error:
+            if error.kind in FATAL:
+                raise
             attempt.usage += error.usage or Usage()
             attempt.remarks.append(f"no discriminators: {error.kind}")
             return None
         attempt.add(reply)
         return tuple(reply.parsed.discriminators) if isinstance(reply.parsed, Discriminators) else ()
 
-    def _messages(self, template: str, attempt: _Attempt, **more: object) -> tuple[Message, ...]:
-        with_plan = self.policy.differential_settings.discriminators == "with_plan"
-        user = fill(
-            template,
-            door=door_text(self.door),
-            baseline=f"[The patient's script]\n{self._baseline.text}" if self._baseline.text else "",
-            transcript=_transcript(attempt.exchanges) or "(nothing has been said yet)",
-            reply=attempt.incoming.line if attempt.exchanges else "(none yet)",
-            turn=attempt.turn,
-            max_infs=self._limit,
-            discriminators=self.policy.discriminators_with_plan if with_plan else "",
-            **self._numbers(),
-            **more,
-        )
-        return Message("system", self.system_prompt), Message("user", user, images=self._images)
-
-    def _numbers(self) -> dict[str, int]:
-        return {
-            "min_findings": self.requirement,
-            "max_differentials": self.policy.differential_settings.max_differentials,
-        }
-
 
 @dataclass
 class _Attempt:
     """One turn of planning: the case so far, and what came of asking for a plan."""
 
-    incoming: Incoming
-    exchanges: tuple[Exchange, ...]
-    turn: int
+    now: Situation
     hypotheses: tuple[PlannedHypothesis, ...] = ()
     discriminators: tuple[Discriminator, ...] = ()
     remarks: list[str] = field(default_factory=list)
     problem: str = ""
     said: str = ""
     """The planner's own words, to send them back."""
+    spoken: Reply | None = None
+    """The latest utterance that came with a plan, good or bad."""
     hopeless: bool = False
     """Whether asking again this turn would not help."""
     usage: Usage = NOTHING_ASKED
@@ -350,6 +381,19 @@ class _Attempt:
         """Count a reply and keep its notes."""
         self.usage += reply.usage
         self.endpoint_notes += reply.notes
+
+
+def _utterance(reply: Reply) -> str:
+    """The doctor's words in a reply with plan and utterance, whatever the plan is worth; empty if there are none."""
+    if isinstance(reply.parsed, PlanThenSpeak | WeighThenSpeak):
+        return reply.parsed.utterance.strip()
+    try:
+        spoken = parse(reply.text, Spoken)
+    except InvalidReplyError:
+        # Prose is what a doctor says; a broken object is not.
+        return "" if "{" in reply.text else reply.text.strip()
+    assert isinstance(spoken, Spoken)
+    return spoken.utterance.strip()
 
 
 def _with_findings(hypotheses: Sequence[PlannedHypothesis], fewest: int) -> list[PlannedHypothesis]:
@@ -373,15 +417,3 @@ def _margin(hypotheses: Sequence[Weighed]) -> float:
 def _ahead(leader: float, other: float) -> float:
     # 0.62 - 0.5 is slightly more than 0.12 in binary; a margin exactly at the threshold must count as such.
     return round(leader - other, 9)
-
-
-_SPEAKERS = {"question": "Patient", "test": "Measurement", "images": "Clinic"}
-
-
-def _transcript(exchanges: Sequence[Exchange]) -> str:
-    """The dialogue up to the latest reply, oldest first; it only grows, so a prompt cache can reuse it."""
-    lines = []
-    for exchange in exchanges:
-        asked = f"REQUEST TEST: {exchange.content}" if exchange.kind == "test" else exchange.content
-        lines += [f"Doctor: {asked}", f"{_SPEAKERS[exchange.kind]}: {exchange.reply}"]
-    return "\n".join(lines[:-1])

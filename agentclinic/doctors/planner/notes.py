@@ -48,16 +48,22 @@ def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], bro
     return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 
+def broken_rules(broken: Sequence[str]) -> list[str]:
+    """What the doctor is told about the rules its last order broke."""
+    return [f"Your last order broke a rule: {rule}." for rule in broken]
+
+
+def rules_line(policy: PolicyFile) -> str:
+    """The planning rules as the doctor is told them; empty if there are none."""
+    return "Rules: " + " ".join(policy.rules) if policy.rules else ""
+
+
 def _finished(policy: PolicyFile, lines: list[str], remarks: Sequence[str], broken: Sequence[str]) -> str:
     lines += [f"Note: {remark}." for remark in remarks[:_NOTED]]
     if len(remarks) > _NOTED:
         lines.append(f"Note: {len(remarks) - _NOTED} more remarks are in the record.")
-    lines += [f"Your last order broke a rule: {rule}." for rule in broken]
-    if policy.planning_rules:
-        lines.append("Rules: " + " ".join(policy.planning_rules))
-    if policy.advice:
-        lines.append(policy.advice)
-    return "\n".join(lines)
+    lines += broken_rules(broken)
+    return "\n".join(filter(None, (*lines, rules_line(policy), policy.advice)))
 
 
 def _numbers(hypothesis: Weighed) -> str:

@@ -1,18 +1,30 @@
 """What the planner is asked for: diagnoses with weighted findings, and what distinguishes the leaders.
 
-The docstrings of these classes are part of the JSON schema that the planner gets.
+The docstrings of these classes are part of the JSON schema that the planner gets. Every string and list has a bound in
+that schema, so that a small model on a server that enforces it cannot run away. What comes back longer anyway is not
+refused: names are cut, and lists and utterances are taken as they are.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agentclinic.vocabulary.denial import says_absent
+
+MOST_HYPOTHESES = 10
+MOST_FINDINGS = 10
+"""The most a policy file may ask for. A reply can then hold a hundred findings, and not more."""
+MOST_DISCRIMINATORS = 3
+"""As many as the planner is asked for; the doctor would not read a longer list."""
+_NAME = 80
+_REQUEST = 160
+_UTTERANCE = 600
+"""Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
 
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
@@ -34,6 +46,14 @@ def read_state(said: object) -> FindingState:
     return "absent" if says_absent(word) else "unknown"
 
 
+def _cut(length: int) -> BeforeValidator:
+    """Cut a string that is too long."""
+    return BeforeValidator(lambda given: given.strip()[:length] if isinstance(given, str) else given)
+
+
+Name = Annotated[str, _cut(_NAME), Field(min_length=1, max_length=_NAME)]
+
+
 class _Planned(BaseModel):
     model_config = ConfigDict(str_strip_whitespace=True)
 
@@ -41,7 +61,7 @@ class _Planned(BaseModel):
 class PlannedFinding(_Planned):
     """A finding that speaks for a hypothesis, and what is known of it."""
 
-    finding: str = Field(min_length=1)
+    finding: Name
     weight: int = Field(ge=1, le=5)
     """How much it tells, from 1 to 5."""
     expected: Literal["present", "absent"] = "present"
@@ -91,33 +111,56 @@ def _short(value: object) -> str:
 class PlannedHypothesis(_Planned):
     """A diagnosis with the findings that would speak for it."""
 
-    diagnosis: str = Field(min_length=1)
-    findings: list[PlannedFinding]
+    diagnosis: Name
+    findings: list[PlannedFinding] = Field(json_schema_extra={"maxItems": MOST_FINDINGS})
 
 
 class Discriminator(_Planned):
     """A question or test that tells hypotheses apart."""
 
-    request: str = Field(min_length=1)
-    """A question to the patient, or a test as REQUEST TEST: name."""
-    tells_apart: list[str] = Field(default_factory=list)
+    request: Annotated[str, _cut(_REQUEST), Field(min_length=1, max_length=_REQUEST)]
+    """A question to the patient, or a test as REQUEST TEST: and its name."""
+    tells_apart: list[Name] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_HYPOTHESES})
     """The diagnoses it separates."""
 
 
 class WeightedDifferential(BaseModel):
     """What a planner is asked for: diagnoses with weighted findings."""
 
-    hypotheses: list[PlannedHypothesis]
+    hypotheses: list[PlannedHypothesis] = Field(json_schema_extra={"maxItems": MOST_HYPOTHESES})
 
 
 class PlannerReply(WeightedDifferential):
     """A weighted differential, and what would tell its leaders apart."""
 
-    discriminators: list[Discriminator] = Field(default_factory=list)
+    discriminators: list[Discriminator] = Field(
+        default_factory=list, json_schema_extra={"maxItems": MOST_DISCRIMINATORS}
+    )
     """What would best tell the leading diagnoses apart; empty when none are close."""
 
 
 class Discriminators(BaseModel):
     """What tells close hypotheses apart, asked for on its own."""
 
-    discriminators: list[Discriminator]
+    discriminators: list[Discriminator] = Field(json_schema_extra={"maxItems": MOST_DISCRIMINATORS})
+
+
+Words = Annotated[str, Field(json_schema_extra={"maxLength": _UTTERANCE})]
+
+
+class PlanThenSpeak(PlannerReply):
+    """A plan, and then what the doctor says."""
+
+    utterance: Words
+
+
+class WeighThenSpeak(WeightedDifferential):
+    """A weighted differential, and then what the doctor says."""
+
+    utterance: Words
+
+
+class Spoken(BaseModel):
+    """The utterance alone, for a reply whose plan cannot be read."""
+
+    utterance: str

@@ -10,10 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import parse_settings, read_json, suggestion
+from agentclinic.doctors.planner.schema import MOST_FINDINGS, MOST_HYPOTHESES
 from agentclinic.errors import ConfigError
 from agentclinic.vocabulary.base import knowledge
 
@@ -28,7 +29,7 @@ class _Part(BaseModel):
 
 
 class Constraints(_Part):
-    """When to stop, and which ordering rules are checked."""
+    """When to stop, and which ordering rules the doctor is told and its orders are checked against."""
 
     finish_early_if_confident: float = Field(default=0.7, ge=0, le=1)
     one_test_per_turn: bool = True
@@ -40,10 +41,21 @@ class Constraints(_Part):
 class DifferentialSettings(_Part):
     """What the planner is asked for."""
 
-    min_symptoms_per_disease: int = Field(default=4, ge=FEWEST, le=20)
-    max_differentials: int = Field(default=5, ge=1, le=20)
+    min_symptoms_per_disease: int = Field(default=4, ge=FEWEST, le=MOST_FINDINGS)
+    min_diagnoses: int = Field(default=3, ge=1)
+    """A plan with fewer cannot end the encounter: a leader needs someone to lead."""
+    max_differentials: int = Field(default=5, ge=1, le=MOST_HYPOTHESES)
     confidence_close_threshold: float = Field(default=0.12, ge=0, le=1)
     discriminators: Literal["with_plan", "separate", "off"] = "with_plan"
+
+    @model_validator(mode="after")
+    def _can_finish(self) -> DifferentialSettings:
+        if self.min_diagnoses > self.max_differentials:
+            raise ValueError(
+                f"min_diagnoses is {self.min_diagnoses} and max_differentials {self.max_differentials}, "
+                "so no plan could ever end an encounter; lower min_diagnoses"
+            )
+        return self
 
 
 class Category(_Part):
@@ -53,6 +65,21 @@ class Category(_Part):
     cost_level: CostLevel
 
 
+_SWITCHES = tuple(name for name, field in Constraints.model_fields.items() if field.annotation is bool)
+_CASE = ("door", "baseline", "transcript", "reply")
+_NEEDED = {
+    "user_prompt_template": (*_CASE, "min_findings", "discriminators"),
+    "discriminator_template": (*_CASE, "close"),
+    "chat_system": ("door", "baseline"),
+    "chat_task": ("reply", "min_findings", "discriminators"),
+    "chat_discriminators": ("reply", "close"),
+    "inline_task": ("min_findings", "discriminators"),
+}
+"""Placeholders that each text must contain."""
+_CHAT = {"user_prompt_template": "chat_task", "discriminator_template": "chat_discriminators"}
+"""Texts of the transcript form, and those that take their place in a chat."""
+
+
 class PolicyFile(_Part):
     """All of `test_policy.json`."""
 
@@ -60,12 +87,20 @@ class PolicyFile(_Part):
     user_prompt_template: str = Field(min_length=1)
     discriminators_with_plan: str = ""
     discriminator_template: str = Field(min_length=1)
+    chat_system: str = ""
+    """This and the next three show the planner the dialogue as a chat; if one is missing, it gets a transcript."""
+    chat_opening: str = ""
+    chat_task: str = ""
+    chat_discriminators: str = ""
+    inline_system: str = Field(min_length=1)
+    inline_task: str = Field(min_length=1)
     retry: str = Field(min_length=1)
     advice: str = ""
     fallback_advice: str = Field(min_length=1)
     constraints: Constraints = Constraints()
     differential_settings: DifferentialSettings = DifferentialSettings()
-    planning_rules: tuple[str, ...] = ()
+    planning_rules: dict[str, str] | tuple[str, ...] = ()
+    """What the doctor is told: a sentence for each constraint, shown while that is on, or a list, always shown."""
     categories: dict[str, Category] = Field(default_factory=dict)
     transitions: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Kind of test to the kinds that may follow it; a kind not listed may be followed by any."""
@@ -74,13 +109,30 @@ class PolicyFile(_Part):
     red_flags: tuple[str, ...] = ()
     """Findings of the knowledge base that justify an expensive test at once."""
 
-    @field_validator("user_prompt_template", "discriminator_template")
+    @property
+    def chat(self) -> bool:
+        """Whether the file has the texts to show the dialogue as a chat."""
+        return all((self.chat_system, self.chat_opening, self.chat_task, self.chat_discriminators))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The planning rules the doctor is told."""
+        if isinstance(self.planning_rules, tuple):
+            return self.planning_rules
+        return tuple(rule for switch, rule in self.planning_rules.items() if getattr(self.constraints, switch))
+
+    @field_validator(*_NEEDED)
     @classmethod
     def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
-        own = {"user_prompt_template": ("min_findings", "discriminators"), "discriminator_template": ("close",)}
-        for needed in ("door", "baseline", "transcript", "reply", *own[info.field_name or ""]):
+        for needed in _NEEDED[info.field_name or ""] if value else ():
             if f"{{{needed}}}" not in value:
                 raise ValueError(f"lacks {{{needed}}}, which the planner cannot do without; add it")
+        return value
+
+    @field_validator("planning_rules")
+    @classmethod
+    def _known_constraints(cls, value: dict[str, str] | tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
+        _refuse_unknown(value if isinstance(value, dict) else (), _SWITCHES, "a constraint that can be on or off")
         return value
 
     @field_validator("red_flags")
@@ -127,8 +179,10 @@ def load_policy(name: str = "test_policy", folder: Path | None = None) -> Policy
         raise ConfigError(f"doctor_test_policy: there is no {name}.json {where}; use test_policy, or add the file")
     data: Any = read_json(path)
     if isinstance(data, dict) and path.parent != SHIPPED:
-        # A user's file may be the original's, with thresholds only: the shipped file has the rest.
-        data = {**read_json(SHIPPED / "test_policy.json"), **data}
+        # A user's file may be the original's, with thresholds only: the shipped file has the rest. If it words the
+        # planner's task itself, our words for a chat must not take their place: the planner gets a transcript.
+        unsaid = {chat: "" for transcript, chat in _CHAT.items() if transcript in data and chat not in data}
+        data = {**read_json(SHIPPED / "test_policy.json"), **unsaid, **data}
     file = parse_settings(PolicyFile, data, str(path))
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
     return Policy(file, path, digest)

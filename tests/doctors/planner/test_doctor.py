@@ -34,7 +34,7 @@ from agentclinic.scoring.information import requests
 
 pytestmark = pytest.mark.anyio
 
-SURE = plan(Migraine="+5 +5 +5 ?1", Meningitis="-5 -5 -5 -5")
+SURE = plan(Migraine="+5 +5 +5 ?1", Meningitis="-5 -5 -5 -5", Sinusitis="-5 -5 -5 -5")
 FAIR = plan([{"request": "Does light hurt?"}], Migraine="+5 ?5 ?5 ?5", Meningitis="+4 ?5 ?5 ?5")
 ON: Json = {"doctor_test_policy_enabled": True}
 
@@ -147,13 +147,25 @@ async def test_after_a_refused_plan_the_doctor_continues(server: ScriptedServer,
     assert {turn["details"]["decision"] for turn in turns(record, "planner")} == {"fallback"}
 
 
-async def test_an_endpoint_that_fails_while_planning_is_missing_data(server: ScriptedServer, tmp_path: Path) -> None:
-    (record,) = await run_on(server, tmp_path, {"match": {"purpose": "planner", "nth": [2, 3]}, "fault": "500"},
-                             planner(FAIR))  # fmt: skip
-    assert (record["status"], record["correct"]) == ("model_failed", None)
-    assert record["fault"]["error"] == "server"
-    assert len(turns(record, "planner")) == 1, "what was planned before is kept"
-    assert record["usage"]["planner"]["requests"] == 3
+async def test_after_an_endpoint_error_in_planning_the_doctor_goes_on_and_the_next_turn_plans_again(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    failing = {"match": {"purpose": "planner", "nth": [2, 3]}, "fault": "500"}  # both tries of turn 2
+    (record,) = await run_on(server, tmp_path, failing, planner(FAIR))
+    assert (record["status"], record["fault"]) == ("diagnosed", None)
+    planned = turns(record, "planner")
+    assert [turn["details"]["decision"] for turn in planned] == ["plan", "fallback", "plan", "plan"]
+    assert "planner unavailable: the endpoint failed (server)" in planned[1]["notes"]
+    assert "The planner is temporarily unavailable." in json.dumps(bodies(server, "doctor")[1])
+    assert planned[1]["usage"]["requests"] == 2, "failed tries are counted"
+    assert record["usage"]["planner"]["requests"] == asked(server, "planner") == 5
+
+
+async def test_a_rejected_key_stops_the_run_and_not_only_the_plan(server: ScriptedServer, tmp_path: Path) -> None:
+    server.control(rules=[{"match": {"purpose": "planner"}, "fault": "auth"}])
+    _, written = await run_here(settings_for(server, tmp_path / "out", scenarios="0", **ON))
+    assert written == [], "the unit counts as not played"
+    assert (asked(server, "planner"), asked(server, "doctor")) == (1, 0)
 
 
 @pytest.mark.slow
@@ -161,7 +173,7 @@ async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_the_same
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     """A hundred cases; the planner, if it works, is sure of appendicitis, and the builtin judge decides."""
-    good = plan(Acute_appendicitis="+5 +5 +5 ?1", Crohn_disease="-5 -5 -5 -5")
+    good = plan(Acute_appendicitis="+5 +5 +5 ?1", Crohn_disease="-5 -5 -5 -5", Gastroenteritis="-5 -5 -5 -5")
     lines = ["What is it?", "Since when?", "DIAGNOSIS READY: Acute appendicitis"]
     share = {"purpose": "planner", "probability": 0.05}
     bad = [
@@ -244,6 +256,14 @@ def without_notes(body: Json) -> Json:
     text = json.dumps(body, ensure_ascii=False)
     cut: Json = json.loads(re.sub(r"\\n\\n\[Planning Notes\].*?your turn must have\.", "", text))
     return cut
+
+
+async def test_the_planner_is_shown_the_dialogue_as_the_run_says(server: ScriptedServer, tmp_path: Path) -> None:
+    for dialogue, roles in (("chat", ["user", "assistant", "user"]), ("transcript", ["user"])):
+        server.reset()
+        await run_on(server, tmp_path / dialogue, planner(FAIR), runtime={"llm_api": "chat"}, dialogue=dialogue)
+        second = bodies(server, "planner")[1]["messages"]
+        assert [message["role"] for message in second if message["role"] != "system"] == roles
 
 
 # What the planner may know.

@@ -7,23 +7,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from fakes import Scripted
 from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import Incoming
 from agentclinic.clinic.payloads import PlannerPayload
-from agentclinic.doctors.planner.engine import Baseline, Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.prompting import Baseline, Dialogue
 from agentclinic.doctors.planner.schema import Discriminators, PlannerReply, WeightedDifferential
 from agentclinic.models.base import (
+    AuthError,
+    ConnectError,
     ContextTooLongError,
     Image,
     MalformedError,
     ModelError,
+    NotAllowedHereError,
     Purpose,
+    QuotaError,
     RateLimitError,
     RefusedError,
     Reply,
+    RequestTimeout,
     ServerError,
+    UnknownModelError,
 )
 from agentclinic.models.structured import format_of, parse
 from agentclinic.results.turn import Exchange, Usage
@@ -47,12 +55,13 @@ def malformed(text: str) -> MalformedError:
 # Step 1: the case so far.
 
 
-async def test_step_1_the_planner_is_told_door_transcript_and_latest_reply() -> None:
-    planning = Planning(plan(A=OPEN))
+async def test_step_1_in_a_transcript_the_planner_is_told_door_dialogue_and_latest_reply() -> None:
+    planning = Planning(plan(A=OPEN), dialogue="transcript")
     test = Exchange("test", "CT head", "RESULTS: no bleeding.")
     await planning.turn(3, (ASKED, test))
     (request,) = planning.model.requests
     assert request.purpose is Purpose.PLANNER
+    assert [message.role for message in request.messages] == ["system", "user"]
     user = request.messages[-1].content
     assert "35-year-old woman" in user
     assert "Assess a patient with headache." in user
@@ -61,26 +70,68 @@ async def test_step_1_the_planner_is_told_door_transcript_and_latest_reply() -> 
     assert "[Latest reply]\n" in user
     assert user.count("RESULTS: no bleeding.") == 1
     assert "Turn 3 of 20" in user
-    assert "at most 5 diagnoses, each with at least 4 findings" in user
+    assert "3 to 5 diagnoses, each with at least 4 findings" in user
     assert "script" not in user
 
 
-async def test_step_1_the_prompt_says_if_nothing_has_been_said_yet() -> None:
+async def test_step_1_what_the_clinic_itself_answers_has_its_own_speaker() -> None:
+    planning = Planning(plan(A=OPEN), dialogue="transcript")
+    await planning.turn(4, (Exchange("images", "REQUEST IMAGES", "Here."), Exchange("none", "x", "What?"), ASKED))
+    dialogue = "Doctor: REQUEST IMAGES\nClinic: Here.\nDoctor: x\nClinic: What?\nDoctor: What brings you here?"
+    assert f"[Dialogue]\n{dialogue}\n" in planning.model.prompts[0]
+
+
+async def test_step_1_a_policy_without_words_for_a_chat_gets_a_transcript() -> None:
+    model = Scripted(replied(plan(A=OPEN)))
+    worded = policy().model_copy(update={"chat_task": ""})
+    engine = DifferentialDiagnosisEngine(model, worded, DOOR, limit=20, dialogue="chat")
+    await engine.decide(Incoming("Patient", ASKED.reply), (ASKED,), turn=2)
+    assert "[Dialogue]\nDoctor: What brings you here?\n" in model.prompts[0]
+    assert "35-year-old woman" in model.prompts[0]
+
+
+async def test_step_1_in_a_chat_the_dialogue_is_messages_and_the_task_is_in_the_newest_alone() -> None:
     planning = Planning(plan(A=OPEN))
-    await planning.turn(1, ())
-    user = planning.model.prompts[0]
-    assert "(nothing has been said yet)" in user
-    assert "(none yet)" in user
-    assert "Begin." not in user, "the clinic's opening words are not a reply"
+    test = Exchange("test", "CT head", "RESULTS: no bleeding.")
+    silent = Exchange("none", "", "Write one question.")
+    await planning.turn(4, (ASKED, test, silent))
+    (system, *dialogue, newest) = planning.model.requests[0].messages
+    assert system.role == "system"
+    assert system.content.startswith(planning.engine.policy.system_base)
+    assert "Patient: 35-year-old woman\nObjective: Assess a patient with headache." in system.content
+    assert "\n\n\n" not in system.content, "no gap where the script would be"
+    assert [(message.role, message.content) for message in dialogue] == [
+        ("user", planning.engine.policy.chat_opening),
+        ("assistant", "What brings you here?"),
+        ("user", "My head throbs."),
+        ("assistant", "REQUEST TEST: CT head"),
+        ("user", "RESULTS: no bleeding."),
+        ("assistant", "(The physician said nothing.)"),
+    ]
+    assert newest.role == "user"
+    assert newest.content.startswith("Write one question.\n\n[Task]\nTurn 4 of 20. ")
+    assert "3 to 5 diagnoses, each with at least 4 findings" in newest.content
 
 
-async def test_step_1_the_prompt_grows_at_its_end_so_that_a_cache_can_reuse_it() -> None:
-    planning = Planning(*[plan(A=OPEN)] * 2)
+async def test_step_1_the_prompt_says_if_nothing_has_been_said_yet() -> None:
+    chat, transcript = Planning(plan(A=OPEN)), Planning(plan(A=OPEN), dialogue="transcript")
+    for planning in (chat, transcript):
+        await planning.turn(1, ())
+        assert len(planning.model.requests[0].messages) == 2
+        assert "Begin." not in planning.model.prompts[0], "the clinic's opening words are not a reply"
+    assert "nothing has been said yet.\n\n[Task]" in chat.model.prompts[0]
+    assert "(nothing has been said yet)" in transcript.model.prompts[0]
+    assert "(none yet)" in transcript.model.prompts[0]
+
+
+@pytest.mark.parametrize(("dialogue", "task"), [("chat", "[Task]"), ("transcript", "[Latest reply]")])
+async def test_step_1_the_prompt_grows_at_its_end_so_that_a_cache_can_reuse_it(dialogue: Dialogue, task: str) -> None:
+    planning = Planning(*[plan(A=OPEN)] * 2, dialogue=dialogue)
     more = Exchange("question", "Since when?", "For two days.")
     await planning.turn(2, (ASKED,))
     await planning.turn(3, (ASKED, more))
-    first, second = planning.model.prompts
-    assert second.startswith(first.split("\n\n[Latest reply]")[0])
+    first, second = ("\n\n".join(m.content for m in request.messages) for request in planning.model.requests)
+    assert second.startswith(first.split(f"\n\n{task}")[0])
 
 
 async def test_step_1_images_once_shown_stay_in_view() -> None:
@@ -103,9 +154,13 @@ async def test_the_planner_knows_the_script_only_with_the_full_baseline() -> Non
     for baseline, knows in [(None, False), (Baseline("full", "SCRIPT", told), True)]:
         planning = Planning(plan(A=OPEN), baseline=baseline)
         decision = await planning.turn()
+        written = Planning(plan(A=OPEN), baseline=baseline, dialogue="transcript")
+        await written.turn()
+        assert ("SCRIPT" in written.model.prompts[0]) is knows
         (request,) = planning.model.requests
         assert isinstance(request.payload, PlannerPayload)
-        assert ("SCRIPT" in request.messages[-1].content) is knows
+        assert ("SCRIPT" in request.messages[0].content) is knows
+        assert not any("SCRIPT" in message.content for message in request.messages[1:])
         assert (request.payload.baseline == told) is knows
         assert ("planner_baseline full" in decision.notes) is knows
         assert ("what a doctor knows at the door" in decision.notes) is not knows
@@ -224,6 +279,8 @@ class Finish:
     turn: int = 2
     exchanges: tuple[Exchange, ...] = (ASKED,)
     settings: dict[str, Any] = field(default_factory=dict)
+    also: str = "Y Z"
+    """Further diagnoses, with everything against them: a plan with fewer than three cannot finish."""
 
 
 FINISHES = {
@@ -244,8 +301,11 @@ FINISHES = {
         {"A": "+5 +5 +5 +5 +5", "B": "+5 +5 +5 +5 +2 -3"}, False
     ),
     "margin just over 0.12": Finish({"A": "+5 +5 +5 +5 +5", "B": "+5 +5 +5 +5 +1 -4"}, True),
-    "a single hypothesis": Finish({"A": SURE}, True),
-    "a single hypothesis that is not sure": Finish({"A": FAIR}, False),
+    "as many diagnoses as needed": Finish({"A": SURE, "B": AGAINST}, True, settings={"min_diagnoses": 2}, also=""),
+    "too few diagnoses": Finish({"A": SURE, "B": AGAINST}, False, also=""),
+    "a single diagnosis": Finish({"A": SURE}, False, also=""),
+    "a single diagnosis, if one is enough": Finish({"A": SURE}, True, settings={"min_diagnoses": 1}, also=""),
+    "a single diagnosis that is not sure": Finish({"A": FAIR}, False, settings={"min_diagnoses": 1}, also=""),
     "the leader named last": Finish({"B": OPEN, "C": AGAINST, "A": SURE}, True),
     "a higher threshold": Finish({"A": SURE, "B": OPEN}, False, settings={"finish_early_if_confident": 1.0}),
     "a wider margin": Finish({"A": SURE, "B": OPEN}, False, settings={"confidence_close_threshold": 0.5}),
@@ -254,7 +314,8 @@ FINISHES = {
 
 @pytest.mark.parametrize("case", FINISHES.values(), ids=FINISHES)
 async def test_step_4_the_early_finish(case: Finish) -> None:
-    decision = await Planning(plan(**case.hypotheses), **case.settings).turn(case.turn, case.exchanges)
+    hypotheses = {**case.hypotheses, **dict.fromkeys(case.also.split(), AGAINST)}
+    decision = await Planning(plan(**hypotheses), **case.settings).turn(case.turn, case.exchanges)
     assert decision.kind == ("finish" if case.ends else "plan")
     assert decision.diagnosis == ("A" if case.ends else None)
     if case.ends:
@@ -263,6 +324,17 @@ async def test_step_4_the_early_finish(case: Finish) -> None:
         assert f"early finish: A with {numbers} {top.coverage:.2f}" in decision.remarks
         assert decision.differential is not None
         assert decision.differential.source == "planner_score"
+
+
+async def test_step_4_a_plan_with_too_few_diagnoses_says_why_it_does_not_finish() -> None:
+    decision = await Planning(plan(A=SURE, B=AGAINST)).turn()
+    assert decision.remarks == ("no early finish: the plan has 2 of at least 3 diagnoses",)
+    assert "Note: no early finish: the plan has 2 of at least 3 diagnoses." in decision.notes
+
+
+async def test_step_4_diagnoses_left_out_do_not_count() -> None:
+    some = plan(A=SURE, B=AGAINST, C="-5 -5")
+    assert (await Planning(some, some).turn()).kind == "plan"
 
 
 # Step 5: discriminators.
@@ -334,7 +406,15 @@ async def test_step_5_asked_for_separately_only_if_it_is_close() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [malformed("Well..."), RefusedError("no"), ContextTooLongError("too long")], ids=lambda e: e.kind
+    "error",
+    [
+        malformed("Well..."),
+        RefusedError("no"),
+        ContextTooLongError("too long"),
+        ServerError("500"),
+        RequestTimeout("60"),
+    ],
+    ids=lambda e: e.kind,
 )
 async def test_step_5_without_an_answer_the_plan_still_stands(error: ModelError) -> None:
     planning = Planning(plan(A=FAIR, B=FAIR), error, discriminators="separate")
@@ -360,18 +440,18 @@ async def test_step_5_off_means_neither_asked_for_nor_shown() -> None:
 # Step 6: relaxation and restoration.
 
 SHORT = plan(A="+5 +5 +5", B="+1 ?1 ?1")
-ENOUGH = plan(A="+5 +5 +5 ?1", B="+1 ?1 ?1 ?1")
+ENOUGH = plan(A="+5 +5 +5 ?1", B="+1 ?1 ?1 ?1", C=AGAINST)
 
 
-async def test_step_6_too_few_findings_are_sent_back_and_then_the_requirement_is_relaxed_by_one() -> None:
+async def test_step_6_too_few_findings_are_sent_back_and_then_the_requirement_is_relaxed() -> None:
     planning = Planning(SHORT, SHORT)
     decision = await planning.turn(1)
     first, second = planning.model.requests
-    assert [m.role for m in second.messages] == ["system", "user", "assistant", "user"]
-    assert second.messages[:2] == first.messages, "what was sent once can be reused"
-    assert second.messages[2].content == SHORT
-    assert "2 of 2 diagnoses list fewer than 4 findings" in second.messages[3].content
-    assert "at least 4 different findings" in second.messages[3].content
+    assert second.messages[:-2] == first.messages, "what was sent once can be reused"
+    assert [m.role for m in second.messages[-2:]] == ["assistant", "user"]
+    assert second.messages[-2].content == SHORT
+    assert "2 of 2 diagnoses list fewer than 4 findings" in second.messages[-1].content
+    assert "at least 4 different findings" in second.messages[-1].content
     assert decision.kind == "plan"
     because = "because 2 of 2 diagnoses list fewer than 4 findings"
     assert f"Note: requirement relaxed from 4 to 3 findings per diagnosis, {because}." in decision.notes
@@ -387,24 +467,22 @@ async def test_step_6_a_plan_corrected_after_being_sent_back_relaxes_nothing() -
     assert planning.engine.requirement == 4
 
 
-async def test_step_6_the_requirement_falls_by_one_a_turn_to_three_and_comes_back_by_one_a_turn() -> None:
+async def test_step_6_the_requirement_falls_to_three_within_a_plan_and_comes_back_by_one_a_turn() -> None:
     three, six = plan(A="+5 +5 +5"), plan(A="+5 +5 +5 ?1 ?1 ?1")
-    bad = [three, three] * 4
-    planning = Planning(*bad, three, six, six, six, min_symptoms_per_disease=6)
+    planning = Planning(three, three, three, six, six, six, min_symptoms_per_disease=6)
     seen: list[tuple[str, int, int]] = []
-    for turn in range(1, 9):
+    for turn in range(1, 6):
         decision = await planning.turn(turn, ())
         seen.append((decision.kind, decision.requirement, decision.next_requirement))
-    assert seen == [
-        ("fallback", 6, 5),
-        ("fallback", 5, 4),
-        ("plan", 4, 3),
-        ("plan", 3, 4),
-        ("plan", 4, 3),  # three findings are still all it can do
-        ("plan", 3, 4),
-        ("plan", 4, 5),
-        ("plan", 5, 6),
-    ]
+    assert seen == [("plan", 6, 3), ("plan", 3, 4), ("plan", 4, 5), ("plan", 5, 6), ("plan", 6, 6)]
+
+
+async def test_step_6_the_requirement_falls_no_further_than_the_plan_needs() -> None:
+    some = plan(A="+5 +5 +5 +5 +5", B="+1 ?1 ?1 ?1", C="+1 ?1")
+    decision = await Planning(some, some, min_symptoms_per_disease=6).turn(1, ())
+    assert [h.diagnosis for h in decision.hypotheses] == ["A", "B"], "C has too few in any case"
+    assert decision.next_requirement == 4
+    assert any("relaxed from 6 to 4" in remark for remark in decision.remarks)
 
 
 async def test_step_6_the_notes_say_that_the_requirement_is_restored() -> None:
@@ -441,11 +519,12 @@ async def test_step_6_with_two_findings_each_there_is_no_plan_even_after_relaxin
 async def test_step_6_the_builtin_planner_relaxes_and_recovers_like_any_other() -> None:
     """No disease of the knowledge base lists twenty findings."""
     engine = DifferentialDiagnosisEngine(Builtin(), policy(min_symptoms_per_disease=20), DOOR, limit=20)
-    seen = [await engine.decide(Incoming("", ""), (), turn=turn) for turn in range(1, 12)]
-    assert seen[0].next_requirement == 19
-    assert {decision.kind for decision in seen} == {"fallback", "plan"}
-    first = next(place for place, decision in enumerate(seen) if decision.kind == "plan")
-    assert [decision.requirement for decision in seen[: first + 1]] == list(range(20, 19 - first, -1))
+    first = await engine.decide(Incoming("", ""), (), turn=1)
+    again = await engine.decide(Incoming("", ""), (), turn=2)
+    assert (first.kind, again.kind) == ("plan", "plan")
+    assert first.requirement == 20
+    assert first.next_requirement < 20
+    assert again.requirement == first.next_requirement
 
 
 # Step 7: the fallback.
@@ -497,31 +576,58 @@ async def test_step_7_a_single_failure_is_fixed_by_sending_it_back(answer: Reply
     assert decision.remarks[0].startswith("plan sent back once: ")
     assert why in decision.remarks[0]
     second = planning.model.requests[1]
-    said = [m.content for m in second.messages if m.role == "assistant"]
+    said = [m.content for m in second.messages[4:] if m.role == "assistant"]
     text = answer.text
     assert said == ([text] if text else []), "an empty answer is not sent back as a message"
 
 
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [(RefusedError("no"), "the model refused"), (ContextTooLongError("8192"), "the model found the case too long")],
-    ids=["refused", "too long"],
-)
-async def test_step_7_a_refusal_is_not_asked_again_in_the_same_turn(error: ModelError, why: str) -> None:
+def failed(error: ModelError) -> ModelError:
+    """An error after two tries that cost nothing."""
+    error.usage = Usage(0, 0, 0, 0, requests=2, retries=1)
+    return error
+
+
+FAILURES = {
+    "refused": (RefusedError("no"), "the model refused"),
+    "too long": (ContextTooLongError("8192"), "the model found the case too long"),
+    "server": (failed(ServerError("500")), "the endpoint failed (server)"),
+    "connection": (failed(ConnectError("gone")), "the endpoint failed (connection)"),
+    "timeout": (failed(RequestTimeout("60 s")), "the endpoint failed (timeout)"),
+    "rate limit": (failed(RateLimitError("429")), "the endpoint failed (rate_limit)"),
+}
+
+
+@pytest.mark.parametrize(("error", "why"), FAILURES.values(), ids=FAILURES)
+async def test_step_7_a_refusal_or_a_failing_endpoint_is_not_asked_again_in_the_same_turn(
+    error: ModelError, why: str
+) -> None:
     planning = Planning(error, ENOUGH)
     decision = await planning.turn()
     assert len(planning.model.requests) == 1
     assert decision.kind == "fallback"
+    assert decision.notes.startswith("[Planning Notes]\nThe planner is temporarily unavailable.")
     assert f"planner unavailable: {why}" in decision.remarks
-    assert decision.usage.requests == 1
-    assert decision.usage.input_tokens is None, "its cost is unknown, not zero"
-    assert (await planning.turn(3)).kind == "finish"
+    assert decision.usage == (error.usage or Usage()), "an unknown cost is not zero"
+    assert (await planning.turn(3)).kind == "finish", "the next turn plans again"
 
 
-@pytest.mark.parametrize("error", [ServerError("500"), RateLimitError("429")], ids=lambda e: e.kind)
-async def test_a_failing_endpoint_is_an_error_not_a_fallback(error: ModelError) -> None:
+async def test_step_7_an_endpoint_that_fails_after_a_bad_plan_also_leads_to_the_fallback() -> None:
+    decision = await Planning(malformed("Well..."), failed(ServerError("500"))).turn()
+    assert decision.kind == "fallback"
+    assert decision.usage == Usage(10, 5, 0, 0, requests=3, retries=1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AuthError("key"), QuotaError("empty"), UnknownModelError("gone"), NotAllowedHereError("elsewhere")],
+    ids=lambda e: e.kind,
+)
+@pytest.mark.parametrize("before", [(), (plan(A=FAIR, B=FAIR),)], ids=["the plan", "the discriminators"])
+async def test_no_fallback_hides_an_error_that_every_request_would_meet(
+    error: ModelError, before: tuple[str, ...]
+) -> None:
     with pytest.raises(type(error)):
-        await Planning(error).turn()
+        await Planning(*before, error, discriminators="separate").turn()
 
 
 async def test_notes_from_the_endpoint_are_recorded_but_not_shown_to_the_doctor() -> None:

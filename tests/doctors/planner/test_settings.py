@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from runs_support import clinic
 
 from agentclinic.clinic.prompts import SHIPPED
+from agentclinic.doctors.planner.notes import fallback_notes, rules_line
 from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
 
@@ -30,7 +32,63 @@ def test_the_shipped_file_has_the_documented_defaults() -> None:
     assert settings.max_differentials == 5
     assert settings.confidence_close_threshold == 0.12
     assert settings.discriminators == "with_plan"
-    assert len(file.planning_rules) == 4
+    assert settings.min_diagnoses == 3
+    assert len(file.rules) == 4
+    assert file.chat
+
+
+@pytest.mark.parametrize(
+    ("switch", "words"),
+    [
+        ("one_test_per_turn", "one test per turn"),
+        ("low_cost_first", "costs little"),
+        ("no_back_to_back_imaging", "imaging study right after another"),
+        ("red_flag_override", "red flag"),
+    ],
+)
+def test_a_rule_that_is_off_is_not_told(tmp_path: Path, switch: str, words: str) -> None:
+    written(tmp_path, {"constraints": {switch: False}})
+    on, off = load_policy().file, load_policy("test_policy", tmp_path).file
+    assert words in rules_line(on)
+    assert words not in rules_line(off)
+    assert len(off.rules) == 3
+
+
+def test_with_every_rule_off_nothing_is_told(tmp_path: Path) -> None:
+    switches = ("one_test_per_turn", "low_cost_first", "no_back_to_back_imaging", "red_flag_override")
+    written(tmp_path, {"constraints": dict.fromkeys(switches, False)})
+    file = load_policy("test_policy", tmp_path).file
+    assert "Rules:" not in fallback_notes(file, "a reason", ())
+
+
+def test_a_users_own_list_of_rules_is_told_whatever_is_on(tmp_path: Path) -> None:
+    own = ["Listen first.", "Do no harm."]
+    written(tmp_path, {"planning_rules": own, "constraints": {"one_test_per_turn": False}})
+    file = load_policy("test_policy", tmp_path).file
+    assert file.rules == tuple(own)
+    assert rules_line(file) == "Rules: Listen first. Do no harm."
+
+
+@pytest.mark.parametrize(
+    ("key", "chat"),
+    [
+        ("user_prompt_template", "chat_task"),
+        ("discriminator_template", "chat_discriminators"),
+    ],
+)
+def test_a_file_that_words_the_task_itself_is_used_as_a_transcript(tmp_path: Path, key: str, chat: str) -> None:
+    written(tmp_path, {key: OURS[key]})
+    assert not load_policy("test_policy", tmp_path).file.chat
+    written(tmp_path, {key: OURS[key], chat: OURS[chat]})
+    assert load_policy("test_policy", tmp_path).file.chat
+    written(tmp_path, {"system_base": "You plan."})
+    assert load_policy("test_policy", tmp_path).file.chat, "this text is used in both forms"
+
+
+def test_no_text_of_ours_has_a_blank_to_copy() -> None:
+    """Small models copy `<name>` as if it were an answer."""
+    texts = [value for value in OURS.values() if isinstance(value, str)]
+    assert not [text for text in texts if re.search(r"<[a-z ]+>", text)]
 
 
 def test_a_file_with_thresholds_alone_takes_the_rest_from_ours(tmp_path: Path) -> None:
@@ -79,6 +137,9 @@ def lacking(key: str, place: str) -> dict[str, Any]:
         (with_setting(confidence_close_threshold=-0.1), ["confidence_close_threshold", "equal to 0"]),
         (with_setting(min_symptoms_per_disease=2), ["min_symptoms_per_disease", "equal to 3"]),
         (with_setting(max_differentials=0), ["max_differentials", "equal to 1"]),
+        (with_setting(max_differentials=11), ["max_differentials", "equal to 10"]),
+        (with_setting(max_differentials=2), ["differential_settings", "min_diagnoses is 3", "lower min_diagnoses"]),
+        ({"planning_rules": {"one_test": "One."}}, ["planning_rules", "'one_test' is not", "'one_test_per_turn'?"]),
         (with_setting(discriminators="sometimes"), ["discriminators", "'with_plan', 'separate' or 'off'"]),
         ({"red_flags": ["hypotention"]}, ["red_flags: ", "'hypotention' is not a finding", "mean 'hypotension'?"]),
         ({"synonyms": {"film": "Chest Xray"}}, ["synonyms: ", "'Chest Xray' is not a test", "mean 'Chest X-ray'?"]),
@@ -93,6 +154,17 @@ def lacking(key: str, place: str) -> dict[str, Any]:
             (lacking("discriminator_template", f"{{{place}}}"), ["discriminator_template", f"{{{place}}}"])
             for place in ("door", "baseline", "transcript", "reply", "close")
         ],
+        *[
+            (lacking(key, f"{{{place}}}"), [key, f"lacks {{{place}}}"])
+            for key, places in {
+                "chat_system": ("door", "baseline"),
+                "chat_task": ("reply", "min_findings", "discriminators"),
+                "chat_discriminators": ("reply", "close"),
+                "inline_task": ("min_findings", "discriminators"),
+            }.items()
+            for place in places
+        ],
+        ({"inline_system": ""}, ["inline_system", "at least 1 character"]),
         ([1], ["expected a JSON object"]),
         ('{"constraints": ', ["line 1", "not valid JSON"]),
     ],

@@ -1,0 +1,132 @@
+"""What the planner is sent: static text, then the dialogue, then the task, so that a prompt cache can reuse it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agentclinic.cases.model import Door
+from agentclinic.clinic.doctor import Incoming, door_text
+from agentclinic.clinic.prompts import fill, joined
+from agentclinic.doctors.planner.notes import broken_rules, rules_line
+from agentclinic.doctors.planner.settings import PolicyFile
+from agentclinic.models.base import Image, Message, Request
+from agentclinic.results.actions import REQUEST_TEST
+from agentclinic.results.turn import Exchange
+
+Dialogue = Literal["chat", "transcript"]
+Speak = Callable[[str], Request]
+"""The doctor's own request for this turn, with the given text among its notes."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the planner knows about the patient before the dialogue."""
+
+    kind: Literal["door", "full"] = "door"
+    text: str = ""
+    """The patient's script, if the planner is given all of it."""
+    told: tuple[Exchange, ...] = ()
+    """The same as exchanges, for models that read no prompts."""
+
+    @property
+    def shown(self) -> str:
+        """The script as it appears in a prompt; empty if the planner is not given it."""
+        return f"[The patient's script]\n{self.text}" if self.text else ""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Where the encounter stands when the planner is asked."""
+
+    incoming: Incoming
+    exchanges: tuple[Exchange, ...]
+    turn: int
+    limit: int
+    images: tuple[Image, ...] = ()
+
+
+class PlannerPrompts:
+    """The messages to the planner in one encounter."""
+
+    def __init__(self, policy: PolicyFile, door: Door, baseline: Baseline, *, bias: str, dialogue: Dialogue) -> None:
+        self._policy = policy
+        self._door = door
+        self._baseline = baseline
+        self._chat = dialogue == "chat" and policy.chat
+        context = fill(policy.chat_system, door=door_text(door), baseline=baseline.shown) if self._chat else ""
+        # A biased doctor also plans with its bias: notes without it would talk the doctor out of it.
+        self._system = joined(policy.system_base.strip(), re.sub(r"\n{3,}", "\n\n", context), bias)
+
+    def plan(self, now: Situation, requirement: int) -> tuple[Message, ...]:
+        """Ask for a plan."""
+        template = self._policy.chat_task if self._chat else self._policy.user_prompt_template
+        return self._messages(template, now, **self.numbers(requirement), discriminators=self._discriminators)
+
+    def discriminators(self, now: Situation, close: Sequence[str]) -> tuple[Message, ...]:
+        """Ask what tells close diagnoses apart."""
+        template = self._policy.chat_discriminators if self._chat else self._policy.discriminator_template
+        return self._messages(template, now, close=", ".join(close))
+
+    def inline(self, speak: Speak, requirement: int, broken: Sequence[str]) -> Request:
+        """The doctor's own request, with the planning rules after its system prompt and the task in its notes."""
+        policy = self._policy
+        task = fill(policy.inline_task, **self.numbers(requirement), discriminators=self._discriminators)
+        request = speak("\n".join((*broken_rules(broken), task)))
+        system, *dialogue = request.messages
+        told = joined(system.content, policy.inline_system.strip(), rules_line(policy))
+        return replace(request, messages=(replace(system, content=told), *dialogue))
+
+    def numbers(self, requirement: int) -> dict[str, int]:
+        """How much is asked for."""
+        settings = self._policy.differential_settings
+        return {
+            "min_findings": requirement,
+            "min_diagnoses": settings.min_diagnoses,
+            "max_differentials": settings.max_differentials,
+        }
+
+    @property
+    def _discriminators(self) -> str:
+        with_plan = self._policy.differential_settings.discriminators == "with_plan"
+        return self._policy.discriminators_with_plan if with_plan else ""
+
+    def _messages(self, template: str, now: Situation, **values: object) -> tuple[Message, ...]:
+        values |= {"turn": now.turn, "max_infs": now.limit}
+        if not self._chat:
+            user = fill(
+                template,
+                door=door_text(self._door),
+                baseline=self._baseline.shown,
+                transcript=_transcript(now.exchanges) or "(nothing has been said yet)",
+                reply=now.incoming.line if now.exchanges else "(none yet)",
+                **values,
+            )
+            return Message("system", self._system), Message("user", user, images=now.images)
+        *before, newest = self._policy.chat_opening, *_conversation(now.exchanges)
+        # Opening and replies are the user's, and the doctor's words in between the assistant's: some chat templates
+        # refuse any other order.
+        dialogue = (Message("assistant" if place % 2 else "user", said) for place, said in enumerate(before))
+        task = Message("user", fill(template, reply=newest, **values), images=now.images)
+        return Message("system", self._system), *dialogue, task
+
+
+def _conversation(exchanges: Sequence[Exchange]) -> Iterator[str]:
+    """The doctor's words and the replies, in turn."""
+    for exchange in exchanges:
+        # Some servers refuse an empty message.
+        said = f"{REQUEST_TEST}: {exchange.content}" if exchange.kind == "test" else exchange.content
+        yield said or "(The physician said nothing.)"
+        yield exchange.reply
+
+
+_SPEAKERS = {"question": "Patient", "test": "Measurement"}
+
+
+def _transcript(exchanges: Sequence[Exchange]) -> str:
+    """The dialogue up to the latest reply, oldest first; it only grows, so a prompt cache can reuse it."""
+    speakers = (who for e in exchanges for who in ("Doctor", _SPEAKERS.get(e.kind, "Clinic")))
+    lines = [f"{who}: {said}" for who, said in zip(speakers, _conversation(exchanges), strict=True)]
+    return "\n".join(lines[:-1])
