@@ -50,8 +50,10 @@ class Laboratory:
         missing_test: MissingTest = "unavailable",
         simulator: Simulator = "free",
         dialogue: Dialogue = "transcript",
+        suggestions: bool = True,
     ) -> None:
         self.model = model
+        self._suggestions = suggestions
         self.history = History()
         self._case = case
         self._prompt = prompt
@@ -126,7 +128,8 @@ class Laboratory:
         names = [by_path[path] for path in _paths(suggested) if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), results=", ".join(names))
         # Nothing said before matters for what this order asks for, and every request shares the chart as its prefix.
-        newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=hint)
+        suggestion = hint if self._suggestions else ""
+        newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=suggestion)
         messages = (Message("system", self.system_prompt), Message("user", newest))
         return await self.model.reply(Request(Purpose.MEASUREMENT, messages, schema=self._shape, payload=payload))
 

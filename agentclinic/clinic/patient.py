@@ -57,8 +57,10 @@ class Patient:
         silent_symptom: SilentSymptom = "deny",
         simulator: Simulator = "free",
         dialogue: Dialogue = "transcript",
+        suggestions: bool = True,
     ) -> None:
         self.model = model
+        self._suggestions = suggestions
         self.history = History()
         self._spoken = History()
         """What doctor and patient said to each other."""
@@ -132,7 +134,8 @@ class Patient:
         """Let the model choose the facts and say them."""
         by_path = {fact.path: name for name, fact in self._by_id.items()}
         names = [by_path[path] for part in attempt.parts for path in part.disclosure.paths if path in by_path]
-        suggested = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
+        hint = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
+        suggested = hint if self._suggestions else ""
         newest = fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
         messages = self._chat(newest)
         for _ in range(2):

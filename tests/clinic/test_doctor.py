@@ -17,9 +17,27 @@ def test_incoming_words_are_shown_with_their_speaker() -> None:
 def test_history_keeps_entries_verbatim_each_followed_by_a_blank_line() -> None:
     history = History()
     assert (history.text, history.shown()) == ("", "(nothing yet)")
-    history.add("one\ntwo ", "three")
-    assert history.text == "one\ntwo \n\nthree\n\n"
-    assert history.shown() == "one\ntwo \n\nthree"
+    history.add("", "one\ntwo ")
+    history.add("Patient", "three")
+    assert history.text == "one\ntwo \n\nPatient: three\n\n"
+    assert history.shown() == "one\ntwo \n\nPatient: three"
+
+
+def test_history_as_a_chat_alternates_and_labels_only_third_speakers() -> None:
+    history = History()
+    for speaker, words in (
+        ("Doctor", "Pain?"),
+        ("Patient", "No."),
+        ("Doctor", "Order."),
+        ("Measurement", "RESULTS: 1"),
+    ):
+        history.add(speaker, words)
+    as_patient = [(m.role, m.content) for m in history.messages("Patient", "Doctor", newest="Fever?")]
+    assert as_patient == [
+        ("user", "Pain?"),
+        ("assistant", "No."),
+        ("user", "Order.\n\nMeasurement: RESULTS: 1\n\nFever?"),
+    ]
 
 
 def test_a_turn_adds_what_reached_the_doctor_and_what_it_said() -> None:

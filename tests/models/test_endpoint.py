@@ -25,6 +25,7 @@ from agentclinic.models import base
 from agentclinic.models.base import Image, Message, Model, ModelError, Purpose, Request, Tool, ToolCall
 from agentclinic.models.endpoint import Client, Clients, Endpoint
 from agentclinic.models.retry import Clock
+from agentclinic.models.wire import CAPS
 from agentclinic.results.turn import Usage
 
 pytestmark = pytest.mark.anyio
@@ -168,7 +169,8 @@ async def test_messages_are_sent_in_full_and_in_order_but_the_payload_never(
     sent = body["input" if api == "responses" else "messages"]
     assert sent == [{"role": m.role, "content": m.content} for m in messages]
     assert "truth" not in json.dumps(body)
-    assert set(body) == {"model", "input" if api == "responses" else "messages"}
+    cap = "max_output_tokens" if api == "responses" else "max_tokens"
+    assert set(body) == {"model", "input" if api == "responses" else "messages", cap}
 
 
 async def test_the_scripted_doctor_asks_then_tests_then_diagnoses(connect: Connect) -> None:
@@ -655,7 +657,35 @@ async def test_a_permanent_fault_is_not_retried(
         await connect(llm_api=api).reply(ask())
     assert caught.value.retries == 0
     assert naps.slept == []
-    assert len(server.log()) == 1
+    # A model that uses up our own cap without an answer may be thinking aloud: it is asked once more without the cap.
+    assert len(server.log()) == (2 if fault == "length_empty" else 1)
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_each_purpose_has_an_output_cap_below_the_users(
+    api: str, connect: Connect, server: ScriptedServer
+) -> None:
+    def caps() -> list[int | None]:
+        name = "max_output_tokens" if api == "responses" else "max_tokens"
+        return [body.get(name) for body in server.bodies()]
+
+    endpoint = connect(llm_api=api)
+    await endpoint.reply(ask(purpose=Purpose.PATIENT))
+    await endpoint.reply(ask(purpose=Purpose.QUERY))
+    await connect(llm_api=api, responses={"max_output_tokens": 100}).reply(ask(purpose=Purpose.PATIENT))
+    await connect(llm_api=api, responses={"max_output_tokens": 9000}).reply(ask(purpose=Purpose.PATIENT))
+    assert caps() == [CAPS[Purpose.PATIENT], None, 100, CAPS[Purpose.PATIENT]]
+
+
+async def test_a_model_that_thinks_aloud_is_asked_without_a_cap_from_then_on(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(rules=[{"match": {"nth": 1}, "fault": "length_empty"}])
+    endpoint = connect()
+    reply = await endpoint.reply(ask(purpose=Purpose.PATIENT))
+    assert "asked again without a cap on the output" in reply.notes
+    await endpoint.reply(ask(purpose=Purpose.PATIENT))
+    assert ["max_output_tokens" in body for body in server.bodies()] == [True, False, False]
 
 
 @pytest.mark.parametrize("fault", ["hang", "drip"])

@@ -56,8 +56,8 @@ def own_cases(folder: Path, count: int) -> Path:
 
 CLINIC = [sys.executable, "-m", "agentclinic"]
 ROLES = ("doctor", "patient", "measurement", "moderator")
-AT_ENDPOINT = [word for role in ROLES for word in (f"--{role}_llm", "scripted")]
-"""Flags that put every role at the endpoint."""
+AT_ENDPOINT = [*(word for role in ROLES for word in (f"--{role}_llm", "scripted")), "--simulator", "free"]
+"""Flags that put every role at the endpoint; patient and laboratory say what the script has for them."""
 LONG = 120
 """Seconds no healthy step of a test takes, however busy the machine."""
 
@@ -207,7 +207,7 @@ def point_at(folder: Path, server: ScriptedServer, key: str | None = None, **run
 
 def settings_for(server: ScriptedServer | None, output: Path, *, runtime: Json | None = None, **run: Any) -> Settings:
     """Settings of a run in this process: every role at the server, or builtin without a server."""
-    roles = {f"{role}_llm": "scripted" for role in ROLES} if server else {}
+    roles = {f"{role}_llm": "scripted" for role in ROLES} | {"simulator": "free"} if server else {}
     return Settings.model_validate(
         {
             "run": {"output_dir": str(output), **roles, **run},

@@ -113,7 +113,8 @@ async def test_with_structured_output_or_json_in_the_prompt(
     assert record["diagnosis_text"] == "Migraine"
     sent = bodies(server, "planner")
     forms = [body.get("text" if api == "responses" else "response_format") is not None for body in sent]
-    assert forms == ([True, True] if structured else [True, False, False]), "refused once, then not sent again"
+    # Refused with greatest lengths and without them, then not sent again.
+    assert forms == ([True, True] if structured else [True, True, False, False])
     assert all("JSON schema" in json.dumps(body) for body in sent)
     for turn in turns(record, "planner"):
         assert ("structured output asked for in the prompt only" in turn["notes"]) is not structured
@@ -245,11 +246,12 @@ async def directly(settings: Any) -> Transcript:
         roles = {role: models.for_role(role) for role in ("doctor", "patient", "measurement")}
         clinic = Clinic(
             case,
-            Patient(case, roles["patient"], prompts["patient"]),
-            Laboratory(case, roles["measurement"], prompts["measurement"]),
+            Patient(case, roles["patient"], prompts["patient"], dialogue="chat"),
+            Laboratory(case, roles["measurement"], prompts["measurement"], dialogue="chat"),
             prompts["doctor"],
         )
-        return await encounter(clinic, PlainDoctor(case.door, roles["doctor"], prompts["doctor"], limit=20), 20)
+        doctor = PlainDoctor(case.door, roles["doctor"], prompts["doctor"], limit=20, dialogue="chat")
+        return await encounter(clinic, doctor, 20)
 
 
 def without_notes(body: Json) -> Json:

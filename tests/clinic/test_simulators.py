@@ -1,0 +1,280 @@
+"""Language models as patient and laboratory: they tell only what is in the chart, and what they tell is recorded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fakes import Scripted
+from helpers import case_of, osce
+
+from agentclinic.clinic.laboratory import Laboratory
+from agentclinic.clinic.patient import Patient, Simulator
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.models.base import MalformedError, RefusedError, Reply, Request, ServerError
+from agentclinic.models.structured import format_of, parse
+from agentclinic.results.turn import Provenance, Turn, Usage
+
+pytestmark = pytest.mark.anyio
+
+CASE = case_of(
+    osce(
+        patient={
+            "Demographics": "40-year-old woman",
+            "History": "The patient has had a burning pain in the stomach for 3 weeks. It wakes her at night.",
+            "Symptoms": {"Primary_Symptom": "Burning stomach pain", "Secondary_Symptoms": ["Nausea"]},
+            "Past_Medical_History": "Asthma since childhood.",
+            "Review_of_Systems": "Denies fever.",
+        },
+        exam={"Vital_Signs": {"Temperature": "36.8 °C", "Heart_Rate": "78/min"}},
+        tests={"Complete_Blood_Count": {"Hemoglobin": "13.2 g/dL", "White_Cells": "7.4 x10^9/L"}, "Lipase": "30 U/L"},
+        truth="Duodenal ulcer",
+    )
+)
+
+
+class Choosing(Scripted):
+    """Answers with JSON that is parsed as an endpoint would do it."""
+
+    async def reply(self, request: Request) -> Reply:
+        reply = await super().reply(request)
+        return Reply(reply.text, parsed=parse(reply.text, request.schema)) if request.schema else reply
+
+
+def patient(model: Scripted, simulator: Simulator, **more: Any) -> Patient:
+    return Patient(CASE, model, load_prompt("patient"), simulator=simulator, dialogue="chat", **more)
+
+
+def laboratory(model: Scripted, simulator: Simulator, **more: Any) -> Laboratory:
+    return Laboratory(CASE, model, load_prompt("measurement"), simulator=simulator, dialogue="chat", **more)
+
+
+def chosen(*facts: str, kind: str = "answer", reply: str) -> str:
+    return json.dumps({"facts": facts, "kind": kind, "reply": reply})
+
+
+def ids(role: Patient | Laboratory, words: str) -> list[str]:
+    """The ids of the facts with these words, as the model is shown them."""
+    lines = role.system_prompt.splitlines()
+    return [line.split(":")[0] for line in lines if words in line and line[1:2].isdigit()]
+
+
+def paths(turn: Turn) -> set[str]:
+    return {path for told in turn.disclosures for path in told.paths}
+
+
+# Voiced: our matcher chooses, the model finds the words.
+
+
+async def test_a_voiced_patient_words_what_the_matcher_chose() -> None:
+    model = Scripted("It has been burning in my stomach for three weeks, doctor.")
+    reply = await patient(model, "voiced").answer("How long have you had the stomach pain?", turn=4)
+    assert reply.text == "It has been burning in my stomach for three weeks, doctor."
+    assert (reply.turn, reply.role, reply.raw, reply.slips) == (4, "patient", None, ())
+    assert any("History" in path for path in paths(reply))
+    assert reply.disclosures[0].provenance is Provenance.CHART
+    assert reply.details is not None
+    assert (reply.details["simulator"], reply.details["worded_by"]) == ("voiced", "model")
+    assert "3 weeks" in model.prompts[0]
+    assert "Duodenal" not in str(model.requests)
+
+
+LIES = {
+    "It has been burning for five weeks.": "number",
+    "It has been burning for 3 weeks; I think it is an ulcer, or pancreatitis.": "disease",
+    "Doctor: What else?": "empty",
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_words_that_say_more_than_the_facts_are_repaired_once(lie: str) -> None:
+    model = Scripted(lie, "For 3 weeks now.")
+    reply = await patient(model, "voiced").answer("How long have you had the stomach pain?")
+    assert reply.text == "For 3 weeks now."
+    assert LIES[lie] in reply.slips
+    assert [message.role for message in model.requests[1].messages[-2:]] == ["assistant", "user"]
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_after_a_failed_repair_code_words_the_facts(lie: str) -> None:
+    reply = await patient(Scripted(lie, lie), "voiced").answer("How long have you had the stomach pain?")
+    assert "3 weeks" in reply.text
+    assert reply.raw == lie
+    assert reply.details is not None
+    assert reply.details["worded_by"] == "code"
+    assert any(note.startswith("worded by code: ") for note in reply.notes)
+    assert "History" in str(paths(reply)), "what was told is known, whoever found the words"
+
+
+async def test_a_denial_must_not_turn_into_a_yes() -> None:
+    model = Scripted("Yes, my knees hurt a lot.", "Yes, they do.")
+    reply = await patient(model, "voiced").answer("Do your knees hurt?")
+    assert reply.slips == ("polarity", "polarity")
+    assert reply.text.startswith("No")
+    assert reply.disclosures[0].provenance is Provenance.DEFAULT_NEGATIVE
+
+
+async def test_silent_symptoms_stay_unknown_where_the_run_says_so() -> None:
+    model = Scripted("I'm not sure about that.")
+    reply = await patient(model, "voiced", silent_symptom="unknown").answer("Do your knees hurt?")
+    assert reply.disclosures[0].provenance is Provenance.UNAVAILABLE
+    assert "not sure" in model.prompts[0]
+
+
+async def test_names_that_are_in_the_facts_or_the_question_may_be_said() -> None:
+    model = Scripted("I have had asthma since I was a child.", "No, I don't know of any diabetes.")
+    voiced = patient(model, "voiced")
+    assert (await voiced.answer("Any past illnesses?")).slips == ()
+    assert (await voiced.answer("Do you have diabetes?")).slips == ()
+
+
+async def test_another_speakers_line_is_cut_and_counted() -> None:
+    reply = await patient(Scripted("For 3 weeks.\nDoctor: I see."), "voiced").answer("How long has the pain lasted?")
+    assert (reply.text, reply.raw, reply.slips) == ("For 3 weeks.", "For 3 weeks.\nDoctor: I see.", ("other_speaker",))
+
+
+@pytest.mark.parametrize("error", [MalformedError("no text"), RefusedError("declined")])
+@pytest.mark.parametrize("simulator", ["voiced", "grounded"])
+async def test_a_patient_model_that_gives_no_words_does_not_end_the_encounter(
+    simulator: Simulator, error: MalformedError
+) -> None:
+    error.usage = Usage(5, 1)
+    reply = await patient(Scripted(error), simulator).answer("How long have you had the stomach pain?")
+    assert "3 weeks" in reply.text
+    assert (reply.slips, reply.usage) == ((error.kind,), Usage(5, 1))
+
+
+async def test_an_endpoint_that_fails_is_not_papered_over() -> None:
+    with pytest.raises(ServerError):
+        await patient(Scripted(ServerError("down")), "voiced").answer("How are you?")
+
+
+async def test_biases_and_the_caregiver_reach_every_way_of_playing() -> None:
+    prompt = load_prompt("patient")
+    infant = case_of(osce(patient={"Demographics": "8-month-old boy", "History": "The infant has a fever."}))
+    for simulator in ("grounded", "voiced", "free"):
+        system = Patient(infant, Scripted(), prompt, simulator=simulator, bias="recency").system_prompt
+        assert prompt.text("caregiver") in system
+        assert prompt.bias("recency") in system
+
+
+# Grounded: the model chooses, then speaks.
+
+
+async def test_a_grounded_patient_chooses_facts_and_speaks() -> None:
+    model = Choosing("")
+    role = patient(model, "grounded")
+    (asthma,) = ids(role, "Asthma")
+    model._answers = [chosen(asthma, reply="I have had asthma since I was a child.")]
+    reply = await role.answer("Do you have any other illnesses?")
+    assert reply.text == "I have had asthma since I was a child."
+    assert paths(reply) == {"Patient_Actor/Past_Medical_History"} or "Past" in str(paths(reply))
+    assert reply.details is not None
+    assert reply.details["simulator"] == "grounded"
+
+
+async def test_the_matchers_suggestions_are_marked_and_the_schema_lists_the_ids() -> None:
+    model = Choosing("")
+    role = patient(model, "grounded")
+    (asthma,) = ids(role, "Asthma")
+    model._answers = [chosen(asthma, reply="Asthma, since childhood.")]
+    await role.answer("Do you have asthma?")
+    assert asthma in model.prompts[0]
+    shape = model.requests[0].schema
+    assert shape is not None
+    facts = format_of(shape).schema["properties"]["facts"]
+    assert set(facts["items"]["enum"]) == {f"f{n}" for n in range(1, len(CASE.patient_facts) + 1)}
+    assert facts["maxItems"]
+    assert format_of(shape, bounds=True).schema["properties"]["reply"]["maxLength"]
+    assert list(format_of(shape).schema["properties"]) == ["facts", "kind", "reply"], "facts come before words"
+
+
+async def test_words_beyond_the_chosen_facts_are_repaired_and_then_replaced() -> None:
+    model = Choosing("")
+    role = patient(model, "grounded")
+    (asthma,) = ids(role, "Asthma")
+    lie = chosen(asthma, reply="I have had asthma for 25 years, and gout.")
+    model._answers = [lie, lie]
+    reply = await role.answer("Any illnesses?")
+    assert reply.slips == ("number", "disease", "number", "disease")
+    assert "sthma" in reply.text
+    assert "25" not in reply.text
+
+
+KINDS = {
+    "denial": Provenance.DEFAULT_NEGATIVE,
+    "unknown": Provenance.UNAVAILABLE,
+    "not_for_the_patient": Provenance.UNAVAILABLE,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_answer_without_facts_has_the_provenance_of_its_kind(kind: str) -> None:
+    model = Choosing(chosen(kind=kind, reply="No, I don't know of that."))
+    reply = await patient(model, "grounded").answer("Do your knees hurt?")
+    assert [told.provenance for told in reply.disclosures] == [KINDS[kind]]
+
+
+# The laboratory: code writes the results.
+
+
+async def test_a_laboratory_that_lies_cannot_invent_a_value() -> None:
+    model = Choosing("")
+    role = laboratory(model, "grounded")
+    (hemoglobin,) = ids(role, "Hemoglobin")
+    model._answers = [json.dumps({"items": [hemoglobin], "not_in_chart": ["Hemoglobin 4.1 g/dL", "Troponin 900"]})]
+    reply = await role.report("Complete blood count", "REQUEST TEST: Complete blood count")
+    assert reply.text == "RESULTS: Complete Blood Count: Hemoglobin: 13.2 g/dL."
+    assert reply.disclosures[0].provenance is Provenance.CHART
+    assert reply.raw is not None
+
+
+async def test_what_the_chart_lacks_is_reported_as_configured() -> None:
+    answer = json.dumps({"items": [], "not_in_chart": ["Troponin"]})
+    unavailable = await laboratory(Choosing(answer), "grounded").report("Troponin", "REQUEST TEST: Troponin")
+    assert (unavailable.text, unavailable.disclosures[0].provenance) == (
+        "RESULTS: Troponin not available.",
+        Provenance.UNAVAILABLE,
+    )
+    normal = laboratory(Choosing(answer), "grounded", missing_test="normal")
+    assert (await normal.report("Troponin", "REQUEST TEST: Troponin")).text == "RESULTS: NORMAL READINGS"
+
+
+async def test_a_voiced_laboratory_asks_no_model_at_all() -> None:
+    model = Scripted()
+    reply = await laboratory(model, "voiced").report("Lipase", "REQUEST TEST: Lipase", turn=3)
+    assert reply.text == "RESULTS: Lipase: 30 U/L."
+    assert (model.requests, reply.turn) == ([], 3)
+    assert reply.usage is not None
+    assert reply.usage.requests == 0
+
+
+@pytest.mark.parametrize("error", [MalformedError("broken", text="{"), RefusedError("declined")])
+async def test_a_laboratory_model_that_does_not_choose_leaves_it_to_the_matcher(error: MalformedError) -> None:
+    reply = await laboratory(Choosing(error), "grounded").report("Lipase", "REQUEST TEST: Lipase")
+    assert reply.text == "RESULTS: Lipase: 30 U/L."
+    assert reply.notes[0].startswith("chosen by the matcher: ")
+    assert reply.slips == (error.kind,)
+
+
+# Free: the original's way.
+
+
+async def test_a_free_reply_is_said_as_it_is_and_has_no_provenance() -> None:
+    model = Scripted("I have had it for 99 weeks.")
+    reply = await patient(model, "free").answer("How long?")
+    assert (reply.text, reply.disclosures, reply.slips) == ("I have had it for 99 weeks.", (), ())
+    assert [message.role for message in model.requests[0].messages] == ["system", "user"]
+
+
+async def test_the_dialogue_is_a_chat_for_every_role() -> None:
+    model = Scripted("For 3 weeks.", "No, no fever.")
+    role = patient(model, "voiced")
+    await role.answer("How long has the pain lasted?")
+    role.overhear("Doctor", "REQUEST TEST: Lipase")
+    role.overhear("Measurement", "RESULTS: 30")
+    await role.answer("Any fever?")
+    sent = [(message.role, message.content) for message in model.requests[1].messages[1:3]]
+    assert sent == [("user", "How long has the pain lasted?"), ("assistant", "For 3 weeks.")]
+    assert "RESULTS" not in str(model.requests[1]), "results are not the patient's to know"
