@@ -349,6 +349,16 @@ class Settings(_Section):
         return data
 
 
+def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
+    """The settings with new limits; None keeps what they have."""
+    given: dict[str, Any] = {"token_limit": token_limit, "max_cost": max_cost}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        return settings
+    runtime = settings.llm.runtime.model_copy(update=changes)
+    return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
+
+
 def without_credentials(url: str | None) -> str | None:
     """The address without user, password, query and fragment, which may hold secrets."""
     if url is None or is_unix(url):

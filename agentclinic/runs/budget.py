@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError
@@ -121,16 +120,6 @@ def refuse_without_price(unpriced: Sequence[Used]) -> None:
         f'tokens (0 for a server of your own, "{ANY_MODEL}" for all models there), e.g. {example} in {first.setting} '
         f"of {file}; or limit tokens with --token-limit"
     )
-
-
-def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
-    """The settings with new limits; None keeps what they have."""
-    given: dict[str, Any] = {"token_limit": token_limit, "max_cost": max_cost}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        return settings
-    runtime = settings.llm.runtime.model_copy(update=changes)
-    return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
 
 
 def money(dollars: float) -> str:

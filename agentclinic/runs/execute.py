@@ -67,12 +67,12 @@ async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: b
     models.prepare()
 
 
-def is_incomplete(plan: Plan, folder: Path, *, retry_failed: bool = False) -> bool:
-    """Whether a run's folder lacks records, so that its models will be asked; changes nothing."""
+def units_left(plan: Plan, folder: Path, *, retry_failed: bool = False) -> list[Unit]:
+    """The units that have no record in the folder yet; changes nothing."""
     path = folder / folders.RECORDS
     failed = MISSING if retry_failed else frozenset()
     done = {record.unit for record in read_records(path) if record.status not in failed} if path.exists() else set()
-    return any(unit.key not in done for unit in plan.units)
+    return [unit for unit in plan.units if unit.key not in done]
 
 
 def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.registry import default_class
-from agentclinic.config import Settings, parse_settings, read_json, variable, without_credentials
+from agentclinic.config import Settings, parse_settings, read_json, variable, with_limits, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
-from agentclinic.runs.budget import with_limits
 from agentclinic.runs.build import Models
-from agentclinic.runs.execute import Finished, is_incomplete, make_ready, note_attestations, play_missing
+from agentclinic.runs.execute import Finished, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 
@@ -26,7 +25,7 @@ _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 async def resume(plan: Plan, folder: Path, progress: Progress, *, retry_failed: bool = False) -> Finished:
     """Play what is missing in a run's folder; with `retry_failed` also what failed without a verdict."""
     async with Models(plan.settings, plan.data_class) as models:
-        await make_ready(plan, models, progress, check=is_incomplete(plan, folder, retry_failed=retry_failed))
+        await make_ready(plan, models, progress, check=bool(units_left(plan, folder, retry_failed=retry_failed)))
         note_attestations(folder, models.gate)
         return await play_missing(plan, folder, models, progress, retry_failed=retry_failed)
 
