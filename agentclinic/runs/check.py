@@ -65,7 +65,6 @@ class Failure:
 
 _ADVICE = {
     "connection": "start the server, or set {setting}.base_url to its address",
-    "unknown_model": "use a name that the server lists at /v1/models",
 }
 """What to do where the error itself does not say."""
 

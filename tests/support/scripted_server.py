@@ -672,14 +672,15 @@ def _chat_body(call: Call, said: Answer) -> Json:
 class ScriptedServer:
     """The server as a child process, for tests: `with ScriptedServer() as server: ...`."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._process: subprocess.Popen[str] | None = None
-        self.port = 0
+        self.port = port
+        """0 for any free one, until it has started."""
 
     def __enter__(self) -> ScriptedServer:
         # Its standard input is our end of a pipe: however this process dies, the server ends with it.
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), "--port", "0", "--until-stdin-closes"],
+            [sys.executable, str(Path(__file__).resolve()), "--port", str(self.port), "--until-stdin-closes"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -694,6 +695,10 @@ class ScriptedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """The server dies, in the middle of whatever it is doing."""
         assert self._process is not None
         self._process.kill()
         self._process.communicate()
