@@ -126,7 +126,7 @@ def test_what_every_request_would_meet_ends_the_run_before_it_begins(
 @pytest.mark.parametrize("fault", ["503", "429", "hang"])
 def test_what_may_pass_is_a_warning_and_the_run_goes_on(fault: str, server: ScriptedServer, tmp_path: Path) -> None:
     """A server that is still loading its model answers 503, or nothing for a while."""
-    point_at(tmp_path, server, **({"request_timeout": 2.0} if fault == "hang" else {}))
+    point_at(tmp_path, server, request_timeout=2.0 if fault == "hang" else 60.0)
     server.control(rules=failing(fault))
 
     done = clinic(*RUN, "--doctor_llm", "scripted", cwd=tmp_path)
@@ -231,7 +231,7 @@ def test_a_sweep_checks_all_its_models_once_before_the_first_arm(server: Scripte
 def test_generate_checks_its_writer_before_it_reads_the_source(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(rules=failing("auth"))
-    questions = write_questions(tmp_path / "q.jsonl", question())
+    questions = write_questions(tmp_path / "q.jsonl", [question()])
 
     done = clinic(
         "generate", "medqa", "--base-dir", questions, "--model", "scripted", "--output", "made/c.jsonl",
