@@ -69,6 +69,7 @@ class RunOptions(TypedDict, total=False):
     prompts_dir: str | None
     record: str | None
     output_dir: str
+    check: bool
 
 
 class Run:

@@ -216,6 +216,8 @@ class _Player:
 
     async def settle(self) -> None:
         """At the end: record the last failures, unless the server is still gone; then they are played on resume."""
+        if self.pool.interrupted:
+            return  # the user does not want to wait for an answer; what failed last is played on resume
         if self._held and not self._gone:
             await self._stop_if_hopeless(self._outage.confirmed())
         self._record_held()

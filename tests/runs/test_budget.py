@@ -123,10 +123,12 @@ def test_prices_that_were_set_after_a_run_began_count_for_what_it_spent(server: 
     assert len(records(folder)) == 1, "the one encounter that was there used it up"
 
 
-def test_limits_do_not_belong_to_the_digest(server: ScriptedServer, tmp_path: Path) -> None:
+def test_limits_and_the_check_do_not_belong_to_the_digest(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server)
     clinic(*RUN, *AT_ENDPOINT, "--token-limit", "1", "--max-cost", "100", "--no-check", cwd=tmp_path, expect=3)
-    clinic("resume", only_run(tmp_path / "out"), "--token-limit", "99999999", "--max-cost", "50", cwd=tmp_path)
+    folder = only_run(tmp_path / "out")
+    clinic("resume", folder, "--token-limit", "99999999", "--max-cost", "50", "--check", cwd=tmp_path)
+    assert len(server.checks()) == 1
 
 
 def test_a_sweep_has_one_budget_for_all_its_arms(server: ScriptedServer, tmp_path: Path) -> None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from runs_support import AT_ENDPOINT, asked, clinic, only_run, own_cases, point_at, records, run_here, settings_for
+from runs_support import (
+    AT_ENDPOINT,
+    asked,
+    clinic,
+    only_run,
+    own_cases,
+    point_at,
+    records,
+    run_here,
+    settings_for,
+    start,
+    until,
+)
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
@@ -138,6 +151,28 @@ async def test_without_the_check_three_failures_stop_the_run(server: ScriptedSer
     assert server.checks() == []
 
 
+def test_ctrl_c_does_not_wait_for_another_answer_and_what_failed_last_is_played_again(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    point_at(tmp_path, server, tries=1)
+    rules = [
+        {"fault": "500", "match": {"purpose": "doctor", "nth": 1}},
+        {"fault": "hang", "match": {"purpose": "doctor"}},
+    ]
+    server.control(rules=rules)
+    process = start("run", "--output_dir", "out", *AT_ENDPOINT, cwd=tmp_path)
+    try:
+        until(lambda: asked(server, "doctor") >= 2, "the second encounter", process)
+        process.signal(signal.SIGINT)
+        until(lambda: "press Ctrl-C again" in process.stderr, "the word on Ctrl-C", process)
+        process.signal(signal.SIGINT)
+        assert process.wait() == 130
+    finally:
+        process.signal(signal.SIGKILL)
+    assert len(server.checks()) == 1, "only the one at the start"
+    assert records(only_run(tmp_path / "out")) == []
+
+
 def test_a_run_in_which_nothing_could_be_judged_exits_with_1(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "moderator"}, "fault": "500"}])
@@ -148,7 +183,7 @@ def test_a_run_in_which_nothing_could_be_judged_exits_with_1(server: ScriptedSer
     assert "--retry-failed" in done.stderr
     folder = only_run(tmp_path / "out")
     server.control(rules=[{"match": {"purpose": "moderator", "nth": 1}, "fault": "500"}])
-    clinic("resume", folder, "--retry-failed", cwd=tmp_path), "one verdict is a result"
+    clinic("resume", folder, "--retry-failed", cwd=tmp_path)  # one verdict is a result
 
 
 def test_a_sweep_with_an_arm_in_which_nothing_could_be_judged_exits_with_1(
