@@ -56,11 +56,14 @@ class RunOptions(TypedDict, total=False):
     doctor_bias: str | None
     patient_bias: str | None
     doctor_image_request: bool
+    simulator: Literal["grounded", "voiced", "free"] | None
+    dialogue: Literal["chat", "transcript"] | None
     missing_test: Literal["unavailable", "normal"]
     silent_symptom: Literal["deny", "unknown"]
     elicit_confidence: bool
     doctor_test_policy_enabled: bool
     doctor_test_policy: str
+    doctor_test_policy_mode: Literal["separate", "inline"]
     planner_baseline: Literal["door", "full"]
     synthesis_llm: str | None
     synthesis_endpoint: str | None
@@ -69,6 +72,7 @@ class RunOptions(TypedDict, total=False):
     prompts_dir: str | None
     record: str | None
     output_dir: str
+    check: bool
 
 
 class Run:

@@ -126,6 +126,8 @@ class RunSettings(_Section):
     """Record every request and reply in this file, for `replay:FILE`."""
     output_dir: str = "runs"
     """Folder in which to create the run folder."""
+    check: bool = True
+    """Before the first scenario, send one short request to each model and stop if it cannot be used."""
 
     @field_validator("doctor_bias", "patient_bias", mode="before")
     @classmethod
@@ -190,6 +192,20 @@ def _without_secrets(responses: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
+Dollars = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
+
+
+class PriceSettings(_Section):
+    """One entry of `prices`: what a model's tokens cost, in US dollars per million. 0 is a price: a free server."""
+
+    input: Dollars
+    """Dollars per million input tokens."""
+    output: Dollars
+    """Dollars per million output tokens, including those of hidden reasoning."""
+    cached_input: Dollars | None = None
+    """Dollars per million input tokens that came from the provider's cache (default: the same as `input`)."""
+
+
 class OpenAISettings(_Section):
     """The `openai` section of `llm.config.json`: the default endpoint."""
 
@@ -197,6 +213,8 @@ class OpenAISettings(_Section):
     """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
     base_url: Annotated[str | None, BeforeValidator(_address)] = Field(default=None, repr=False)
     """Address of an OpenAI-compatible server, http(s):// or unix:///SOCKET (default: OpenAI's)."""
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    """Prices of its models by name, or `*` for all others; they win over the list prices we know."""
 
 
 class RuntimeSettings(_Section):
@@ -212,6 +230,8 @@ class RuntimeSettings(_Section):
     """Time limit for one encounter, in seconds."""
     token_limit: int | None = Field(default=None, ge=1)
     """Stop the run cleanly after this many tokens; it can be resumed."""
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Stop the run cleanly after this many US dollars; it can be resumed. Refused if a model's price is unknown."""
     clip_prompt: bool = False
     """Shorten prompts longer than `max_prompt_len`, keeping the instructions and the newest part."""
     max_prompt_len: int = Field(default=16384, ge=256)
@@ -235,6 +255,8 @@ class EndpointSettings(_Section):
     """Address of an OpenAI-compatible server."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = Field(default=None, repr=False)
     """Environment variable that holds its key (default: no key is sent)."""
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    """Prices of its models by name, or `*` for all others; they win over the list prices we know."""
 
 
 def host_name(name: str) -> str:
@@ -322,7 +344,20 @@ class Settings(_Section):
         data["openai"]["base_url"] = without_credentials(self.openai.base_url)
         for endpoint in data["endpoints"].values():
             endpoint["base_url"] = without_credentials(endpoint["base_url"])
+        for endpoint in (data["openai"], *data["endpoints"].values()):
+            if not endpoint["prices"]:
+                del endpoint["prices"]
         return data
+
+
+def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
+    """The settings with new limits; None keeps what they have."""
+    given: dict[str, Any] = {"token_limit": token_limit, "max_cost": max_cost}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        return settings
+    runtime = settings.llm.runtime.model_copy(update=changes)
+    return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
 
 
 def without_credentials(url: str | None) -> str | None:

@@ -96,6 +96,18 @@ def test_a_config_file_of_the_original_is_accepted(tmp_path: Path) -> None:
         ({"run": {"workers": 0}}, "run.workers: input should be greater than or equal to 1"),
         ({"run": {"inf_type": "robot"}}, "run.inf_type: input should be 'llm', 'human_doctor' or 'human_patient'"),
         ({"run": 3}, "run: input should be"),
+        (
+            {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": 1, "ouput": 2}}}}},
+            "unknown key 'endpoints.lab.prices.m.ouput'; did you mean 'output'",
+        ),
+        (
+            {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": -1, "output": 2}}}}},
+            "endpoints.lab.prices.m.input: input should be greater than or equal to 0",
+        ),
+        (
+            {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": "1", "output": 2}}}}},
+            "endpoints.lab.prices.m.input: input should be a valid number",
+        ),
         ({"datasets": {"A": 3}}, "datasets.A: input should be a valid string"),
         ([], "expected a JSON object, found list"),
     ],

@@ -39,7 +39,8 @@ def test_commands_and_flags_in_examples_exist(document: Path) -> None:
     used = set(re.findall(r"^\$? ?agentclinic ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert used <= known
     flags = set(re.findall(r"agentclinic run[^\n`]*?--([a-z_]+)", document.read_text(encoding="utf-8")))
-    assert flags <= {*RunSettings.model_fields, "config", "llm_config", "quiet", "json", "report", "help"}
+    ours = {"config", "llm_config", "quiet", "json", "report", "help", "dry_run", "max_cost", "token_limit"}
+    assert flags <= {*RunSettings.model_fields, *ours}
 
 
 def test_the_examples_for_python_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,16 +13,20 @@ from pydantic import BaseModel
 
 from agentclinic.cli.options import (
     AllowHostOption,
+    CheckOption,
     ConfigOption,
+    DryRunOption,
     JsonOption,
     JudgeOption,
     LLMConfigOption,
+    MaxCostOption,
     OutputOption,
     QuietOption,
     RecordsArgument,
     ReportOption,
     RunArgument,
     SeedOption,
+    TokenLimitOption,
     default_file,
     read_settings,
     with_fields_of,
@@ -76,6 +80,9 @@ def run(
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
     allow_host: AllowHostOption = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
     report: ReportOption = False,
@@ -87,12 +94,12 @@ def run(
     """
     from agentclinic.cli.run import run_command
 
-    settings = read_settings(config, llm_config, overrides, allow_host)
-    run_command(settings, quiet=quiet, as_json=json, report=report)
+    settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
+    run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report)
 
 
 @app.command()
-@with_fields_of(RunSettings, only=("workers", "record"))
+@with_fields_of(RunSettings, only=("workers", "record", "check"))
 def resume(
     folder: RunArgument,
     *,
@@ -102,9 +109,8 @@ def resume(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also play the scenarios that failed without a verdict again.")
     ] = False,
-    token_limit: Annotated[
-        int | None, typer.Option(min=1, help="New token limit for the whole run, including the tokens already used.")
-    ] = None,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
     report: ReportOption = False,
@@ -119,13 +125,22 @@ def resume(
 
     given = read_settings(config, llm_config, allow_hosts=allow_host)
     resume_command(
-        folder, given, overrides, token_limit, retry_failed=retry_failed, quiet=quiet, as_json=json, report=report
+        folder,
+        given,
+        overrides,
+        token_limit,
+        max_cost,
+        retry_failed=retry_failed,
+        quiet=quiet,
+        as_json=json,
+        report=report,
     )
 
 
 @app.command()
 @with_fields_of(
-    RunSettings, only=(*_JUDGE, "judge_relation", "synthesis_llm", "synthesis_endpoint", "workers", "prompts_dir")
+    RunSettings,
+    only=(*_JUDGE, "judge_relation", "synthesis_llm", "synthesis_endpoint", "workers", "prompts_dir", "check"),
 )
 def regrade(
     folder: RunArgument,
@@ -145,6 +160,9 @@ def regrade(
             "synthesis prompt in --prompts_dir.",
         ),
     ] = False,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
     overrides: dict[str, Any],
@@ -157,8 +175,8 @@ def regrade(
     """
     from agentclinic.cli.regrade import regrade_command
 
-    settings = read_settings(config, llm_config, overrides, allow_host)
-    regrade_command(folder, settings, name, resynthesize=resynthesize, quiet=quiet, as_json=json)
+    settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
+    regrade_command(folder, settings, name, resynthesize=resynthesize, dry_run=dry_run, quiet=quiet, as_json=json)
 
 
 @app.command()
@@ -170,18 +188,22 @@ def sweep(
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
     allow_host: AllowHostOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the arms and stop.")] = False,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
+    check: CheckOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run every combination of the settings in a matrix and compare the results.
 
     Each combination is an arm. Each value is compared with the first in its list, all else being equal. If the sweep
-    stops early, the same command continues it.
+    stops early, the same command continues it. Limits on tokens and cost are for all arms together.
     """
     from agentclinic.cli.sweep import sweep_command
 
-    settings = read_settings(config, llm_config, allow_hosts=allow_host)
+    overrides = {} if check is None else {"check": check}
+    settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
     sweep_command(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
 
 
@@ -450,6 +472,10 @@ def _add_generate(source: str, section: type[BaseModel], about: str) -> None:
         retry_quarantined: Annotated[
             bool, typer.Option("--retry-quarantined", help="Also try the cases in quarantine again.")
         ] = False,
+        dry_run: DryRunOption = False,
+        max_cost: MaxCostOption = None,
+        token_limit: TokenLimitOption = None,
+        check: CheckOption = None,
         quiet: QuietOption = False,
         json: JsonOption = False,
         overrides: dict[str, Any],
@@ -463,6 +489,10 @@ def _add_generate(source: str, section: type[BaseModel], about: str) -> None:
             overrides,
             allow_hosts=allow_host,
             retry_quarantined=retry_quarantined,
+            dry_run=dry_run,
+            max_cost=max_cost,
+            token_limit=token_limit,
+            check=check,
             quiet=quiet,
             as_json=json,
         )
@@ -481,7 +511,9 @@ _add_generate("medqa", MedqaSettings, "Make cases from MedQA questions that ask 
 
 
 @generate.command("solvability")
-@with_fields_of(RunSettings, only=("doctor_llm", "doctor_endpoint", *_JUDGE, "workers", "num_scenarios", "output_dir"))
+@with_fields_of(
+    RunSettings, only=("doctor_llm", "doctor_endpoint", *_JUDGE, "workers", "num_scenarios", "output_dir", "check")
+)
 def generate_solvability(
     file: Annotated[str, typer.Argument(help="Case file, or name of a data set.")],
     *,

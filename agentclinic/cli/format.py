@@ -43,6 +43,12 @@ def clipped(text: str, most: int = 160) -> str:
     return flat if len(flat) <= most else flat[: most - 3] + "..."
 
 
+def end_without_result(message: str) -> NoReturn:
+    """End a command that did all its work and has nothing to show for it: exit code 1."""
+    sys.stderr.write(f"{message}\n")
+    raise SystemExit(1)
+
+
 def end_incomplete(message: str, *, interrupted: bool) -> NoReturn:
     """End a command that left work undone: exit code 130 after Ctrl-C, else 3."""
     sys.stderr.write(f"{message}\n")

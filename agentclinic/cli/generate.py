@@ -11,12 +11,13 @@ from typing import Any
 
 import anyio
 
+from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.cli.options import default_file
-from agentclinic.config import Settings, load_settings
+from agentclinic.config import Settings, load_settings, with_limits
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import Made, Work
-from agentclinic.generate.run import make_cases, plan_work
+from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
 from agentclinic.generate.settings import default_config, load
 from agentclinic.runs.progress import progress_for
 
@@ -29,19 +30,31 @@ def generate_command(
     *,
     allow_hosts: Sequence[str] | None,
     retry_quarantined: bool,
+    dry_run: bool = False,
+    max_cost: float | None = None,
+    token_limit: int | None = None,
+    check: bool | None = None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Make the cases of a source, then print the result."""
+    """Make the cases of a source, then print the result. A dry run only estimates."""
     common, section = load(config or default_config(), source, overrides)
     llm_config = Path(common.llm_config).expanduser() if common.llm_config else None
     settings = load_settings(
         default_file(clinic_config, "agentclinic.config.json"),
         default_file(llm_config, "llm.config.json"),
-        allow_hosts=allow_hosts,
+        {} if check is None else {"check": check},
+        allow_hosts,
     )
+    settings = with_limits(settings, token_limit, max_cost)
     progress = progress_for(quiet=quiet, stream=sys.stderr)
-    work = plan_work(common, section, settings, (lambda _: None) if quiet else progress.say)
+    tell = (lambda _: None) if quiet else progress.say
+    if dry_run:
+        work = plan_work(common, section, settings, tell, dry_run=True)
+        show_estimate(estimate_work(work, common, settings), as_json=as_json)
+        return
+    anyio.run(check_writer, common, section, settings, progress.say)
+    work = plan_work(common, section, settings, tell)
     made = anyio.run(partial(make_cases, work, common, settings, progress, retry_quarantined=retry_quarantined))
     _show(work, made, as_json=as_json)
 

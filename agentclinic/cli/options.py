@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agentclinic.config import Settings, is_used_config, load_settings
+from agentclinic.config import Settings, is_used_config, load_settings, with_limits
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
@@ -41,6 +41,46 @@ OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result only, no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 ReportOption = Annotated[bool, typer.Option("--report", help="Write report.html to the run's folder at the end.")]
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Estimate requests, tokens and cost by role, then stop; sends nothing and writes nothing."
+    ),
+]
+TokenLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Stop cleanly after this many tokens, counting those of earlier calls. [default: llm.runtime.token_limit]",
+        show_default=False,
+    ),
+]
+
+
+def _dollars(amount: float | None) -> float | None:
+    if amount is not None and not 0 < amount < float("inf"):
+        raise typer.BadParameter("must be more than 0 dollars")
+    return amount
+
+
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop cleanly after this many US dollars, counting what earlier calls cost; refused if a price is "
+        "unknown. [default: llm.runtime.max_cost]",
+        metavar="USD",
+        callback=_dollars,
+        show_default=False,
+    ),
+]
+CheckOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--check/--no-check",
+        help="Before the first request, check that each model can be used. [default: check]",
+        show_default=False,
+    ),
+]
 
 _SIMPLE = (bool, int, float)
 _ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
@@ -101,9 +141,12 @@ def read_settings(
     llm_config: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     allow_hosts: Sequence[str] | None = None,
+    *,
+    token_limit: int | None = None,
+    max_cost: float | None = None,
 ) -> Settings:
     """The settings in the given files, or in the usual ones; a run's config.used.json needs no llm.config.json."""
     config = default_file(config, "agentclinic.config.json")
     if config is None or not is_used_config(config):
         llm_config = default_file(llm_config, "llm.config.json")
-    return load_settings(config, llm_config, overrides, allow_hosts)
+    return with_limits(load_settings(config, llm_config, overrides, allow_hosts), token_limit, max_cost)

@@ -14,6 +14,7 @@ from agentclinic.config import (
     EndpointSettings,
     LLMSettings,
     OpenAISettings,
+    PriceSettings,
     PrivacySettings,
     RunSettings,
     RuntimeSettings,
@@ -40,6 +41,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("`privacy` in agentclinic.config.json", PrivacySettings),
     ("`privacy.hosts.<host>` in agentclinic.config.json", Attestation),
     ("`openai` in llm.config.json", OpenAISettings),
+    ("`openai.prices.<model>` in llm.config.json, `endpoints.<name>.prices.<model>`", PriceSettings),
     ("`llm` in llm.config.json", LLMSettings),
     ("`llm.runtime` in llm.config.json", RuntimeSettings),
 )

@@ -8,16 +8,28 @@ from pathlib import Path
 
 import anyio
 
-from agentclinic.cli.format import end_incomplete, print_json
+from agentclinic.cli.estimate import show_estimate
+from agentclinic.cli.format import end_incomplete, end_without_result, print_json
 from agentclinic.config import Settings
 from agentclinic.runs.progress import progress_for
-from agentclinic.runs.regrade import Regraded, regrade
+from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 
 
 def regrade_command(
-    folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, quiet: bool, as_json: bool
+    folder: Path,
+    settings: Settings,
+    name: str | None,
+    *,
+    resynthesize: bool,
+    dry_run: bool = False,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
-    """Judge a run again, with progress, and say which verdicts changed."""
+    """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
+    if dry_run:
+        estimate = anyio.run(partial(estimate_regrade, folder, settings, name, resynthesize=resynthesize))
+        show_estimate(estimate, as_json=as_json)
+        return
     progress = progress_for(quiet=quiet, stream=sys.stderr)
     regraded = anyio.run(partial(regrade, folder, settings, name, progress=progress, resynthesize=resynthesize))
     if as_json:
@@ -39,6 +51,9 @@ def regrade_command(
             f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
             "the run does not contain their cases\n"
         )
+    if not regraded.judged and not regraded.not_tried and not regraded.interrupted:
+        why = f"the judge failed on all {regraded.failed}" if regraded.failed else "the run has no diagnosis to judge"
+        end_without_result(f"no verdict: {why}{f': {regraded.reason}' if regraded.reason else ''}")
     left = ", ".join(
         f"{count} {what}" for count, what in ((regraded.failed, "failed"), (regraded.not_tried, "not tried")) if count
     )

@@ -14,15 +14,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from agentclinic.cli.format import end_incomplete, print_json
+from agentclinic.cli.estimate import show_estimate
+from agentclinic.cli.format import end_incomplete, end_without_result, print_json
 from agentclinic.config import ROLES, Settings
 from agentclinic.results.outcome import MISSING
+from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import progress_for
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
-from agentclinic.scoring.outcome import Summary
+from agentclinic.scoring.outcome import Summary, nothing_judged
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
@@ -34,9 +36,12 @@ _OUTCOMES = {
 }
 
 
-def run_command(settings: Settings, *, quiet: bool, as_json: bool, report: bool = False) -> None:
-    """Run, then print the result; with `report`, also write a report and say where."""
+def run_command(settings: Settings, *, dry_run: bool = False, quiet: bool, as_json: bool, report: bool = False) -> None:
+    """Run, then print the result; with `report`, also write a report and say where. A dry run only estimates."""
     plan = make_plan(settings)
+    if dry_run:
+        show_estimate(estimate_run(plan), as_json=as_json)
+        return
     finished = anyio.run(execute, plan, progress_for(quiet=quiet, stream=sys.stderr))
     _end(plan, finished, as_json=as_json, report=report)
 
@@ -46,6 +51,7 @@ def resume_command(
     given: Settings,
     overrides: Mapping[str, Any],
     token_limit: int | None,
+    max_cost: float | None,
     *,
     retry_failed: bool,
     quiet: bool,
@@ -53,7 +59,7 @@ def resume_command(
     report: bool = False,
 ) -> None:
     """Play what is missing in a run, then print the result of the whole run; `given` has keys and passwords."""
-    plan = plan_again(folder, overrides, given, token_limit)
+    plan = plan_again(folder, overrides, given, token_limit, max_cost)
     progress = progress_for(quiet=quiet, stream=sys.stderr)
     finished = anyio.run(partial(resume, plan, folder, progress, retry_failed=retry_failed))
     _end(plan, finished, as_json=as_json, report=report)
@@ -83,6 +89,8 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
 
         # With --json, standard output is for another program.
         print(f"Report written to {write_report([finished.folder])}", file=sys.stderr if as_json else sys.stdout)
+    if nothing_judged(finished.summary):
+        end_without_result("nothing could be judged: every scenario failed without a verdict")
 
 
 def _show_result(plan: Plan, finished: Finished, console: Console) -> None:

@@ -9,37 +9,61 @@ from pathlib import Path
 import anyio
 
 from agentclinic.cli.compare import show
-from agentclinic.cli.format import end_incomplete
+from agentclinic.cli.estimate import show_arms
+from agentclinic.cli.format import end_incomplete, end_without_result
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import write_json
+from agentclinic.runs.estimate import estimate_run
+from agentclinic.runs.execute import units_left
 from agentclinic.runs.progress import progress_for
-from agentclinic.runs.sweep import Arm, SweepFile, admit, effects, play_arm, read_sweep
+from agentclinic.runs.sweep import (
+    Arm,
+    SweepFile,
+    effects,
+    make_all_ready,
+    plan_arms,
+    play_arm,
+    read_sweep,
+    spent_elsewhere,
+)
 from agentclinic.scoring.compare import Comparison, ComparisonReport, accuracies, adjusted, compare_two, load_arm
+from agentclinic.scoring.outcome import nothing_judged
 
 
 def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
-    """Play every arm, or continue an earlier sweep, and print the comparison."""
+    """Play every arm, or continue an earlier sweep, and print the comparison. A dry run only estimates."""
     sweep, arms = read_sweep(path, base)
-    anyio.run(admit, arms)
-    for number, arm in enumerate(arms, start=1):
+    plans = plan_arms(arms)
+    if dry_run:
+        for number, arm in enumerate(arms, start=1):
+            sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
+        left = {
+            arm.label: estimate_run(plan, units_left(plan, arm.folder)) for arm, plan in zip(arms, plans, strict=True)
+        }
+        show_arms(left, as_json=as_json)
+        return
+    anyio.run(make_all_ready, arms, plans, progress_for(quiet=quiet, stream=sys.stderr))
+    empty = []
+    for number, (arm, plan) in enumerate(zip(arms, plans, strict=True), start=1):
         sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
-        if dry_run:
-            continue
-        finished = anyio.run(play_arm, arm, progress_for(quiet=quiet, stream=sys.stderr))
+        progress = progress_for(quiet=quiet, stream=sys.stderr)
+        finished = anyio.run(play_arm, arm, plan, progress, spent_elsewhere(arm, arms, plans))
+        if nothing_judged(finished.summary):
+            empty.append(arm.label)
         if finished.missing:
             end_incomplete(
                 f"stopped ({finished.reason}): {finished.missing} scenarios of this arm are missing; "
                 "run the same command again to continue",
                 interrupted=finished.interrupted,
             )
-    if dry_run:
-        return
     report = _compare(sweep, arms, seed=base.run.seed)
     place = arms[0].folder.parent.parent / "comparison.json"
     write_json(place, report.model_dump(mode="json"))
     show(report, as_json=as_json)
     sys.stderr.write(f"Written to {place}\n")
+    if empty:
+        end_without_result(f"nothing could be judged in {len(empty)} of {len(arms)} arms: {'; '.join(empty)}")
 
 
 def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> ComparisonReport:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError
 from agentclinic.models.retry import Clock
 from agentclinic.results.run_folder import write_json
 from agentclinic.results.turn import Usage
+from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.outage import OUTAGE, Ask, Outage
 from agentclinic.runs.pool import Pool
 from agentclinic.runs.progress import Progress
 from agentclinic.version import __version__
@@ -39,6 +41,10 @@ RETRIES = 2
 """A writer is told twice what was wrong; what it cannot fix then needs a person."""
 LAYOUT = 1
 """Version of how a case is assembled: another version makes other cases from the same source."""
+
+
+Price = Callable[[int | None, int | None], float | None]
+"""The cost of input and output tokens in dollars; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,21 @@ class Made:
 
 
 async def make(
-    work: Work, model: Model, progress: Progress, clock: Clock | None = None, *, retry_quarantined: bool = False
+    work: Work,
+    model: Model,
+    progress: Progress,
+    clock: Clock | None = None,
+    *,
+    retry_quarantined: bool = False,
+    budget: Budget | None = None,
+    price: Price | None = None,
+    ask: Ask | None = None,
 ) -> Made:
-    """Make every chosen case that is not made yet."""
+    """Make every chosen case that is not made yet.
+
+    `price` works out what tokens cost, for a `budget` in dollars; `ask` finds out whether a writer that fails again and
+    again is gone.
+    """
     began = time.perf_counter()
     files = Files(work.output)
     files.make_folder()
@@ -104,6 +122,8 @@ async def make(
             if repair(path):
                 progress.say(f"{path}: removed an incomplete last line; its case is made again")
         state = _State(work, files.made(work.digest, work.made_with), files.quarantined(work.digest))
+        account = _Account(budget or Budget(), price or (lambda *_: None), ask, work.workers)
+        account.add_earlier(state)
         if retry_quarantined:
             files.empty_quarantine(work.digest)
             state = _State(work, [*state.others, *state.made], [])
@@ -113,7 +133,7 @@ async def make(
             JsonLines(files.quarantine, private=True) as quarantine,
             JsonLines(files.trace, private=True) as trace,
         ):
-            maker = _Maker(work, model, clock or Clock(), state, progress, output, quarantine, trace)
+            maker = _Maker(work, model, clock or Clock(), state, progress, output, quarantine, trace, account)
             progress.start(len(work.selection.keys), state.finished, "cases to make")
             try:
                 await maker.work_off()
@@ -217,6 +237,32 @@ class _Attempts:
         }
 
 
+class _Account:
+    """What the writer has cost, and whether it still answers."""
+
+    def __init__(self, budget: Budget, price: Price, ask: Ask | None, workers: int) -> None:
+        self._budget = budget
+        self._price = price
+        self._spent = Spent()
+        self.outage = Outage(workers, ask)
+
+    def add_earlier(self, state: _State) -> None:
+        """Count what earlier calls used for the cases that are there."""
+        for note in [*(row["generation"] for row in (*state.others, *state.made)), *state.quarantined]:
+            tokens = note.get("tokens") or {}
+            self.add(Usage(tokens.get("input"), tokens.get("output")))
+
+    def add(self, usage: Usage | None, *, answered: bool = True) -> None:
+        """Count what a case used; without a request it used nothing."""
+        used = usage or Usage(0, 0)
+        tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
+        self._spent.add("writer", tokens, self._price(used.input_tokens, used.output_tokens), answered=answered)
+
+    def used_up(self) -> str | None:
+        """Why no further case may begin."""
+        return self._budget.used_up(self._spent)
+
+
 _has_asked: ContextVar[bool] = ContextVar("has_asked", default=False)
 """Whether this worker has sent a request: each worker is a task with its own context."""
 
@@ -233,14 +279,16 @@ class _Maker:
     output: JsonLines
     quarantine: JsonLines
     trace: JsonLines
+    account: _Account
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.work.workers, self.progress.say, what="cases")
+        self._stop_if_used_up()
         self._reading = anyio.Lock()
 
     async def work_off(self) -> None:
         """Make what is missing, `workers` at a time."""
-        if not set(self.work.selection.keys) <= self.state.keys:
+        if self.pool.reason is None and not set(self.work.selection.keys) <= self.state.keys:
             self._source = iter(self.work.selection.read(frozenset(self.state.keys)))
             await self.pool.work_off(self._take, self._make)
 
@@ -253,8 +301,24 @@ class _Maker:
         if source.key in self.state.keys:
             return  # the source gave this case twice
         self.state.keys.add(source.key)
-        prepared = prepare(source)
         tried = _Attempts()
+        failed = await self._made(source, tried)
+        self.account.add(tried.usage, answered=failed is None)
+        if failed is None:
+            self.account.outage.answered()
+        elif failed.kind in OUTAGE:
+            reason = await self.account.outage.failed("writer", str(failed))
+            if reason is not None:
+                self.pool.stop(reason)
+        self._stop_if_used_up()
+
+    def _stop_if_used_up(self) -> None:
+        if (reason := self.account.used_up()) is not None:
+            self.pool.stop(reason)
+
+    async def _made(self, source: SourceCase, tried: _Attempts) -> ModelError | None:
+        """Make one case, or set it aside; returns the error if the writer could not be asked."""
+        prepared = prepare(source)
         row: dict[str, Any] | None = None
         problems: list[Problem] = []
         for _ in range(1 + RETRIES):
@@ -265,7 +329,7 @@ class _Maker:
                     self.state.failed[error.kind] += 1
                     if error.kind in FATAL:
                         self.pool.stop(f"the writer's endpoint: {_PLAIN[error.kind]}")
-                    return
+                    return error
                 # Only the kind: the error's text may quote the prompt.
                 problems = [Problem(f"writer_{error.kind}", "", f"the writer's answer was {error.kind}")]
                 tried.rejected.append(("", problems))
@@ -274,11 +338,12 @@ class _Maker:
             problems = check(row, prepared)
             if not problems:
                 self._save(row, prepared)
-                return
+                return None
             tried.rejected.append((answer, problems))
             if story is None or not any(problem.fixable for problem in problems):
                 break  # nothing that a writer could fix
         self._set_aside(prepared, row, problems, tried)
+        return None
 
     async def _write(self, prepared: Prepared, tried: _Attempts) -> tuple[WrittenStory | None, str]:
         """The story and the answer it is from; None if there is nothing to tell a story from."""

@@ -35,6 +35,8 @@ class Purpose(StrEnum):
     """A `query_model` call, which belongs to no role."""
     PROBE = "probe"
     """A test request of `agentclinic probe`."""
+    CHECK = "check"
+    """The short request to each model before a run."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ class Client:
         proxies: bool = True,
         clock: Clock | None = None,
         gate: Gate = OPEN,
+        connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
+        self._connect_timeout = connect_timeout
         self.runtime = runtime or RuntimeSettings()
         self.clock = clock or Clock()
         self.gate = gate
@@ -176,7 +178,7 @@ class Client:
 
         if self.limiter.limit >= MANY_WORKERS:
             _spare_the_collector()
-        timeout = httpx2.Timeout(self.runtime.request_timeout, connect=CONNECT_TIMEOUT, pool=None)
+        timeout = httpx2.Timeout(self.runtime.request_timeout, connect=self._connect_timeout, pool=None)
         transport = None
         if self._own_transport:
             from agentclinic.models.transport import Transport
@@ -218,7 +220,9 @@ class Clients:
         proxies: bool = True,
         clock: Clock | None = None,
         gate: Gate = OPEN,
+        connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
+        self._connect_timeout = connect_timeout
         self._llm = llm or LLMSettings()
         self._gate = gate
         self._workers = workers
@@ -247,6 +251,7 @@ class Clients:
                 proxies=self._proxies,
                 clock=self._clock,
                 gate=self._gate,
+                connect_timeout=self._connect_timeout,
             )
         return Endpoint(name, self._clients[where], responses=self._llm.responses)
 

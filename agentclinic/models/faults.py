@@ -144,6 +144,10 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
     bottom = error
     while not isinstance(bottom, TimeoutError) and bottom.__cause__ is not None:
         bottom = bottom.__cause__
+    import aiohttp  # imported here: it takes 0.1 s, and only requests that failed need it
+
+    if isinstance(bottom, aiohttp.ConnectionTimeoutError):
+        return ConnectError(f"{host.name} could not be reached (no connection in time)")
     if isinstance(bottom, TimeoutError):
         return RequestTimeout(f"{host.name} did not answer within {limit:g} s")
     if isinstance(bottom, NotAllowedError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -13,12 +14,14 @@ from pydantic import SecretStr
 
 from agentclinic import privacy
 from agentclinic.builtin import Builtin
-from agentclinic.config import ROLES, Settings, suggestion, variable
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.config import ROLES, PriceSettings, RunSettings, Settings, suggestion, variable
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model, Purpose
 from agentclinic.models.endpoint import OPENAI_URL, Clients
+from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Recorder, Replay
@@ -37,6 +40,52 @@ current: ContextVar[ModelSource | None] = ContextVar("agentclinic_models", defau
 """The models of the run that this code belongs to; `query_model` uses them if there is one."""
 
 REPLAY = "replay:"
+
+
+def models_in_use(settings: Settings) -> tuple[str, ...]:
+    """The roles that ask their model in a run with these settings; the planner's requests are the doctor's.
+
+    The one place that knows it: the check, the budgets and the estimate of a dry run all start from here.
+    """
+    run = settings.run
+    roles = [role for role in ROLES if role != "measurement" or not _laboratory_is_voiced(run)]
+    return (*roles, *(("synthesis",) if run.synthesis_llm else ()))
+
+
+def _laboratory_is_voiced(run: RunSettings) -> bool:
+    """Whether our matcher reads the chart, so that no model is asked (`clinic.laboratory`)."""
+    if run.simulator is not None:
+        return run.simulator == "voiced"
+    return load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None).has("grounded_system")
+
+
+@dataclass(frozen=True)
+class Used:
+    """A model at an endpoint that a run will ask, and the roles it plays."""
+
+    roles: tuple[str, ...]
+    name: str
+    base_url: str
+    key: SecretStr | None
+    endpoint: str | None = None
+    """Its name in `endpoints`; None for the default endpoint."""
+    optional: bool = False
+    """A custom doctor may ask the model named for it, or not."""
+
+    @property
+    def setting(self) -> str:
+        """Where the endpoint is configured."""
+        return f"endpoints.{self.endpoint}" if self.endpoint else "openai"
+
+    @property
+    def host(self) -> str:
+        """The endpoint's name in messages."""
+        return Host(self.base_url, None).name
+
+
+def is_at_endpoint(name: str) -> bool:
+    """Whether a name selects a model at an endpoint."""
+    return name not in ("builtin", "human") and not name.startswith(REPLAY)
 
 
 class Models:
@@ -67,18 +116,42 @@ class Models:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
+    def in_use(self, roles: Iterable[str] | None = None) -> tuple[Used, ...]:
+        """The models at endpoints that the run will ask, each once; builtin, people and recordings are not asked."""
+        found: dict[tuple[str, str, str], Used] = {}
+        for role in models_in_use(self._settings) if roles is None else roles:
+            used = self.at_endpoint(role, *self.cast(role))
+            if used is not None:
+                key = (used.name, used.base_url, used.key.get_secret_value() if used.key else "")
+                before = found.get(key)
+                if before is not None:
+                    roles_of, optional = (*before.roles, role), before.optional and used.optional
+                    used = replace(used, roles=roles_of, optional=optional)
+                found[key] = used
+        return tuple(found.values())
+
+    def at_endpoint(self, role: str, name: str, endpoint: str | None) -> Used | None:
+        """The model of that name, if it is at an endpoint."""
+        if not is_at_endpoint(name):
+            return None
+        base_url, key = self.address(endpoint)
+        optional = role == "doctor" and self.custom_doctor
+        return Used((role,), name, base_url or OPENAI_URL, key, endpoint, optional)
+
     def prepare(self) -> None:
         """Choose every role's model now, so that a missing key or file is reported before anything happens."""
         self.admit()
-        for role in ROLES:
+        for role in self._roles:
             self.for_role(role)
-        if self._settings.run.synthesis_llm:
-            self.for_role("synthesis")
+
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        return (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ()))
 
     def admit(self) -> None:
         """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
-        for role in (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ())):
-            self._choice(*self._cast(role))
+        for role in self._roles:
+            self._choice(*self.cast(role))
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same arguments."""
@@ -104,9 +177,9 @@ class Models:
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
-        return self.get(*self._cast(role))
+        return self.get(*self.cast(role))
 
-    def _cast(self, role: str) -> tuple[str, str | None]:
+    def cast(self, role: str) -> tuple[str, str | None]:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
         run = self._settings.run
         if role == "synthesis" and run.synthesis_llm:
@@ -117,10 +190,15 @@ class Models:
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
-        name, endpoint = self._cast(role)
+        name, endpoint = self.cast(role)
         model = self._choice(name, endpoint)
         names = model.models_for(Purpose(role)) if isinstance(model, Replay) else {name}
         return not names & {"builtin", "human"}
+
+    @property
+    def custom_doctor(self) -> bool:
+        """Whether the doctor is a user's program, which may ask other models than the one named for it, or none."""
+        return is_custom(self._settings.run.doctor)
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""
@@ -128,15 +206,21 @@ class Models:
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
-        name, endpoint = self._cast(role)
+        return self.price(*self.cast(role), usage)
+
+    def price(self, name: str, endpoint: str | None, usage: Mapping[str, int | None]) -> float | None:
+        """What tokens of a model cost: by the user's own prices, else by the list price; None if unknown."""
         if name in ("builtin", "human"):
             return 0.0
         if name.startswith(REPLAY):
             return None
-        return cost_usd(name, self._address(endpoint)[0] or OPENAI_URL, usage)
+        return cost_usd(name, self.address(endpoint)[0] or OPENAI_URL, usage, self._prices(endpoint))
+
+    def _prices(self, endpoint: str | None) -> Mapping[str, PriceSettings]:
+        return self._settings.endpoints[endpoint].prices if endpoint else self._settings.openai.prices
 
     def _choose(self, name: str, endpoint: str | None) -> Model:
-        if name in ("builtin", "human") or name.startswith(REPLAY):
+        if not is_at_endpoint(name):
             if endpoint:
                 raise ConfigError(f"{name} needs no endpoint; leave out {endpoint!r} or name a model there")
             if name == "human":
@@ -144,7 +228,7 @@ class Models:
 
                 return Human(undo=not is_custom(self._settings.run.doctor))
             return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
-        base_url, key = self._address(endpoint)
+        base_url, key = self.address(endpoint)
         self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
         if key is None and base_url is None:
             raise ConfigError(
@@ -164,7 +248,8 @@ class Models:
             )
         return replay
 
-    def _address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
+    def address(self, endpoint: str | None) -> tuple[str | None, SecretStr | None]:
+        """Address and key of an endpoint; the address is None for OpenAI's own."""
         if endpoint is None:
             key = variable("OPENAI_API_KEY")
             configured = self._settings.openai

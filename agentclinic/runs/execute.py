@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +20,12 @@ from agentclinic.models.gate import Gate, in_force
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
 from agentclinic.results.outcome import MISSING
+from agentclinic.results.record import Record
 from agentclinic.results.run_cases import write_cases
+from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current
+from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
 from agentclinic.runs.pool import Pool, one_by_one
@@ -46,11 +51,28 @@ class Finished:
 async def execute(plan: Plan, progress: Progress) -> Finished:
     """Make the run's folder and play every unit of the plan."""
     async with Models(plan.settings, plan.data_class) as models:
-        models.prepare()
+        await make_ready(plan, models, progress)
         output, private = Path(plan.settings.run.output_dir), models.gate.closed
         folder = folders.create(output, plan.dataset, datetime.now(), private=private)
         begin_folder(plan, folder, models.gate)
         return await play_missing(plan, folder, models, progress)
+
+
+async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> None:
+    """Before anything is written: refuse what cannot be used or priced, check the models, then open them."""
+    models.admit()
+    refuse_unpriced(models, plan.settings)
+    if check and plan.settings.run.check:
+        await check_models(models, plan.settings.llm, progress.say)
+    models.prepare()
+
+
+def units_left(plan: Plan, folder: Path, *, retry_failed: bool = False) -> list[Unit]:
+    """The units that have no record in the folder yet; changes nothing."""
+    path = folder / folders.RECORDS
+    failed = MISSING if retry_failed else frozenset()
+    done = {record.unit for record in read_records(path) if record.status not in failed} if path.exists() else set()
+    return [unit for unit in plan.units if unit.key not in done]
 
 
 def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
@@ -92,9 +114,18 @@ def used_config(plan: Plan, gate: Gate) -> dict[str, Any]:
 
 
 async def play_missing(
-    plan: Plan, folder: Path, models: Models, progress: Progress, *, retry_failed: bool = False
+    plan: Plan,
+    folder: Path,
+    models: Models,
+    progress: Progress,
+    *,
+    retry_failed: bool = False,
+    budget: Budget | None = None,
 ) -> Finished:
-    """Play the units that have no record in the folder yet, then write the summary."""
+    """Play the units that have no record in the folder yet, then write the summary.
+
+    `budget` is that of the settings unless another is given: that of a sweep, with what its other arms have used.
+    """
     began = time.perf_counter()
     records = folder / folders.RECORDS
     with Lock(folder):
@@ -102,16 +133,20 @@ async def play_missing(
             progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
         if retry_failed:
             drop_records(records, lambda record: record.status in MISSING)
-        running, done = RunningSummary(), set()
+        running, spent, done = RunningSummary(), Spent(), set()
         for record in read_records(records) if records.exists() else ():
             running.add(record)
+            spent.add_record(record, models)
             done.add(record.unit)
         with JsonLines(records, private=is_private(folder)) as journal:
-            player = _Player(plan, models, journal, running, progress, SessionStore(folder / FOLDER, of_run=True))
+            sessions = SessionStore(folder / FOLDER, of_run=True)
+            budget = budget or Budget.of(plan.settings)
+            player = _Player(plan, models, journal, running, progress, sessions, budget, spent)
             progress.start(len(plan.units), running.presented)
             outer = current.set(models)
             try:
                 await player.pool.work_off(one_by_one(unit for unit in plan.units if unit.key not in done), player.play)
+                await player.settle()
             finally:
                 current.reset(outer)
                 progress.stop()
@@ -135,6 +170,8 @@ class _Player:
         running: RunningSummary,
         progress: Progress,
         sessions: SessionStore,
+        budget: Budget,
+        spent: Spent,
     ) -> None:
         self.pool = Pool(plan.settings.run.workers, progress.say, at_once=plan.people)
         self._plan = plan
@@ -143,6 +180,12 @@ class _Player:
         self._running = running
         self._progress = progress
         self._sessions = sessions
+        self._budget = budget
+        self._spent = spent
+        self._outage = Outage(plan.settings.run.workers, self._ask if plan.settings.run.check else None)
+        self._held: list[Record] = []
+        """Failures in a row that may mean the server is gone: recorded once it turns out that it is not."""
+        self._gone = False
         self._check_limit()
 
     async def play(self, unit: Unit) -> None:
@@ -159,15 +202,50 @@ class _Player:
         if record.fault and record.fault.error in FATAL:
             self.pool.stop(f"{record.fault.role}: {record.fault.message}")
             return
+        self._spent.add_record(record, self._models)
+        if record.fault and record.status in MISSING and record.fault.error in OUTAGE:
+            if self._gone:
+                return  # it was under way when the server was found to be gone
+            self._held.append(record)
+            await self._stop_if_hopeless(self._outage.failed(record.fault.role, record.fault.message))
+        else:
+            self._outage.answered()
+            self._record_held()
+            self._record(record)
+        self._check_limit()
+
+    async def settle(self) -> None:
+        """At the end: record the last failures, unless the server is still gone; then they are played on resume."""
+        if self.pool.interrupted:
+            return  # the user does not want to wait for an answer; what failed last is played on resume
+        if self._held and not self._gone:
+            await self._stop_if_hopeless(self._outage.confirmed())
+        self._record_held()
+
+    async def _stop_if_hopeless(self, verdict: Awaitable[str | None]) -> None:
+        reason = await verdict
+        if reason is not None:
+            self._gone = True
+            self.pool.stop(f"{reason}. Encounters that failed for this reason were not recorded")
+        if self._gone:
+            self._held.clear()
+        elif not self._outage.suspects:
+            self._record_held()
+
+    def _record_held(self) -> None:
+        for record in self._held:
+            self._record(record)
+        self._held.clear()
+
+    def _record(self, record: Record) -> None:
         self._journal.append(record.model_dump(mode="json"))
         self._running.add(record)
         self._progress.advance(run_line(self._running))
-        self._check_limit()
+
+    async def _ask(self, roles: Collection[str]) -> str | None:
+        return await gone(self._models.in_use(roles), self._plan.settings.llm, self._models.gate)
 
     def _check_limit(self) -> None:
-        limit = self._plan.settings.llm.runtime.token_limit
-        if limit is not None and self._running.tokens >= limit:
-            self.pool.stop(
-                f"the token limit of {limit:,} is reached with {self._running.tokens:,} used; "
-                "raise it with --token-limit N"
-            )
+        reason = self._budget.used_up(self._spent)
+        if reason is not None:
+            self.pool.stop(reason)

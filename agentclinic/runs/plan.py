@@ -32,6 +32,7 @@ _NOT_RESULTS = frozenset(
         "workers",
         "record",
         "output_dir",
+        "check",
         "prompts_dir",
         "agent_config",
         "dataset",

@@ -69,7 +69,7 @@ class Pool:
                         group.start_soon(worker)
                 watch.cancel_scope.cancel()
         except BaseExceptionGroup as several:
-            raise _first(several) from None
+            raise first(several) from None
 
     async def _listen(self, scope: anyio.CancelScope) -> None:
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
@@ -99,7 +99,7 @@ def one_by_one(items: Iterable[Item]) -> Callable[[], Awaitable[Item | None]]:
     return take
 
 
-def _first(error: BaseException) -> BaseException:
+def first(error: BaseException) -> BaseException:
     """The first of several failures: the others were cancelled by it, or say the same."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,14 @@ from agentclinic.results.outcome import Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import diagnosis_of, unit_of
+from agentclinic.results.turn import Usage
+from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
+from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.estimate import CHARACTERS, COMMON, QUESTION, Amount, Estimate, judging, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
+from agentclinic.runs.outage import OUTAGE, Outage
+from agentclinic.runs.play import Metered
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run, settings_of
@@ -63,8 +69,9 @@ class _Recorded:
         """Those with a diagnosis to judge."""
         return [record for record in records if diagnosis_of(record) is not None]
 
-    async def of(self, record: Record) -> tuple[str, str | None]:
+    async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
         """The diagnosis, and what went wrong in making it."""
+        del usage
         return diagnosis_of(record) or "", None
 
 
@@ -95,11 +102,17 @@ class _Resynthesized:
                 raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesized again") from None
         return concluded
 
-    async def of(self, record: Record) -> tuple[str, str | None]:
-        """The diagnosis, and what went wrong in making it."""
+    async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
+        """The diagnosis, and what went wrong in making it; `usage` is added to."""
         session = self._sessions[record.session_id or ""]
-        found = await synthesise(self._model, self._prompt, session.facts, top_of(session))
+        found = await synthesise(Metered(self._model, "synthesis", usage), self._prompt, session.facts, top_of(session))
         return found.diagnosis, found.error
+
+    def amount(self, record: Record) -> Amount:
+        """About what one synthesis uses."""
+        facts = self._sessions[record.session_id or ""].facts
+        texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"), *facts)
+        return Amount(1, tokens_in(*texts), QUESTION)
 
 
 async def regrade(
@@ -116,42 +129,59 @@ async def regrade(
     `resynthesize` the diagnoses are first synthesized again from the facts in the run's sessions.
     """
     progress = progress or Progress()
-    prompts = user_prompts(settings.run.prompts_dir)
     if resynthesize:
         settings = _with_the_runs_synthesis(folder, settings)
     every = list(read_records(folder / folders.RECORDS))
     async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
-        diagnoses: _Recorded | _Resynthesized = _Recorded()
-        usual = settings.run.moderator_llm
-        if resynthesize:
-            prompt = load_prompt("synthesis", prompts)
-            diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
-            usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
-        path = _judgements(folder, name, usual)
-        records = diagnoses.among([record for record in every if record.ground_truth is not None])
-        judge = Judge(
-            models.for_role("moderator"), load_prompt("moderator", prompts), relation=settings.run.judge_relation
-        )
+        task = _open(folder, settings, name, models, every, resynthesize=resynthesize)
+        path, records, judge, diagnoses = task.path, task.records, task.judge, task.diagnoses
+        made_by, roles = task.made_by, task.roles
         charts = {case.id: chart_text(case.facts) for case in read_cases(folder)}
-        made_by = {"moderator_llm": judge.model.name, **diagnoses.made_by}
+        refuse_unpriced(models, settings, roles)
+        if settings.run.check and len(_kept(path, records, made_by)) < len(records):
+            await check_models(models, settings.llm, progress.say, roles)
         note_attestations(folder, models.gate)
         make_folder(path.parent)
         pool = Pool(settings.run.workers, progress.say, what="verdicts")
         with Lock(path.parent, what="run's judgements"):
+            repair(path)
+            spent = _spent(path)
             verdicts = _kept(path, records, made_by)
+            _write_lines(path, verdicts.values())
             failures: list[Fault] = []
+            budget = Budget.of(settings)
+
+            async def gone_again(_: Collection[str]) -> str | None:
+                return await gone(models.in_use(roles), settings.llm, models.gate)
+
+            outage = Outage(settings.run.workers, gone_again if settings.run.check else None)
+
+            def stop_if_used_up() -> None:
+                if (reason := budget.used_up(spent)) is not None:
+                    pool.stop(reason)
+
+            stop_if_used_up()
             with JsonLines(path, private=models.gate.closed) as sink:
 
                 async def judge_one(record: Record) -> None:
                     entry = await _judge(record, judge, diagnoses, charts.get(record.case_hash or "", ""))
                     sink.append(entry)
+                    _add(spent, entry)
                     if entry["correct"] is None:
-                        failures.append(Fault("moderator", **entry["fault"]))
-                        if failures[-1].error in FATAL:
-                            pool.stop(failures[-1].message)
+                        failures.append(fault := Fault("moderator", **entry["fault"]))
+                        if fault.error in FATAL:
+                            pool.stop(fault.message)
+                        if fault.error in OUTAGE:
+                            reason = await outage.failed(fault.role, fault.message)
+                            if reason is not None:
+                                pool.stop(reason)
+                        else:
+                            outage.answered()
                     else:
+                        outage.answered()
                         verdicts[record.unit] = entry
                     progress.advance(f"{len(failures)} failed" if failures else "")
+                    stop_if_used_up()
 
                 progress.start(len(records), len(verdicts), "diagnoses to judge")
                 try:
@@ -174,6 +204,63 @@ async def regrade(
         new if resynthesize else None,
         sum(r.case_hash not in charts for r in records),
     )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be judged, by whom, and where the verdicts go."""
+
+    path: Path
+    records: list[Record]
+    judge: _Bench
+    diagnoses: _Recorded | _Resynthesized
+    roles: tuple[str, ...]
+    """The roles whose models are asked."""
+
+    @property
+    def made_by(self) -> dict[str, Any]:
+        """What a verdict depends on."""
+        return {"moderator_llm": self.judge.model.name, **self.diagnoses.made_by}
+
+
+def _open(
+    folder: Path, settings: Settings, name: str | None, models: Models, every: list[Record], *, resynthesize: bool
+) -> _Task:
+    """Read what is to be judged and choose the models; writes nothing."""
+    prompts = user_prompts(settings.run.prompts_dir)
+    diagnoses: _Recorded | _Resynthesized = _Recorded()
+    usual = settings.run.moderator_llm
+    if resynthesize:
+        prompt = load_prompt("synthesis", prompts)
+        diagnoses = _Resynthesized(folder, models.for_role("synthesis"), prompt)
+        usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
+    path = _judgements(folder, name, usual)
+    records = diagnoses.among([record for record in every if record.ground_truth is not None])
+    moderator = models.for_role("moderator")
+    judge = _Bench(models, moderator, load_prompt("moderator", prompts), settings.run.judge_relation)
+    return _Task(path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
+
+
+async def estimate_regrade(
+    folder: Path, settings: Settings, name: str | None = None, *, resynthesize: bool = False
+) -> Estimate:
+    """What judging the run again would use; nothing is sent or written."""
+    if resynthesize:
+        settings = _with_the_runs_synthesis(folder, settings)
+    every = list(read_records(folder / folders.RECORDS))
+    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
+        task = _open(folder, settings, name, models, every, resynthesize=resynthesize)
+        done = _kept(task.path, task.records, task.made_by)
+        amounts = {role: Amount() for role in task.roles}
+        left = [record for record in task.records if record.unit not in done]
+        for record in left:
+            diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
+            amounts["moderator"] += judging(task.judge.prompt, diagnosis, truth, relation=task.judge.relation)
+            if isinstance(task.diagnoses, _Resynthesized):
+                amounts["synthesis"] += task.diagnoses.amount(record)
+        found = rows(models, amounts, task.roles)
+    basis = f"input: the prompts and the recorded diagnoses, {CHARACTERS} characters per token"
+    return Estimate(len(left), "diagnoses to judge", found, found, (basis, *COMMON))
 
 
 def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
@@ -209,12 +296,10 @@ def _unrecorded(settings: Settings) -> Settings:
 
 
 def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The verdicts of an earlier call that still hold; all other lines are dropped."""
-    repair(path)
+    """The verdicts of an earlier call that still hold."""
     diagnoses = {record.unit: diagnosis_of(record) for record in records}
     resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
-    lines = []
     for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
         for key in ("moderator_llm", "synthesis"):
             if entry.get(key) != made_by.get(key):
@@ -226,12 +311,47 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
         same = resynthesized or entry.get("diagnosis") == diagnoses.get(unit)
         if entry.get("correct") is not None and unit in diagnoses and same:
             kept[unit] = entry
-            lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
-    write_whole(path, "".join(lines))
     return kept
 
 
-async def _judge(record: Record, judge: Judge, diagnoses: _Recorded | _Resynthesized, chart: str) -> dict[str, Any]:
+def _write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    write_whole(path, "".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries))
+
+
+def _spent(path: Path) -> Spent:
+    """What the lines of a judgements file cost, those of failed tries included."""
+    spent = Spent()
+    for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
+        _add(spent, entry)
+    return spent
+
+
+def _add(spent: Spent, entry: Mapping[str, Any]) -> None:
+    costs = entry.get("cost_usd") or {}
+    for role, used in (entry.get("usage") or {}).items():
+        spent.add(role, used, costs.get(role), answered=entry.get("correct") is not None)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """The judge, and what each verdict costs."""
+
+    models: Models
+    model: Model
+    prompt: Prompt
+    relation: bool
+
+    def judge(self, usage: dict[str, Usage]) -> Judge:
+        """The judge of one diagnosis; what it uses is added to `usage`."""
+        return Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
+
+    def account(self, usage: Mapping[str, Usage]) -> dict[str, Any]:
+        """Tokens and cost by role, as in a record."""
+        used = {role: asdict(counted) for role, counted in usage.items()}
+        return {"usage": used, "cost_usd": {role: self.models.cost_usd(role, tokens) for role, tokens in used.items()}}
+
+
+async def _judge(record: Record, judge: _Bench, diagnoses: _Recorded | _Resynthesized, chart: str) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "scenario_id": record.scenario_id,
         "case_hash": record.case_hash,
@@ -241,16 +361,19 @@ async def _judge(record: Record, judge: Judge, diagnoses: _Recorded | _Resynthes
     }
     enter_unit(f"{record.case_hash}:{record.repeat}")
     key = answer_key_of((record.annotations or {}).get("Answer_Key"))
+    usage: dict[str, Usage] = {}
     try:
-        diagnosis, problem = await diagnoses.of(record)
+        diagnosis, problem = await diagnoses.of(record, usage)
         entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-        verdict = await judge.judge(diagnosis, record.ground_truth or "", key, chart)
+        verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
     except ModelError as error:
-        return {**entry, "correct": None, "fault": {"error": error.kind, "message": str(error)}}
+        fault = {"error": error.kind, "message": str(error)}
+        return {**entry, "correct": None, "fault": fault, **judge.account(usage)}
     return {
         **entry,
         "correct": verdict.correct,
         "correct_lenient": verdict.correct_lenient,
         "relation": verdict.relation,
         "reason": verdict.reason,
+        **judge.account(usage),
     }

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.registry import default_class
-from agentclinic.config import Settings, parse_settings, read_json, variable, without_credentials
+from agentclinic.config import Settings, parse_settings, read_json, variable, with_limits, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.runs.build import Models
-from agentclinic.runs.execute import Finished, note_attestations, play_missing
+from agentclinic.runs.execute import Finished, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 
@@ -25,7 +25,7 @@ _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
 async def resume(plan: Plan, folder: Path, progress: Progress, *, retry_failed: bool = False) -> Finished:
     """Play what is missing in a run's folder; with `retry_failed` also what failed without a verdict."""
     async with Models(plan.settings, plan.data_class) as models:
-        models.prepare()
+        await make_ready(plan, models, progress, check=bool(units_left(plan, folder, retry_failed=retry_failed)))
         note_attestations(folder, models.gate)
         return await play_missing(plan, folder, models, progress, retry_failed=retry_failed)
 
@@ -49,14 +49,13 @@ def plan_again(
     overrides: Mapping[str, Any] | None = None,
     key: Settings | None = None,
     token_limit: int | None = None,
+    max_cost: float | None = None,
 ) -> Plan:
     """The plan of a run to be resumed; refused, naming the keys, when what decides results has changed."""
     settings, before = settings_of(folder, overrides)
     if key is not None:
         settings = _with_secrets(settings, key)
-    if token_limit is not None:
-        runtime = settings.llm.runtime.model_copy(update={"token_limit": token_limit})
-        settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
+    settings = with_limits(settings, token_limit, max_cost)
     cases = read_cases(folder)
     if not cases:
         raise InputError(f"{folder} cannot be resumed: {CASES}, which holds the cases it was played on, is missing")
@@ -73,16 +72,23 @@ def plan_again(
 
 
 def _with_secrets(settings: Settings, given: Settings) -> Settings:
-    """Put back what is never written to a file: keys, and credentials in addresses."""
+    """Put back what is never written to a file: keys, and credentials in addresses. Prices set since then count."""
 
     def whole(address: str | None, known: str | None) -> str | None:
         return known if known and without_credentials(known) == address else address
 
     known = given.openai.base_url or variable("OPENAI_BASE_URL")
     base_url = whole(settings.openai.base_url, known)
-    openai = settings.openai.model_copy(update={"api_key": given.openai.api_key, "base_url": base_url})
+    prices = given.openai.prices or settings.openai.prices
+    secret = {"api_key": given.openai.api_key, "base_url": base_url}
+    openai = settings.openai.model_copy(update={**secret, "prices": prices})
     endpoints = {
-        name: endpoint.model_copy(update={"base_url": whole(endpoint.base_url, given.endpoints[name].base_url)})
+        name: endpoint.model_copy(
+            update={
+                "base_url": whole(endpoint.base_url, given.endpoints[name].base_url),
+                "prices": given.endpoints[name].prices or endpoint.prices,
+            }
+        )
         if name in given.endpoints
         else endpoint
         for name, endpoint in settings.endpoints.items()

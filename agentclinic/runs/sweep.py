@@ -12,13 +12,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.registry import load_cases
 from agentclinic.config import RunSettings, Settings, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.privacy import DataClass, strictest
+from agentclinic.models.gate import Gate
+from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
-from agentclinic.runs.build import Models
-from agentclinic.runs.execute import Finished, begin_folder, note_attestations, play_missing
+from agentclinic.results.journal import read_records
+from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.build import Models, Used
+from agentclinic.runs.check import failures, report
+from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 
@@ -89,27 +92,40 @@ def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:
                     yield Effect(factor, next(a for a in arms if a.values == wanted), arm)
 
 
-async def admit(arms: Sequence[Arm]) -> None:
-    """Before any arm is played, refuse a sweep in which an arm would send its cases where they may not go."""
-    classes: dict[str, DataClass] = {}
-    for arm in arms:
-        dataset = arm.settings.run.dataset
-        if dataset not in classes:
-            classes[dataset] = strictest(case.data_class for case in load_cases(dataset, arm.settings.datasets))
-        if classes[dataset] is DataClass.CREDENTIALED:
-            async with Models(arm.settings, classes[dataset]) as models:
-                models.admit()
-
-
-async def play_arm(arm: Arm, progress: Progress) -> Finished:
-    """Play an arm, or the rest of it; refused if its settings have changed since it was started."""
-    plan = make_plan(arm.settings)
-    config = arm.folder / folders.CONFIG
-    async with Models(plan.settings, plan.data_class) as models:
-        models.prepare()
+def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
+    """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
+    plans = [make_plan(arm.settings) for arm in arms]
+    for arm, plan in zip(arms, plans, strict=True):
+        config = arm.folder / folders.CONFIG
         if config.is_file():
             _refuse_changed(arm, plan, config)
-        else:
+    return plans
+
+
+async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: Progress) -> None:
+    """Before any arm is played: refuse what an arm may not send or cannot be priced, and check each model once."""
+    open_: dict[tuple[DataClass, str, str, str], tuple[Used, Gate]] = {}
+    for arm, plan in zip(arms, plans, strict=True):
+        async with Models(plan.settings, plan.data_class) as models:
+            models.admit()
+            refuse_unpriced(models, plan.settings)
+            if plan.settings.run.check and units_left(plan, arm.folder):
+                for used in models.in_use():
+                    key = used.key.get_secret_value() if used.key else ""
+                    open_.setdefault((plan.data_class, used.name, used.base_url, key), (used, models.gate))
+    failed = []
+    for data_class in dict.fromkeys(kind for kind, *_ in open_):
+        chosen = [entry for (kind, *_), entry in open_.items() if kind is data_class]
+        failed += await failures([used for used, _ in chosen], plans[0].settings.llm, chosen[0][1])
+    report(failed, progress.say)
+
+
+async def play_arm(arm: Arm, plan: Plan, progress: Progress, elsewhere: Spent | None = None) -> Finished:
+    """Play an arm, or the rest of it; `elsewhere` is what the other arms have used of the sweep's budget."""
+    config = arm.folder / folders.CONFIG
+    async with Models(plan.settings, plan.data_class) as models:
+        await make_ready(plan, models, progress, check=False)
+        if not config.is_file():
             arm.folder.mkdir(parents=True, exist_ok=True)
         if models.gate.closed:
             folders.make_private(arm.folder.parent.parent)  # the comparison of all arms is written there
@@ -117,7 +133,21 @@ async def play_arm(arm: Arm, progress: Progress) -> Finished:
             note_attestations(arm.folder, models.gate)
         else:
             begin_folder(plan, arm.folder, models.gate)
-        return await play_missing(plan, arm.folder, models, progress)
+        budget = Budget.of(plan.settings, elsewhere)
+        return await play_missing(plan, arm.folder, models, progress, budget=budget)
+
+
+def spent_elsewhere(arm: Arm, arms: Sequence[Arm], plans: Sequence[Plan]) -> Spent:
+    """What the other arms have used of the sweep's budget; not counted if there is none."""
+    spent = Spent()
+    for other, plan in zip(arms, plans, strict=True):
+        runtime, path = plan.settings.llm.runtime, other.folder / folders.RECORDS
+        limited = runtime.token_limit is not None or runtime.max_cost is not None
+        if limited and other is not arm and path.exists():
+            models = Models(plan.settings, plan.data_class)
+            for record in read_records(path):
+                spent.add_record(record, models)
+    return spent
 
 
 def _refuse_changed(arm: Arm, plan: Plan, config: Path) -> None:

@@ -139,6 +139,11 @@ class RunningSummary:
         )
 
 
+def nothing_judged(summary: Summary) -> bool:
+    """Whether every encounter ended without a verdict, through no fault of the doctor: the run says nothing."""
+    return summary.presented > 0 and summary.presented == sum(summary.outcomes.get(name, 0) for name in MISSING)
+
+
 def outcome(record: Record) -> str:
     """The record's status, with diagnoses split by verdict; one without a verdict is the judge's failure."""
     if record.status == "diagnosed":

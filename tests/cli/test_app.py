@@ -131,8 +131,8 @@ def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_pat
     used = json.loads((second / "config.used.json").read_text())
     assert used["llm"]["runtime"]["tries"] == 2
     other = ("--llm-config", "llm.config.json", "--output_dir", "third")
-    clinic("run", "--config", first / "config.used.json", *other, cwd=tmp_path)
-    assert summary(only_run(tmp_path / "third"))["outcomes"] == {"model_failed": 2}
+    refused = clinic("run", "--config", first / "config.used.json", *other, cwd=tmp_path, expect=2)
+    assert "127.0.0.1:9 could not be reached" in refused.stderr
 
 
 # Help

@@ -114,7 +114,19 @@ def test_open_data_is_not_concerned(tmp_path: Path) -> None:
     )
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(1, data_class="synthetic")))
-    clinic("run", "--dataset", path, "--output_dir", "out", "--quiet", "--doctor_llm", "some", cwd=tmp_path)
+    clinic(
+        "run",
+        "--dataset",
+        path,
+        "--output_dir",
+        "out",
+        "--quiet",
+        "--doctor_llm",
+        "some",
+        "--no-check",
+        cwd=tmp_path,
+        expect=1,
+    )
     (record,) = records(only_run(tmp_path / "out"))
     assert (record["data_class"], record["fault"]["error"]) == ("synthetic", "connection")
 
@@ -223,7 +235,7 @@ def test_an_attestation_is_written_down_and_has_to_stand_when_a_run_is_resumed(
     attest(tmp_path)
     # The doctor meets an unknown model here and the run stops: nothing is sent to the attested host yet.
     server.fault("no_model", match={"purpose": "doctor"})
-    flags = ("--doctor_llm", "scripted", "--moderator_llm", "some", "--moderator_endpoint", "far")
+    flags = ("--doctor_llm", "scripted", "--moderator_llm", "some", "--moderator_endpoint", "far", "--no-check")
     assert "allow it with --allow-host 10.0.0.7:8443" in refused(clinic(*RUN, *flags, cwd=tmp_path, expect=2), tmp_path)
     clinic(*RUN, *flags, "--allow-host", "10.0.0.7:8443", cwd=tmp_path, expect=3)
     made = only_run(tmp_path / "out")
@@ -350,7 +362,7 @@ def test_errors_of_credentialed_runs_repeat_nothing_that_was_said(
     write_cases(folder, *rows(data_class=data_class))
     point_at(folder, server)
     server.control(rules=[rule])
-    done = clinic(*RUN, *AT_ENDPOINT, cwd=folder)
+    done = clinic(*RUN, *AT_ENDPOINT, cwd=folder, expect=0 if kind == "refused" else 1)  # a refusal is a result
     made = only_run(folder / "out")
     if data_class == "synthetic":
         assert all(CHART in record["fault"]["message"] for record in records(made)), "else this test shows nothing"

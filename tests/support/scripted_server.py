@@ -16,6 +16,9 @@ What it answers depends on the header `X-AgentClinic-Purpose` and on the request
 - nth (a number or a list, from 1) and every: which of those requests, by arrival
 - probability: drawn from seed, body and how often this body came, so the same whatever the order of arrival
 
+The check before a run (purpose "check") is answered at once. It meets only rules that name this purpose, and counts and
+log leave it out: `GET /log` has it under `checks`.
+
 `times` ends a rule after so many hits. In tests use `ScriptedServer`, which starts and stops the process.
 """
 
@@ -191,6 +194,7 @@ class Server:
     def reset(self) -> None:
         self.script = Script()
         self.log: list[Json] = []
+        self.checks: list[Json] = []
         self.received = 0
         self.in_flight = 0
         self.peak = 0
@@ -229,7 +233,13 @@ class Server:
 
     async def show_log(self, request: web.Request) -> web.Response:
         return web.json_response(
-            {"received": self.received, "peak": self.peak, "cpu": time.process_time(), "requests": self.log}
+            {
+                "received": self.received,
+                "peak": self.peak,
+                "cpu": time.process_time(),
+                "requests": self.log,
+                "checks": self.checks,
+            }
         )
 
     async def elsewhere(self, request: web.Request) -> web.Response:
@@ -262,15 +272,32 @@ class Server:
     async def serve(self, request: web.Request, api: str, present: bool) -> web.StreamResponse:
         data = await request.read()
         body: Json = json.loads(data)
+        if request.headers.get("X-AgentClinic-Purpose") == "check":
+            return await self.check(request, api, body, present)
         self.note(request, api, body)
         if not present:
-            return _error(404, f"Invalid URL (POST {request.path})", "not_found_error", None)
+            return _no_route(request)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
             return await self.answer(request, api, body, hashlib.sha256(data).hexdigest())
         finally:
             self.in_flight -= 1
+
+    async def check(self, request: web.Request, api: str, body: Json, present: bool) -> web.StreamResponse:
+        """The short request before a run: nothing that tests script or count is touched by it."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.checks.append({"path": request.path, "api": api, "headers": headers, "body": body})
+        if not present:
+            return _no_route(request)
+        call = Call(api, "check", body, request.headers.get("Authorization", ""), 0, "")
+        rule = self.rule_for(call) or {}
+        if "fault" in rule:
+            failed = await self.fail(request, call, str(rule["fault"]), rule)
+            if failed is not None:
+                return failed
+        said = self.say(call, rule, str(rule.get("fault", "")))
+        return web.json_response(_responses_body(call, said) if api == "responses" else _chat_body(call, said))
 
     async def answer(self, request: web.Request, api: str, body: Json, digest: str) -> web.StreamResponse:
         call = Call(
@@ -511,11 +538,15 @@ def _texts(item: Any) -> Iterator[str]:
 
 def _fits(match: Json, call: Call) -> bool:
     return (
-        match.get("purpose", call.purpose) == call.purpose
+        match.get("purpose", "" if call.purpose == "check" else call.purpose) == call.purpose
         and match.get("model", call.body.get("model")) == call.body.get("model")
         and match.get("api", call.api) == call.api
         and ("text_contains" not in match or match["text_contains"] in call.text)
     )
+
+
+def _no_route(request: web.Request) -> web.Response:
+    return _error(404, f"Invalid URL (POST {request.path})", "not_found_error", None)
 
 
 def _error(
@@ -641,14 +672,15 @@ def _chat_body(call: Call, said: Answer) -> Json:
 class ScriptedServer:
     """The server as a child process, for tests: `with ScriptedServer() as server: ...`."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._process: subprocess.Popen[str] | None = None
-        self.port = 0
+        self.port = port
+        """0 for any free one, until it has started."""
 
     def __enter__(self) -> ScriptedServer:
         # Its standard input is our end of a pipe: however this process dies, the server ends with it.
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), "--port", "0", "--until-stdin-closes"],
+            [sys.executable, str(Path(__file__).resolve()), "--port", str(self.port), "--until-stdin-closes"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -663,6 +695,10 @@ class ScriptedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """The server dies, in the middle of whatever it is doing."""
         assert self._process is not None
         self._process.kill()
         self._process.communicate()
@@ -690,6 +726,11 @@ class ScriptedServer:
     def log(self) -> list[Json]:
         """Every request received since the last reset."""
         entries: list[Json] = self.counts()["requests"]
+        return entries
+
+    def checks(self) -> list[Json]:
+        """The checks before runs, which are not in the log."""
+        entries: list[Json] = self.counts()["checks"]
         return entries
 
     def bodies(self) -> list[Json]:

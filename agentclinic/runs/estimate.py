@@ -1,0 +1,268 @@
+"""What a run would cost: requests, tokens and dollars by role, worked out from its cases and prompts.
+
+Nothing is sent. The numbers are meant to be right within a factor of two, so that a run of ten dollars is not mistaken
+for one of a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic.prompts import Prompt
+from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.runs.build import Models, is_at_endpoint, models_in_use
+from agentclinic.runs.plan import Plan, Unit
+
+CHARACTERS = 4
+"""Characters in a token of English, the usual rule of thumb."""
+TYPICAL_SHARE = 0.75
+"""Share of its turns that a doctor uses: the builtin one takes 15.8 of 20 on OpenOSCE, and many models fewer."""
+TESTS = 1 / 3
+"""Share of a doctor's turns that go to the laboratory; the builtin doctor's is 0.37 on OpenOSCE."""
+QUESTION, ANSWER, RESULT = 40, 40, 60
+"""Tokens of a doctor's utterance, a patient's and a laboratory's reply. The builtin roles write 10, 20 and 41;
+language models write more."""
+VERDICT, RELATION = 5, 60
+"""Tokens of a judge's Yes or No, and of a relation with its reason."""
+PLAN, NOTES = 600, 150
+"""Tokens of a planner's differential (five diagnoses with four findings each) and of the notes made from it."""
+STEP = 250
+"""Tokens of an uncertainty-aware doctor's step: new facts, open questions and the next action."""
+CONFIDENCE = 150
+"""Tokens of a differential with probabilities."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Requests and their tokens."""
+
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one role would use."""
+
+    role: str
+    model: str
+    host: str
+    amount: Amount
+    cost_usd: float | None
+    """None if the price is not known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {"model": self.model, "host": self.host, **_rounded(self.amount), "cost_usd": _cents(self.cost_usd)}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a command would use; `most` is with every turn used and every retry needed that we plan for."""
+
+    count: int
+    what: str
+    """What is counted: encounters, diagnoses to judge, cases to make."""
+    typical: tuple[Row, ...]
+    most: tuple[Row, ...]
+    based_on: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "dry_run": True,
+            "count": self.count,
+            "what": self.what,
+            "typical": _table(self.typical),
+            "most": _table(self.most),
+            "based_on": list(self.based_on),
+        }
+
+
+def estimate_run(plan: Plan, units: Iterable[Unit] | None = None) -> Estimate:
+    """What playing these units of a plan would use; all of them if not given."""
+    models = Models(plan.settings, plan.data_class)
+    chosen = list(plan.units if units is None else units)
+    limit = plan.settings.run.total_inferences
+    usual = max(1, round(TYPICAL_SHARE * limit))
+    return Estimate(
+        len(chosen),
+        "encounters",
+        rows(models, _sum(_encounter(plan, unit.case, usual) for unit in chosen), models_in_use(plan.settings)),
+        rows(models, _sum(_encounter(plan, unit.case, limit) for unit in chosen), models_in_use(plan.settings)),
+        _assumptions(plan, usual),
+    )
+
+
+def added(estimates: Sequence[Estimate]) -> Estimate:
+    """Several estimates as one, e.g. of the arms of a sweep."""
+    based_on = tuple(dict.fromkeys(line for one in estimates for line in one.based_on))
+    return Estimate(
+        sum(one.count for one in estimates),
+        estimates[0].what,
+        _merged(row for one in estimates for row in one.typical),
+        _merged(row for one in estimates for row in one.most),
+        based_on,
+    )
+
+
+def rows(models: Models, amounts: dict[str, Amount], in_use: Iterable[str]) -> tuple[Row, ...]:
+    """The roles whose model is at an endpoint, with prices; the other roles cost nothing."""
+    # Planner and synthesis use the doctor's model unless another is named.
+    asking = {*in_use, *(("planner", "synthesis") if "doctor" in in_use else ())}
+    found = []
+    for role, amount in amounts.items():
+        name, endpoint = models.cast(role)
+        if role not in asking or not is_at_endpoint(name) or not amount.requests:
+            continue
+        used = models.at_endpoint(role, name, endpoint)
+        host = used.host if used else ""
+        found.append(Row(role, name, host, amount, models.cost_usd(role, _tokens(amount))))
+    return tuple(found)
+
+
+def total(some: Iterable[Row]) -> Row:
+    """The sum of rows; its cost is unknown if that of one row is."""
+    every = list(some)
+    costs = [row.cost_usd for row in every]
+    amount = sum((row.amount for row in every), Amount())
+    return Row("total", "", "", amount, None if None in costs else sum(filter(None, costs)))
+
+
+def tokens_in(*texts: str) -> float:
+    """About how many tokens these texts have."""
+    return sum(map(len, texts)) / CHARACTERS
+
+
+def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
+    """What one encounter of so many turns uses, by role; the last turn is the diagnosis and gets no reply."""
+    run, prompts = plan.settings.run, plan.prompts
+    doctor = run.doctor
+    talks = doctor not in REFERENCES or doctor in ("history_only", "random_questions")
+    turns = turns if talks else 1
+    replies = turns - 1
+    tests = 0.0 if doctor == "history_only" else replies * TESTS
+    asked = replies - tests
+    exchange = QUESTION + ((asked * ANSWER + tests * RESULT) / replies if replies else 0.0)
+    heard = max(0, turns - 2) / 2 * exchange  # what an average reply has before it
+    door = tokens_in(case.door.objective, case.door.demographics)
+    inline = plan.policy is not None and run.doctor_test_policy_mode == "inline"
+
+    said = 1 if doctor == "random_questions" else turns
+    history = exchange * (replies if said == 1 else turns * replies / 2)
+    own = _fixed(prompts["uncertainty"] if plan.agent else prompts["doctor"]) + door
+    words = STEP if plan.agent else QUESTION + (PLAN if inline else 0)
+    chart = tokens_in(as_text(case.patient), as_text(case.exam)) if doctor == "full_information" else 0.0
+    notes = NOTES if plan.policy and not inline else 0
+    spoken = Amount(said, said * (own + notes) + history + chart, said * words)
+    if run.elicit_confidence:
+        spoken += Amount(1, own + replies * exchange, CONFIDENCE)
+
+    amounts = {
+        "doctor": spoken,
+        "patient": Amount(
+            asked,
+            asked * (_fixed(prompts["patient"]) + tokens_in(as_text(case.patient)) + QUESTION + heard),
+            asked * ANSWER,
+        ),
+        "measurement": Amount(
+            tests,
+            tests * (_fixed(prompts["measurement"]) + tokens_in(as_text(case.exam)) + QUESTION + heard),
+            tests * RESULT,
+        ),
+        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation),
+    }
+    if plan.policy and not inline:
+        file = plan.policy.file
+        own = tokens_in(file.system_base, file.user_prompt_template) + door
+        amounts["planner"] = Amount(turns, turns * own + history, turns * PLAN)
+    if plan.agent:
+        facts = replies * exchange
+        amounts["synthesis"] = Amount(1, _fixed(prompts["synthesis"]) + door + facts, QUESTION)
+    return amounts
+
+
+def judging(prompt: Prompt, diagnosis: str, truth: str, *, relation: bool) -> Amount:
+    """What one verdict uses; a diagnosis that is not known yet is taken to be as long as the truth."""
+    keys = ("relation_system", "relation_user_template") if relation else ("system_base", "user_prompt_template")
+    fixed = tokens_in(*(prompt.text(key) for key in keys))
+    return Amount(1, fixed + tokens_in(diagnosis or truth, truth), RELATION if relation else VERDICT)
+
+
+def _fixed(prompt: Prompt) -> float:
+    return tokens_in(prompt.text("system_base"), prompt.text("user_prompt_template"))
+
+
+def _assumptions(plan: Plan, usual: int) -> tuple[str, ...]:
+    run = plan.settings.run
+    lines = [
+        f"turns: {usual} of {run.total_inferences} in a typical encounter, all {run.total_inferences} at most; one in "
+        "three goes to the laboratory",
+        f"input: the prompts and the cases of this run, {CHARACTERS} characters per token, and the dialogue so far",
+        f"output: {QUESTION} tokens for an utterance of the doctor, {ANSWER} for a patient's reply, {RESULT} for a "
+        "laboratory's; without a model's hidden reasoning, which can multiply the output",
+        *COMMON,
+    ]
+    if Models(plan.settings, plan.data_class).custom_doctor:
+        lines.append("doctor: your own program, estimated as if it sent one request per turn")
+    if run.doctor_image_request:
+        lines.append("images are not counted")
+    return tuple(lines)
+
+
+COMMON = (
+    "retries, repairs and savings from a provider's prompt cache are not counted",
+    "prices: those in your config, else list prices; unknown is unknown, not 0",
+)
+"""What holds for every estimate."""
+
+
+def _sum(parts: Iterable[dict[str, Amount]]) -> dict[str, Amount]:
+    result: dict[str, Amount] = {}
+    for part in parts:
+        for role, amount in part.items():
+            result[role] = result.get(role, Amount()) + amount
+    return result
+
+
+def _merged(every: Iterable[Row]) -> tuple[Row, ...]:
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in every:
+        key = (row.role, row.model, row.host)
+        before = found.get(key)
+        if before is not None:
+            both = total((before, row))
+            row = replace(row, amount=both.amount, cost_usd=both.cost_usd)
+        found[key] = row
+    return tuple(found.values())
+
+
+def _tokens(amount: Amount) -> dict[str, int | None]:
+    return {"input_tokens": round(amount.input_tokens), "output_tokens": round(amount.output_tokens)}
+
+
+def _rounded(amount: Amount) -> dict[str, int | None]:
+    return {"requests": round(amount.requests), **_tokens(amount)}
+
+
+def _cents(dollars: float | None) -> float | None:
+    return None if dollars is None else round(dollars, 6)
+
+
+def _table(some: Sequence[Row]) -> dict[str, Any]:
+    whole = total(some)
+    return {
+        "roles": [{"role": row.role, **row.as_dict()} for row in some],
+        "total": {**_rounded(whole.amount), "cost_usd": _cents(whole.cost_usd)},
+    }
