@@ -28,10 +28,11 @@ sys.path[:0] = [str(ROOT)]
 from agentclinic.audit import accuracy
 from agentclinic.audit.accuracy import Counts, Measured, measure
 from agentclinic.audit.exact import exact_findings
-from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role
+from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role, facts_of
 from agentclinic.audit.planted import Planted, planted
 from agentclinic.audit.reviewer import Reviewer, Task, review_path
 from agentclinic.audit.run import audit_run
+from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompt
@@ -76,6 +77,7 @@ class Labelled:
 
     @property
     def task(self) -> Task:
+        """The reply as a task for a reviewer."""
         return Task(self.reply, self.case, "recorded")
 
 
@@ -113,8 +115,17 @@ def against_readers(rows: Iterable[Labelled], found: Iterable[Found], kinds: Seq
     for row, listed in zip(rows, found, strict=True):
         for kind, held in counts.items():
             for marks in row.readers:
-                held.add(found=kind in listed, faulty=bool(MARKS[kind] & marks), weight=1 / len(row.readers))
+                held.add(found=kind in listed, faulty=marked(row, kind, marks), weight=1 / len(row.readers))
     return counts
+
+
+def marked(row: Labelled, kind: Kind, marks: frozenset[str]) -> bool:
+    """Whether a reader saw what our kind stands for. A diagnosis that the chart names is the chart's fault, not ours."""
+    if kind is Kind.DIAGNOSIS_REVEALED and any(
+        any(names_of(row.case).find(fact.text, fact.heads)) for fact in facts_of(row.case, row.reply.role)
+    ):
+        return False
+    return bool(MARKS[kind] & marks)
 
 
 def show(title: str, counts: dict[Kind, Counts]) -> None:
@@ -182,7 +193,7 @@ async def reviewed(rows: list[Planted], model: str, settings: Settings, keep: Pa
 
 
 def builtin_run() -> None:
-    """What the exact checks find in builtin replies. These copy the chart: each finding is a bug in one or the other."""
+    """What the exact checks find in builtin replies. These copy the chart: each finding is a bug."""
     run = {
         "dataset": "OpenOSCE",
         **{f"{role}_llm": "builtin" for role in ("doctor", "patient", "measurement", "moderator")},

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentclinic.audit.model import AuditedReply, Finding, Kind, Role, facts_of
+from agentclinic.audit.model import AuditedReply, Finding, Kind
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.values import Measured, measured_in
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary.denial import answers_no, answers_yes, clauses
 from agentclinic.vocabulary.lexicon import complaints
-from agentclinic.vocabulary.text import fold, sentences
+from agentclinic.vocabulary.text import content_words, fold, sentences
 
 COMPLAINTS = frozenset(
     {"suicidality", "hallucination", "seizure", "blood in urine", "painful urination", "hematemesis", "diarrhea",
@@ -122,32 +122,28 @@ def _measured(report: str) -> dict[str, Measured]:
 
 
 def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Finding]:
-    """A test that is not available here and was reported earlier, or the other way round."""
+    """A test that is not available here and was reported earlier under that name, or the other way round."""
     for said in before:
         for missing, other in ((reply, said), (said, reply)):
-            both = missing_facts(missing, case) & reported_facts(other, case)
+            reported = {content_words(head): fact for fact in _reported(other, case) for head in fact.heads}
+            both = [reported[content_words(name)] for name in _missing(missing) if content_words(name) in reported]
             if both:
-                first = sorted(both)[0]
                 why = f"reported in one of turns {said.turn} and {reply.turn}, not available in the other"
-                yield Finding(kind=Kind.SELF_CONTRADICTED, words=reply.text, path=first, why=why)
+                yield Finding(kind=Kind.SELF_CONTRADICTED, words=reply.text, path=both[0].path, why=why)
                 return
 
 
-def missing_facts(reply: AuditedReply, case: Case) -> frozenset[str]:
-    """The charted results that a report calls unavailable."""
-    names = [d.topic for d in reply.disclosures if d.provenance is Provenance.UNAVAILABLE]
-    names = names if reply.disclosures else [match["what"] for match in _MISSING.finditer(reply.text)]
-    facts = facts_of(case, _LAB)
-    return frozenset(fact.path for name in names for item in asked_of_measurement(name, facts) for fact in item.facts)
+def _missing(reply: AuditedReply) -> list[str]:
+    """What a report calls unavailable."""
+    if reply.disclosures:
+        return [d.topic for d in reply.disclosures if d.provenance is Provenance.UNAVAILABLE]
+    return [match["what"] for match in _MISSING.finditer(reply.text)]
 
 
-def reported_facts(reply: AuditedReply, case: Case) -> frozenset[str]:
+def _reported(reply: AuditedReply, case: Case) -> list[Fact]:
     """The charted results that a report gives."""
     if reply.disclosures:
-        return reply.chosen
+        return [fact for fact in case.exam_facts if fact.path in reply.chosen]
     said = fold(reply.text)
-    ordered = (fact for item in asked_of_measurement(reply.asked, facts_of(case, _LAB)) for fact in item.facts)
-    return frozenset(fact.path for fact in ordered if fold(fact.text).strip(" .") in said)
-
-
-_LAB: Role = "measurement"
+    ordered = (fact for item in asked_of_measurement(reply.asked, case.exam_facts) for fact in item.facts)
+    return [fact for fact in ordered if fold(fact.text).strip(" .") in said]

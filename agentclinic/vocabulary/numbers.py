@@ -24,9 +24,11 @@ _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"(?<![A-Za-z\d.,])(?:(?P<digits>{_DIGITS})(?!(?:st|nd|rd|th|s)\b|\d)|\b(?P<word>{_WORD})\b)"
-    rf"(?:[\s-]*(?:full |long |whole |more )?(?P<unit>{_UNITS})s?\b)?",
+    rf"(?:[\s-]*(?:full |long |whole |more )?(?P<unit>{_UNITS})s?\b"
+    rf"|(?=\s*(?:to|or|and|-|–)\s*(?:{_DIGITS}|{_WORD})[\s-]*(?P<shared>{_UNITS})s?\b))?",
     re.IGNORECASE,
 )
+"""A number, and the unit of time after it or after the other end of its range: "two to three weeks"."""
 _ARTICLE = re.compile(
     rf"\b(?:(?P<half>half an?)|an?|one|past|last|this|next|each|every|couple of|few|several) (?P<unit>{_UNITS})s?\b",
     re.IGNORECASE,
@@ -59,7 +61,7 @@ def numbers(text: str) -> tuple[Number, ...]:
     found = []
     for match in _NUMBER.finditer(_IDIOM.sub(" ", text)):
         value = float(match["digits"].replace(",", "")) if match["digits"] else _WORDS[match["word"].lower()]
-        unit = match["unit"]
+        unit = match["unit"] or match["shared"]
         days = value * _DAYS[unit.lower()] if unit else None
         found.append(Number(match[0].strip(), value, days, spelled=not match["digits"]))
     return tuple(found)
@@ -82,19 +84,22 @@ class KnownNumbers:
 
     def has(self, number: Number) -> bool:
         """Whether it is one of these: as written, rounded, converted, or as about the same stretch of time."""
-        if number.days is not None and any(
-            span <= number.days * _SLACK and number.days <= span * _SLACK for span in self._spans
-        ):
-            return True
-        return any(_same(number.value, known) for known in self._values)
+        if number.days is None:
+            return any(_same(number.value, known) for known in self._values)
+        days = number.days
+        return any(span <= days * _SLACK and days <= span * _SLACK for span in self._spans)
 
 
 def _same(said: float, known: float) -> bool:
-    """Whether a value is a known one, perhaps rounded, in thousands, or in Fahrenheit, Celsius, pounds or inches."""
-    if said == known or said == known * 1000 or said * 1000 == known:
+    """Whether a value is a known one, perhaps rounded, in thousands, in the other scale of temperature or in pounds."""
+    if said in (known, known * 1000, known / 1000):
         return True
     places = len(f"{said:g}".partition(".")[2])
-    if known >= 10 or places:
-        converted = (known, known * 9 / 5 + 32, (known - 32) * 5 / 9, known * 2.2046, known / 2.2046, known / 2.54)
-        return any(said == round(value, places) for value in converted)
-    return False
+    others = [known] if places or known >= 10 else []
+    if 30 <= known <= 45:
+        others.append(known * 9 / 5 + 32)
+    elif 86 <= known <= 113:
+        others.append((known - 32) * 5 / 9)
+    if known >= 20:
+        others += [known * 2.2046, known / 2.2046]
+    return any(said == round(value, places) for value in others)
