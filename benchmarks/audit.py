@@ -30,7 +30,7 @@ from agentclinic.audit.accuracy import Counts, Measured, measure
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role, facts_of
 from agentclinic.audit.planted import Planted, planted
-from agentclinic.audit.reviewer import Reviewer, Task, review_path
+from agentclinic.audit.reviewer import Reviewer, review_path
 from agentclinic.audit.run import audit_run
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
@@ -75,11 +75,6 @@ class Labelled:
     reply: AuditedReply
     readers: tuple[frozenset[str], ...] = ()
 
-    @property
-    def task(self) -> Task:
-        """The reply as a task for a reviewer."""
-        return Task(self.reply, self.case, "recorded")
-
 
 def lines(path: Path) -> list[dict[str, Any]]:
     """The objects in a file of JSON lines."""
@@ -120,7 +115,7 @@ def against_readers(rows: Iterable[Labelled], found: Iterable[Found], kinds: Seq
 
 
 def marked(row: Labelled, kind: Kind, marks: frozenset[str]) -> bool:
-    """Whether a reader saw what our kind stands for. A diagnosis that the chart names is the chart's fault, not ours."""
+    """Whether a reader saw what our kind stands for. A diagnosis that the chart names is the chart's fault."""
     if kind is Kind.DIAGNOSIS_REVEALED and any(
         any(names_of(row.case).find(fact.text, fact.heads)) for fact in facts_of(row.case, row.reply.role)
     ):
@@ -171,23 +166,24 @@ async def reviewed(rows: list[Planted], model: str, settings: Settings, keep: Pa
     async with Models(settings) as models:
         reviewer = Reviewer(models.get(model), load_prompt("reviewer"))
         labelled = [row for role in ROLES for part in halves(role).values() for row in part] if readers else []
-        tasks = [row.task for row in (*rows, *labelled)]
         progress = progress_for(quiet=False, stream=sys.stderr)
-        reviews = await reviewer.review_all(tasks, review_path(keep, model), settings.run.workers, progress)
+        reviews = await reviewer.review_all(
+            [*rows, *labelled], review_path(keep, model), settings.run.workers, progress
+        )
 
-    def kinds(task: Task) -> Found | None:
-        found = reviewer.findings(task, reviews)
+    def kinds(row: Labelled | Planted) -> Found | None:
+        found = reviewer.findings(row, reviews)
         return None if found is None else frozenset(finding.kind for finding in found)
 
     usage = reviews.usage
     print(f"{model}: {reviews.reviewed} reviewed, {reviews.failed} failed, {reviews.not_tried} not tried; "
           f"{usage.input_tokens} tokens in, {usage.output_tokens} out\n")  # fmt: skip
-    read = [(row, found) for row in rows if (found := kinds(row.task)) is not None]
+    read = [(row, found) for row in rows if (found := kinds(row)) is not None]
     measured = measure(((row.reply.role, row.kinds, found) for row, found in read), BY_REVIEWER)
     for role in ROLES:
         show(f"Reviewer, planted, {role}", measured[role])
         for half, part in halves(role).items() if readers else ():
-            pairs = [(row, found) for row in part if (found := kinds(row.task)) is not None]
+            pairs = [(row, found) for row in part if (found := kinds(row)) is not None]
             counts = against_readers([row for row, _ in pairs], [found for _, found in pairs], BY_REVIEWER)
             show(f"Reviewer, labelled, {role}, {half} half ({len(pairs)} of {len(part)} replies)", counts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
@@ -78,11 +78,23 @@ class AuditedReply:
     silent_symptom: str = "deny"
     missing_test: str = "unavailable"
     turn: int = 0
+    place: str = ""
+    """Where it is, for people who read a file of reviews."""
 
     @property
     def chosen(self) -> frozenset[str]:
         """The paths of the facts that the reply discloses."""
         return frozenset(path for disclosure in self.disclosures for path in disclosure.paths)
+
+
+class Audited(Protocol):
+    """Anything with a reply and its case."""
+
+    @property
+    def reply(self) -> AuditedReply: ...  # noqa: D102
+
+    @property
+    def case(self) -> Case: ...  # noqa: D102
 
 
 def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:

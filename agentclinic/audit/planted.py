@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from agentclinic.audit.consistency import COMPLAINTS
 from agentclinic.audit.model import AuditedReply, Kind, Role, facts_of
-from agentclinic.audit.reviewer import Task
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case, Fact, Section
@@ -52,11 +51,6 @@ class Planted:
     case: Case
     reply: AuditedReply
     kinds: frozenset[Kind] = frozenset()
-
-    @property
-    def task(self) -> Task:
-        """The reply as a task for a reviewer."""
-        return Task(self.reply, self.case, "planted")
 
 
 async def planted(builtin: Model, each: int = EACH, clean: int = CLEAN, seed: int = SEED) -> list[Planted]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from agentclinic.audit.model import AuditedReply, Finding, Kind, facts_of
+from agentclinic.audit.model import Audited, Finding, Kind, facts_of
 from agentclinic.cases.leaks import names_of
-from agentclinic.cases.model import Case, Fact
+from agentclinic.cases.model import Fact
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, is_private, make_folder
@@ -55,16 +55,6 @@ def review_of(facts: int) -> type[Review]:
     return create_model("Review", __base__=Review, **fields)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A reply to be reviewed."""
-
-    reply: AuditedReply
-    case: Case
-    place: str = ""
-    """Where the reply is, for people who read the file of reviews."""
-
-
 class Reviews(BaseModel):
     """The outcome of reviewing some replies."""
 
@@ -89,9 +79,9 @@ class Reviewer:
         self.model = model
         self._prompt = prompt
 
-    def request(self, task: Task) -> Request:
+    def request(self, audited: Audited) -> Request:
         """The request about one reply."""
-        reply, case, text = task.reply, task.case, self._prompt.text
+        reply, case, text = audited.reply, audited.case, self._prompt.text
         facts = facts_of(case, reply.role)
         policy = f"silent_{reply.silent_symptom}" if reply.role == "patient" else f"missing_{reply.missing_test}"
         own = [said for said in reply.earlier if said.role == reply.role]
@@ -107,19 +97,19 @@ class Reviewer:
         messages = (Message("system", system), Message("user", user))
         return Request(Purpose.REVIEWER, messages, schema=review_of(len(facts)))
 
-    def id_of(self, task: Task) -> str:
+    def id_of(self, audited: Audited) -> str:
         """Identifies what was asked of whom: a changed prompt, chart or reply is reviewed again."""
-        said = "\x00".join((self.model.name, *(message.content for message in self.request(task).messages)))
+        said = "\x00".join((self.model.name, *(message.content for message in self.request(audited).messages)))
         return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
-    def findings(self, task: Task, reviews: Reviews | None) -> list[Finding] | None:
+    def findings(self, audited: Audited, reviews: Reviews | None) -> list[Finding] | None:
         """What the review of a reply finds; None if there is no readable review."""
-        review = reviews.by_id.get(self.id_of(task)) if reviews else None
-        return None if review is None else findings_of(review, task)
+        review = reviews.by_id.get(self.id_of(audited)) if reviews else None
+        return None if review is None else findings_of(review, audited)
 
     async def review_all(
         self,
-        tasks: Sequence[Task],
+        replies: Sequence[Audited],
         path: Path,
         workers: int,
         progress: Progress,
@@ -127,14 +117,14 @@ class Reviewer:
         ask: bool = True,
         private: bool = False,
     ) -> Reviews:
-        """Review every task that has no review yet, or only read them without `ask`; failures are retried next time."""
+        """Review every reply that has no review yet (without `ask`, none); failures are retried next time."""
         make_folder(path.parent)
         reviews = Reviews(model=self.model.name, path=path)
-        wanted = {self.id_of(task): task for task in tasks}
+        wanted = {self.id_of(audited): audited for audited in replies}
         pool = Pool(workers, progress.say, what="reviews")
         with Lock(path.parent, what="run's reviews"):
             reviews.by_id = {id_: review for id_, review in _kept(path).items() if id_ in wanted}
-            missing = [(id_, task) for id_, task in wanted.items() if id_ not in reviews.by_id]
+            missing = [(id_, audited) for id_, audited in wanted.items() if id_ not in reviews.by_id]
             if missing and ask:
                 with JsonLines(path, durable=False, private=private or is_private(path.parent)) as sink:
                     progress.start(len(wanted), len(reviews.by_id), "replies to review")
@@ -151,12 +141,12 @@ class Reviewer:
         return reviews
 
     async def _review_one(
-        self, reviews: Reviews, sink: JsonLines, pool: Pool, progress: Progress, item: tuple[str, Task]
+        self, reviews: Reviews, sink: JsonLines, pool: Pool, progress: Progress, item: tuple[str, Audited]
     ) -> None:
-        id_, task = item
-        entry: dict[str, Any] = {"id": id_, "place": task.place, "role": task.reply.role}
+        id_, audited = item
+        entry: dict[str, Any] = {"id": id_, "place": audited.reply.place, "role": audited.reply.role}
         try:
-            reply = await self.model.reply(self.request(task))
+            reply = await self.model.reply(self.request(audited))
             usage = reply.usage
             if not isinstance(reply.parsed, Review):
                 raise MalformedError("the model did not answer with a review", text=reply.text)
@@ -202,9 +192,9 @@ def _status(reviews: Reviews) -> str:
     return "  ".join([tokens, *([f"{reviews.failed} failed"] if reviews.failed else [])])
 
 
-def findings_of(review: Review, task: Task) -> list[Finding]:
+def findings_of(review: Review, audited: Audited) -> list[Finding]:
     """A review as findings; code decides whether a disease is the diagnosis."""
-    facts = facts_of(task.case, task.reply.role)
+    facts = facts_of(audited.case, audited.reply.role)
     by_number: Mapping[Kind, Iterable[int]] = {
         Kind.CONTRADICTED: review.contradicted,
         Kind.OMITTED: review.omitted,
@@ -215,7 +205,7 @@ def findings_of(review: Review, task: Task) -> list[Finding]:
         for kind, listed in by_number.items()
         for fact in dict.fromkeys(facts[number - 1] for number in listed if 1 <= number <= len(facts))
     ]
-    names = names_of(task.case) if review.diseases else None
+    names = names_of(audited.case) if review.diseases else None
     revealed = (Kind.DIAGNOSIS_REVEALED if names and any(names.find(text)) else Kind.DISEASE_NAMED
                 for text in review.diseases)  # fmt: skip
     claims = [(Kind.INVENTED, text) for text in review.invented]

@@ -11,9 +11,20 @@ from pydantic import BaseModel
 
 from agentclinic.audit.accuracy import Measured, corrected_rate, exact_accuracy, measure
 from agentclinic.audit.exact import exact_findings
-from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Auditor, Finding, Kind, Role, suggestions
+from agentclinic.audit.model import (
+    BY_CODE,
+    BY_REVIEWER,
+    ROLES,
+    Audited,
+    AuditedReply,
+    Auditor,
+    Finding,
+    Kind,
+    Role,
+    suggestions,
+)
 from agentclinic.audit.planted import Planted, planted
-from agentclinic.audit.reviewer import Reviewer, Reviews, Task, review_path
+from agentclinic.audit.reviewer import Reviewer, Reviews, review_path
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
@@ -22,7 +33,7 @@ from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
-from agentclinic.results.run_data import RunData, load_run
+from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Turn
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
@@ -91,12 +102,12 @@ class AuditReport(BaseModel):
     without_transcript: int
     without_case: int
     replies: dict[Role, int]
-    rates: list[Rate]
-    comparisons: list[Comparison]
+    rates: list[Rate] = []
+    comparisons: list[Comparison] = []
     reviewer: Reviews | None = None
     calibration: Reviews | None = None
     """The reviewer on planted replies."""
-    findings: list[Listed]
+    findings: list[Listed] = []
     notes: list[str]
 
 
@@ -109,29 +120,10 @@ class Item:
     turn: Turn
     reply: AuditedReply
 
-    @property
-    def task(self) -> Task:
-        """The reply as a task for a reviewer."""
-        return Task(self.reply, self.case, f"{self.record.unit} turn {self.turn.turn}")
-
-
-@dataclass(frozen=True)
-class Replies:
-    """The replies of a run, ready to be audited."""
-
-    data: RunData
-    dataset: str | None
-    source: str
-    """The file of their cases."""
-    items: list[Item]
-    encounters: int
-    without_transcript: int
-    without_case: int
-
 
 def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditReport:
     """Audit a run, named by its folder or its file of records, with what code can decide."""
-    return _report(read_replies(place, cases), seed)
+    return _report(*read_replies(place, cases), seed)
 
 
 async def review_run(
@@ -153,28 +145,28 @@ async def review_run(
     if reviewer[0] in ("builtin", "human"):
         raise ConfigError(f"reviewer: {reviewer[0]} cannot review; name a language model")
     progress = progress or Progress()
-    replies = read_replies(place, cases)
-    folder = replies.data.path.parent
+    report, items = read_replies(place, cases)
+    folder = load_run(place).path.parent
     settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
-    async with Models(settings, class_of_run(folder, (item.record for item in replies.items))) as models:
+    async with Models(settings, class_of_run(folder, (item.record for item in items))) as models:
         judge = Reviewer(models.get(*reviewer), load_prompt("reviewer", user_prompts(settings.run.prompts_dir)))
         note_attestations(folder, models.gate)
 
-        async def review(tasks: list[Task], path: Path, *, ask: bool = True) -> Reviews:
+        async def review(replies: Sequence[Audited], path: Path, *, ask: bool = True) -> Reviews:
             workers = settings.run.workers
-            return await judge.review_all(tasks, path, workers, progress, ask=ask, private=models.gate.closed)
+            return await judge.review_all(replies, path, workers, progress, ask=ask, private=models.gate.closed)
 
         path = review_path(folder, reviewer[0], ".planted")
         made_up = await planted(models.get("builtin")) if calibrate or path.exists() else []
-        known = await review([row.task for row in made_up], path, ask=calibrate) if made_up else None
-        wanted = [item.task for item in replies.items if every_reply or not item.reply.disclosures]
+        known = await review(made_up, path, ask=calibrate) if made_up else None
+        wanted = [item for item in items if every_reply or not item.reply.disclosures]
         stopped = known is not None and known.interrupted
         reviews = await review(wanted, review_path(folder, reviewer[0]), ask=not stopped)
-    return _report(replies, seed, judge, reviews, known, made_up)
+    return _report(report, items, seed, judge, reviews, known, made_up)
 
 
-def read_replies(place: Path, cases: Path | None = None) -> Replies:
-    """The replies of a run with the charts of its own cases, or of those in another file."""
+def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, list[Item]]:
+    """The replies of a run with the cases in its folder or in another file, and a report without findings."""
     data = load_run(place)
     played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
     if not played:
@@ -207,8 +199,22 @@ def read_replies(place: Path, cases: Path | None = None) -> Replies:
         raise InputError(f"{place}: its records have no turn-by-turn transcript, so there is nothing to audit")
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
-    dataset = str(cases) if cases else played[0].dataset
-    return Replies(data, dataset, source, items, audited, without_transcript, without_case)
+    notes = {
+        f"{without_transcript} records have no transcript and were not audited": without_transcript,
+        f"{without_case} records are of cases that are not in {source}, and were not audited": without_case,
+    }
+    played_by = {(i.reply.role, getattr(i.record, f"{i.reply.role}_llm") or "not recorded") for i in items}
+    report = AuditReport(
+        run=data.name,
+        dataset=str(cases) if cases else played[0].dataset,
+        models={role: sorted(name for played, name in played_by if played == role) for role in ROLES},
+        encounters=audited,
+        without_transcript=without_transcript,
+        without_case=without_case,
+        replies={role: sum(item.reply.role == role for item in items) for role in ROLES},
+        notes=[note for note, applies in notes.items() if applies],
+    )
+    return report, items
 
 
 def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
@@ -231,6 +237,7 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
                 # The original's laboratory was told to report tests that are not in the chart as normal.
                 record.missing_test or "normal",
                 turn.turn,
+                f"{record.unit} turn {turn.turn}",
             )
             yield turn, reply
             earlier += (reply,)
@@ -241,51 +248,36 @@ _Read = list[tuple[Item, list[Finding]]]
 
 
 def _report(
-    replies: Replies,
+    report: AuditReport,
+    items: Sequence[Item],
     seed: int,
     reviewer: Reviewer | None = None,
     reviews: Reviews | None = None,
     calibration: Reviews | None = None,
     made_up: Sequence[Planted] = (),
 ) -> AuditReport:
-    items = replies.items
     cases = {item.case.id: item.case for item in items}
     names = {id_: names_of(case) for id_, case in cases.items()}
-    code: _Read = [(item, exact_findings(item.reply, item.case, names[item.case.id])) for item in items]
-    rates = [_rate("code", role, kind, code, seed, exact_accuracy()) for role in ROLES for kind in BY_CODE]
-    reviewed: _Read = []
+    read: _Read = [(item, exact_findings(item.reply, item.case, names[item.case.id])) for item in items]
+    rates = [_rate("code", role, kind, read, seed, exact_accuracy()) for role in ROLES for kind in BY_CODE]
+    notes = list(report.notes)
     if reviewer and reviews:
-        reviewed = [(item, found) for item in items if (found := reviewer.findings(item.task, reviews)) is not None]
-        judged = [(row, found) for row in made_up if (found := reviewer.findings(row.task, calibration)) is not None]
+        judged = [(row, found) for row in made_up if (found := reviewer.findings(row, calibration)) is not None]
         errors = measure(((row.reply.role, row.kinds, {f.kind for f in found}) for row, found in judged), BY_REVIEWER)
         known = {"planted": errors} if judged else {}
-        rates += [_rate("reviewer", role, kind, reviewed, seed, known) for role in ROLES for kind in BY_REVIEWER]
-    notes = {
-        f"{replies.without_transcript} records have no transcript and were not audited": replies.without_transcript,
-        f"{replies.without_case} records are of cases that are not in {replies.source}, and were not audited": (
-            replies.without_case
-        ),
-        "the reviewer's errors are not known; --calibrate measures them": reviews is not None and not made_up,
+        own: _Read = [(item, found) for item in items if (found := reviewer.findings(item, reviews)) is not None]
+        rates += [_rate("reviewer", role, kind, own, seed, known) for role in ROLES for kind in BY_REVIEWER]
+        read += own
+        notes += [] if judged else ["the reviewer's errors are not known; --calibrate measures them"]
+    changes = {
+        "rates": rates,
+        "comparisons": [_comparison(items, role) for role in ROLES],
+        "reviewer": reviews,
+        "calibration": calibration,
+        "findings": [_listed(finding, item) for item, found in read for finding in found],
+        "notes": notes,
     }
-    return AuditReport(
-        run=replies.data.name,
-        dataset=replies.dataset,
-        models={role: _models(items, role) for role in ROLES},
-        encounters=replies.encounters,
-        without_transcript=replies.without_transcript,
-        without_case=replies.without_case,
-        replies={role: sum(item.reply.role == role for item in items) for role in ROLES},
-        rates=rates,
-        comparisons=[_comparison(items, role) for role in ROLES],
-        reviewer=reviews,
-        calibration=calibration,
-        findings=[_listed(finding, item) for item, found in (*code, *reviewed) for finding in found],
-        notes=[note for note, applies in notes.items() if applies],
-    )
-
-
-def _models(items: Iterable[Item], role: Role) -> list[str]:
-    return sorted({getattr(i.record, f"{role}_llm") or "not recorded" for i in items if i.reply.role == role})
+    return report.model_copy(update=changes)
 
 
 def _listed(finding: Finding, item: Item) -> Listed:

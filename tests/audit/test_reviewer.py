@@ -13,7 +13,8 @@ from runs_support import lines, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.audit.model import AuditedReply, Kind
-from agentclinic.audit.reviewer import Review, Task, findings_of, review_of
+from agentclinic.audit.planted import Planted
+from agentclinic.audit.reviewer import Review, findings_of, review_of
 from agentclinic.audit.run import AuditReport, review_run
 from agentclinic.errors import ConfigError
 from agentclinic.results.run_cases import write_cases
@@ -167,7 +168,7 @@ async def test_a_changed_prompt_is_reviewed_again(run: Path, server: ScriptedSer
 async def test_every_reply_is_reviewed_on_request_and_a_private_run_keeps_private_reviews(
     run: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    run.chmod(0o700)
+    run.chmod(0o700)  # noqa: ASYNC240
     answers(server)
     report = await review_run(run, settings_for(server, tmp_path), MODEL, every_reply=True)
     assert report.reviewer is not None
@@ -216,7 +217,7 @@ async def test_only_a_language_model_can_review(run: Path, server: ScriptedServe
 
 def test_code_decides_whether_a_disease_is_the_diagnosis() -> None:
     given = Review(**{**CLEAN, "diseases": ["gouty arthritis", "lupus"], "contradicts_earlier": ["no"]})
-    found = findings_of(given, Task(AuditedReply("patient", "Why?", "Because."), CASE))
+    found = findings_of(given, Planted(CASE, AuditedReply("patient", "Why?", "Because.")))
     assert [f.kind for f in found] == [Kind.DIAGNOSIS_REVEALED, Kind.DISEASE_NAMED, Kind.SELF_CONTRADICTED]
 
 
