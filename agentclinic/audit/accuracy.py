@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from agentclinic.audit.model import ROLES, Kind, Role
@@ -97,14 +98,12 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
     value = float(rogan_gladen(np.array(apparent), np.array(sensitivity), np.array(specificity)))
     clipped = not 1 - specificity <= apparent <= sensitivity
     note = "clipped: the apparent rate is outside the range that the auditor's errors allow" if clipped else None
-    totals = totals_by_case([[float(yes), float(not yes)] for yes in found], cases)
-    if len(totals) < MIN_CASES:
-        few = f"no interval from fewer than {MIN_CASES} cases"
-        return Estimate(value=value, n=len(found), note=f"{few}; {note}" if note else few)
     rng = np.random.default_rng(seed)
-    sums = case_draws(totals, np.full(2, 0.5), rng, RESAMPLES)
+    rates = _redrawn(found, cases, rng)
+    if rates is None:
+        return Estimate(value=value, n=len(found), note="; ".join(filter(None, (_FEW_CASES, note))))
     draws = rogan_gladen(
-        sums[:, 0] / sums.sum(axis=1),
+        rates,
         rng.beta(counts.found + 0.5, counts.missed + 0.5, RESAMPLES),
         rng.beta(counts.clean + 0.5, counts.false_alarm + 0.5, RESAMPLES),
     )
@@ -112,3 +111,27 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
     low = float(np.quantile(np.where(lost, 0.0, draws), 0.025))
     high = float(np.quantile(np.where(lost, 1.0, draws), 0.975))
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(found), note=note)
+
+
+def apparent_rate(found: Sequence[bool], cases: Sequence[str], seed: int = 0) -> Estimate:
+    """The share of replies with a finding; interval from redrawn cases with half a reply added to each side."""
+    if not found:
+        return Estimate(value=None, note="no reply")
+    value = sum(found) / len(found)
+    rates = _redrawn(found, cases, np.random.default_rng(seed))
+    if rates is None:
+        return Estimate(value=value, n=len(found), note=_FEW_CASES)
+    low, high = np.quantile(rates, [0.025, 0.975])
+    return Estimate(value=value, low=min(float(low), value), high=max(float(high), value), n=len(found))
+
+
+_FEW_CASES = f"no interval from fewer than {MIN_CASES} cases"
+
+
+def _redrawn(found: Sequence[bool], cases: Sequence[str], rng: np.random.Generator) -> NDArray[np.float64] | None:
+    """The share in each resample of the cases; None if there are too few cases."""
+    totals = totals_by_case([[float(yes), float(not yes)] for yes in found], cases)
+    if len(totals) < MIN_CASES:
+        return None
+    sums = case_draws(totals, np.full(2, 0.5), rng, RESAMPLES)
+    return np.asarray(sums[:, 0] / sums.sum(axis=1))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from agentclinic.audit.accuracy import Measured, corrected_rate, exact_accuracy, measure
+from agentclinic.audit.accuracy import Measured, apparent_rate, corrected_rate, exact_accuracy, measure
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import (
     BY_CODE,
@@ -39,7 +39,7 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
-from agentclinic.scoring.estimates import Estimate, Proportion, mean
+from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.verdicts import case_key
 
 
@@ -296,7 +296,7 @@ def _rate(by: Auditor, role: Role, kind: Kind, read: _Read, seed: int, known: Ma
         by=by,
         kind=kind,
         found=sum(found),
-        per_reply=mean(zip(cases, map(float, found), strict=True), seed, low=0.0, high=1.0),
+        per_reply=apparent_rate(found, cases, seed),
         sensitivity={name: counts.sensitivity for name, counts in errors.items()},
         specificity={name: counts.specificity for name, counts in errors.items()},
         corrected=corrected_rate(found, cases, errors["planted"], seed) if by == "reviewer" and errors else None,

@@ -21,7 +21,8 @@ from agentclinic.errors import ConfigError
 from agentclinic.report.spreadsheet import safe
 from agentclinic.report.text import markdown_cell, markdown_table
 from agentclinic.runs.progress import progress_for
-from agentclinic.scoring.format import as_percent
+from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.format import as_percent, percent
 
 _FORMATS = ("text", "md", "csv", "json")
 
@@ -140,12 +141,18 @@ def _found(rate: Rate) -> str:
 
 
 def _details(rate: Rate) -> Iterator[str]:
-    for name, sensitivity in rate.sensitivity.items():
-        if sensitivity.value is not None or name == "planted":
-            spared = rate.specificity[name]
-            yield f"on {name} replies: sensitivity {as_percent(sensitivity, 0)}, specificity {as_percent(spared, 0)}"
+    errors = [
+        f"on {name} replies {_of(sensitivity)} and {_of(rate.specificity[name])}"
+        for name, sensitivity in rate.sensitivity.items()
+    ]
+    if errors:
+        yield f"sensitivity and specificity {'; '.join(errors)}"
     if rate.corrected is not None:
         yield f"corrected {as_percent(rate.corrected)}"
+
+
+def _of(share: Proportion) -> str:
+    return f"{percent(share.value, 0)} (of {share.of})"
 
 
 def _compared(c: Comparison) -> Iterator[str]:

@@ -224,7 +224,7 @@ def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     done = clinic("audit", run, "--list")
 
     assert "invented_number    2 of 16: 12.5%" in done.stdout
-    assert "on planted replies: sensitivity 100%" in done.stdout
+    assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 45)" in done.stdout
     assert "scenario 0, turn 1, patient: invented_number" in done.stdout
     assert "I have lost 14 pounds." in done.stdout
 
