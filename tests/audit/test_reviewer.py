@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import case_of, osce, write_rows
-from runs_support import lines, settings_for
+from runs_support import clinic, lines, point_at, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.audit.model import AuditedReply, Kind
@@ -226,3 +226,22 @@ def test_a_review_is_bounded() -> None:
         with pytest.raises(ValueError, match="validation error"):
             review_of(2).model_validate({**CLEAN, **wrong})
     assert review_of(0).model_validate(CLEAN)
+
+
+def test_the_command_shows_failed_reviews_and_tokens_and_ends_with_code_3(
+    run: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    answers(server, {"match": {"text_contains": "[Reply to check]\nYes, fever."}, "fault": "refusal"})
+    config = point_at(tmp_path, server)
+    command = ("audit", run, "--reviewer", MODEL[0], "--llm-config", config)
+    done = clinic(*command, cwd=tmp_path, expect=3)
+
+    assert "found by the reviewer" in done.stdout
+    assert "2 replies reviewed, 1 reviews failed, 0 not tried" in done.stdout
+    assert "tokens in" in done.stdout
+    assert "Run the same command again" in done.stderr
+    server.reset()
+    answers(server)
+    shown = json.loads(clinic(*command, "--json", "-q", cwd=tmp_path).stdout)
+    assert (shown["reviewer"]["reviewed"], shown["reviewer"]["failed"]) == (3, 0)
+    assert "by_id" not in shown["reviewer"]
