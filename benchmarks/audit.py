@@ -1,46 +1,48 @@
-"""How accurate the auditor is on planted and labelled replies, and what it finds in recorded and builtin ones.
+"""How accurate the audit is: the exact checks and, given a model, a reviewer.
 
-`python benchmarks/audit.py` prints the figures; `--write` also writes sensitivity and specificity to
-`agentclinic/audit/data/accuracy.json`, which `agentclinic audit` corrects its rates with. Labelled and recorded replies
-need the public data in `../shared/data` and are skipped without it. Prints figures only, no text of the data.
+`python benchmarks/audit.py` prints the figures of the exact checks on planted replies, on replies that two readers
+labelled, on all recorded replies and on a builtin run. `--write` writes the first two to
+`agentclinic/audit/data/exact.json`, which `agentclinic audit` prints. `--reviewer MODEL --base-url URL` measures a
+reviewer instead; its reviews are kept in the folder given with `--keep`. Labelled and recorded replies need the public
+data in `../shared/data` and are skipped without it. Prints figures only, no text of the data.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from audit_planted import PARTS, Part, Planted, planted
+sys.path[:0] = [str(ROOT)]
 
 from agentclinic.audit import accuracy
-from agentclinic.audit.accuracy import Accuracy, Counts, Reference, apparent_rate, corrected, usable
-from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import ROLES, AuditedReply, Kind, Role
-from agentclinic.audit.reply import audit_reply
-from agentclinic.audit.run import AuditReport, audit_run
+from agentclinic.audit.accuracy import Counts, Measured, measure
+from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role, facts_of
+from agentclinic.audit.planted import Planted, planted
+from agentclinic.audit.reviewer import Reviewer, review_path
+from agentclinic.audit.run import audit_run
+from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings, parse_settings
 from agentclinic.files import write_whole
 from agentclinic.jsonl import read_json_lines
+from agentclinic.runs.build import Models
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import progress_for
-from agentclinic.scoring.estimates import Estimate, Proportion
-from agentclinic.scoring.judges.agreement import kappa_estimate
-from agentclinic.version import __version__
 
 LABELS = ROOT / "benchmarks" / "labels"
 DATA = ROOT.parent / "shared" / "data"
@@ -50,39 +52,28 @@ FILES: dict[Role, tuple[str, str, str]] = {
     "measurement": ("test_requests.jsonl", "request", "requests2"),
 }
 """For each role: the file of recorded replies, its key for what was asked, and the stem of the label files."""
-RULES = ("statements", "amounts", "chart", "disclosed", "patient", "laboratory", "revealed", "reply")
-"""The modules that decide what is found."""
-Kinds = frozenset[Kind]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A recorded reply."""
-
-    number: int
-    case: Case
-    reply: AuditedReply
+MARKS: dict[Kind, frozenset[str]] = {
+    # A value that is not the chart's is marked as a contradiction if the chart has another, as invented otherwise.
+    Kind.INVENTED_NUMBER: frozenset({"invented_material", "invented_benign", "contradicted"}),
+    Kind.DISEASE_NAMED: frozenset({"invented_material", "diagnosis_revealed"}),
+    Kind.DIAGNOSIS_REVEALED: frozenset({"diagnosis_revealed"}),
+    Kind.UNASKED: frozenset({"overshared"}),
+    Kind.INVENTED: frozenset({"invented_material", "invented_benign"}),
+    Kind.CONTRADICTED: frozenset({"contradicted"}),
+    Kind.OMITTED: frozenset({"omitted_when_asked"}),
+}
+"""The readers' marks that a kind of ours should find. They did not look for contradictions between replies."""
+RULES = ("audit/exact.py", "audit/consistency.py", "audit/planted.py", "vocabulary/numbers.py")
+Found = frozenset[Kind]
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A recorded reply with the labels of two readers."""
+    """A recorded reply, with the marks of two readers if they read it."""
 
-    row: Row
-    readers: tuple[Kinds, Kinds]
-
-
-_charts: dict[str, Chart] = {}
-_kinds: dict[tuple[str, AuditedReply], Kinds] = {}
-
-
-def kinds_of(case: Case, reply: AuditedReply) -> Kinds:
-    """What the auditor finds in a reply, audited once."""
-    if case.id not in _charts:
-        _charts[case.id] = Chart(case)
-    if (case.id, reply) not in _kinds:
-        _kinds[case.id, reply] = frozenset(finding.kind for finding in audit_reply(reply, _charts[case.id]))
-    return _kinds[case.id, reply]
+    case: Case
+    reply: AuditedReply
+    readers: tuple[frozenset[str], ...] = ()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -90,225 +81,169 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [entry for _, entry in read_json_lines(path)]
 
 
-@lru_cache(maxsize=1)
-def _cases() -> list[Case]:
-    return load_cases("MedQA_Ext", {"MedQA_Ext": str(CASES)})
-
-
-def recorded(role: Role) -> list[Row]:
-    """The recorded replies of a role. The readers labelled "normal" for an uncharted test as invented."""
-    file, key, _ = FILES[role]
+@lru_cache(maxsize=2)
+def recorded(role: Role) -> list[Labelled]:
+    """The recorded replies of a role, each with its readers' marks. "Normal" for an uncharted test is invented."""
+    file, key, stem = FILES[role]
+    cases = load_cases("MedQA_Ext", {"MedQA_Ext": str(CASES)})
+    marks = [
+        {entry["row"]: frozenset(mark["kind"] for mark in entry["audit"]) for entry in lines(path)}
+        for path in (LABELS / f"{stem}_reader_{reader}.jsonl" for reader in "ab")
+    ]
     rows = []
     for number, entry in enumerate(lines(DATA / "judge" / file)):
-        asked = entry[key].split("REQUEST TEST:")[-1].strip()
-        rows.append(Row(number, _cases()[entry["scenario_id"]], AuditedReply(role, asked, entry["reply"])))
+        reply = AuditedReply(role, entry[key].split("REQUEST TEST:")[-1].strip(), entry["reply"])
+        readers = tuple(reader[number] for reader in marks if number in reader)
+        rows.append(Labelled(cases[entry["scenario_id"]], reply, readers))
     return rows
 
 
-def labelled(role: Role) -> list[Labelled]:
-    """The rows that both readers labelled, in order."""
-    rows = recorded(role)
-    first, second = (
-        {entry["row"]: frozenset(Kind(verdict["kind"]) for verdict in entry["audit"]) for entry in lines(path)}
-        for path in (LABELS / f"{FILES[role][2]}_reader_{reader}.jsonl" for reader in "ab")
-    )
-    if first.keys() != second.keys():
-        raise ValueError(f"{LABELS}: the two readers of {role} replies did not label the same rows")
-    return [Labelled(rows[number], (first[number], second[number])) for number in sorted(first)]
-
-
-def halves(rows: Sequence[Labelled]) -> dict[str, Sequence[Labelled]]:
-    """The 1st, 3rd, … labelled row is for development, the others are for testing."""
+def halves(role: Role) -> dict[str, list[Labelled]]:
+    """The 1st, 3rd, ... labelled row is for development, the others are for testing."""
+    rows = [row for row in recorded(role) if row.readers]
     return {"development": rows[::2], "test": rows[1::2]}
 
 
-# --- counting --------------------------------------------------------------------------------------------------------
-
-
-def against_readers(rows: Sequence[Labelled], kind: Kind, weights: tuple[float, float] = (0.5, 0.5)) -> Counts:
-    """The auditor compared with the readers, each with a weight."""
-    counts = Counts()
-    for item in rows:
-        found = kind in kinds_of(item.row.case, item.row.reply)
-        for kinds, weight in zip(item.readers, weights, strict=True):
-            _count(counts, found, kind in kinds, weight)
+def against_readers(rows: Iterable[Labelled], found: Iterable[Found], kinds: Sequence[Kind]) -> dict[Kind, Counts]:
+    """An auditor compared with the readers, each with half the weight."""
+    counts = {kind: Counts() for kind in kinds if kind in MARKS}
+    for row, listed in zip(rows, found, strict=True):
+        for kind, held in counts.items():
+            for marks in row.readers:
+                held.add(found=kind in listed, faulty=marked(row, kind, marks), weight=1 / len(row.readers))
     return counts
 
 
-def against_planted(rows: Iterable[Planted], role: Role, kind: Kind) -> Counts:
-    """The auditor compared with what was planted: replies with this fault, and faithful ones."""
-    counts = Counts()
-    for item in rows:
-        if item.reply.role == role and item.kind in (kind, None):
-            _count(counts, kind in kinds_of(item.case, item.reply), item.kind is kind, 1.0)
-    return counts
+def marked(row: Labelled, kind: Kind, marks: frozenset[str]) -> bool:
+    """Whether a reader saw what our kind stands for. A diagnosis that the chart names is the chart's fault."""
+    if kind is Kind.DIAGNOSIS_REVEALED and any(
+        any(names_of(row.case).find(fact.text, fact.heads)) for fact in facts_of(row.case, row.reply.role)
+    ):
+        return False
+    return bool(MARKS[kind] & marks)
 
 
-def _count(counts: Counts, found: bool, faulty: bool, weight: float) -> None:
-    name = ("found" if found else "missed") if faulty else ("false_alarm" if found else "clean")
-    setattr(counts, name, getattr(counts, name) + weight)
-
-
-def shown(share: Proportion) -> str:
-    """A share with its interval."""
-    if share.value is None or share.low is None or share.high is None:
-        return "none"
-    return f"{share.value:.2f} ({share.low:.2f} - {share.high:.2f}; {share.count}/{share.of})"
-
-
-def estimate(value: Estimate) -> str:
-    """An estimate with its interval, or the reason why there is none."""
-    if value.value is None:
-        return value.note or "unknown"
-    return f"{value.value:.3f}" + (f" ({value.low:.3f} - {value.high:.3f})" if value.low is not None else "")
-
-
-# --- parts -----------------------------------------------------------------------------------------------------------
-
-
-def print_planted() -> dict[Part, list[Planted]]:
-    """Sensitivity and specificity on planted replies."""
-    rows = {part: planted(part) for part in PARTS}
-    for part, made in rows.items():
-        clean = sum(item.kind is None for item in made)
-        print(f"Planted, {part}: {len(made) - clean} replies with one fault, {clean} faithful")
-        print(f"  {'':34}{'sensitivity':30}{'specificity (faithful replies)':30}")
-        for role in ROLES:
-            for kind in Kind:
-                found, spared = against_planted(made, role, kind).shares()
-                print(f"  {role:12}{kind.value:22}{shown(found):30}{shown(spared):30}")
-        print()
-    return rows
-
-
-def print_readers(role: Role) -> None:
-    """How well the readers agree with each other, and the auditor with them."""
-    rows = labelled(role)
-    print(f"Readers, {role}: {len(rows)} replies; Cohen's kappa with 95 % interval (cases redrawn)")
-    for kind in Kind:
-        cells = [_cell(kind in item.readers[0], kind in item.readers[1]) for item in rows]
-        a, b = (sum(kind in item.readers[i] for item in rows) for i in (0, 1))
-        kappa = kappa_estimate(cells, [item.row.case.id for item in rows])
-        print(f"  {kind.value:22}a {a:3}, b {b:3}   {estimate(kappa)}")
-    for half, part in halves(rows).items():
-        print(f"Auditor against readers, {role}, {half} half ({len(part)} replies)")
-        print(f"  {'':22}{'sensitivity':30}{'specificity':30}{'a: sens, spec':16}{'b: sens, spec':16}{'both agree':30}")
-        for kind in Kind:
-            found, spared = against_readers(part, kind).shares()
-            one, other = (against_readers(part, kind, weights) for weights in ((1.0, 0.0), (0.0, 1.0)))
-            agreed = against_readers([i for i in part if (kind in i.readers[0]) == (kind in i.readers[1])], kind)
-            print(
-                f"  {kind.value:22}{shown(found):30}{shown(spared):30}{_pair(one):16}{_pair(other):16}{_pair(agreed)}"
-            )
+def show(title: str, counts: dict[Kind, Counts]) -> None:
+    """Sensitivity, specificity and precision of each kind."""
+    print(f"{title}\n  {'':20}{'sensitivity':26}{'specificity':26}precision")
+    for kind, held in counts.items():
+        shares = (held.sensitivity, held.specificity)
+        shown = (
+            "none" if s.value is None else f"{s.value:.2f} ({s.low:.2f}-{s.high:.2f}; {s.count}/{s.of})" for s in shares
+        )
+        named = held.found + held.false_alarm
+        precision = f"{held.found / named:.2f} ({held.found:g}/{named:g})" if named else "nothing found"
+        print(f"  {kind.value:20}{next(shown):26}{next(shown):26}{precision}")
     print()
 
 
-def _cell(one: bool, other: bool) -> list[float]:
-    return [float((one, other) == kind) for kind in ((True, True), (True, False), (False, True), (False, False))]
+def code(rows: Iterable[Labelled | Planted]) -> list[Found]:
+    """What the exact checks find in each reply."""
+    return [frozenset(finding.kind for finding in exact_findings(row.reply, row.case)) for row in rows]
 
 
-def _pair(counts: Counts) -> str:
-    return ", ".join("-" if s is None else f"{s:.2f}" for s in (counts.sensitivity, counts.specificity))
-
-
-def measured(rows: dict[Part, list[Planted]], *, readers: bool) -> Accuracy:
-    """What ships with the package: first the readers' test half, then the held-out planted replies."""
-    references = {}
+def exact(rows: list[Planted], *, readers: bool) -> dict[str, Measured]:
+    """Print the figures of the exact checks; what ships with the package is returned."""
+    found = zip(rows, code(rows), strict=True)
+    measured = {"planted": measure(((row.reply.role, row.kinds, kinds) for row, kinds in found), BY_CODE)}
+    for role in ROLES:
+        show(f"Exact checks, planted, {role}", measured["planted"][role])
     if readers:
-        tests = {role: halves(labelled(role))["test"] for role in ROLES}
-        references["labelled"] = Reference(
-            what="recorded language-model replies labelled by two readers, test half; each reader counts half",
-            replies={role: len(part) for role, part in tests.items()},
-            counts={role: {kind: against_readers(part, kind) for kind in Kind} for role, part in tests.items()},
+        measured["labelled"] = {}
+        for role in ROLES:
+            for half, part in halves(role).items():
+                counts = against_readers(part, code(part), BY_CODE)
+                show(f"Exact checks, labelled, {role}, {half} half ({len(part)} replies)", counts)
+            measured["labelled"][role] = counts
+            every = code(recorded(role))
+            shares = (f"{kind.value} {sum(kind in kinds for kinds in every)}" for kind in BY_CODE)
+            print(f"Exact checks, all {len(every)} recorded {role} replies: {', '.join(shares)}\n")
+    return measured
+
+
+async def reviewed(rows: list[Planted], model: str, settings: Settings, keep: Path, *, readers: bool) -> None:
+    """Print the figures of a reviewer."""
+    async with Models(settings) as models:
+        reviewer = Reviewer(models.get(model), load_prompt("reviewer"))
+        labelled = [row for role in ROLES for part in halves(role).values() for row in part] if readers else []
+        progress = progress_for(quiet=False, stream=sys.stderr)
+        reviews = await reviewer.review_all(
+            [*rows, *labelled], review_path(keep, model), settings.run.workers, progress
         )
-    made = rows["held_out"]
-    references["planted"] = Reference(
-        what="replies with one planted fault, and faithful ones, from OpenOSCE development cases, held-out wordings",
-        replies={role: sum(item.reply.role == role for item in made) for role in ROLES},
-        counts={role: {kind: against_planted(made, role, kind) for kind in Kind} for role in ROLES},
-    )
-    return Accuracy(
-        made_by="benchmarks/audit.py --write", version=__version__, rules=rules_hash(), references=references
-    )
+
+    def kinds(row: Labelled | Planted) -> Found | None:
+        found = reviewer.findings(row, reviews)
+        return None if found is None else frozenset(finding.kind for finding in found)
+
+    usage = reviews.usage
+    print(f"{model}: {reviews.reviewed} reviewed, {reviews.failed} failed, {reviews.not_tried} not tried; "
+          f"{usage.input_tokens} tokens in, {usage.output_tokens} out\n")  # fmt: skip
+    read = [(row, found) for row in rows if (found := kinds(row)) is not None]
+    measured = measure(((row.reply.role, row.kinds, found) for row, found in read), BY_REVIEWER)
+    for role in ROLES:
+        show(f"Reviewer, planted, {role}", measured[role])
+        for half, part in halves(role).items() if readers else ():
+            pairs = [(row, found) for row in part if (found := kinds(row)) is not None]
+            counts = against_readers([row for row, _ in pairs], [found for _, found in pairs], BY_REVIEWER)
+            show(f"Reviewer, labelled, {role}, {half} half ({len(pairs)} of {len(part)} replies)", counts)
+
+
+def builtin_run() -> None:
+    """What the exact checks find in builtin replies. These copy the chart: each finding is a bug."""
+    run = {
+        "dataset": "OpenOSCE",
+        **{f"{role}_llm": "builtin" for role in ("doctor", "patient", "measurement", "moderator")},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        settings = parse_settings(Settings, {"run": {**run, "output_dir": folder}}, "benchmark")
+        done = anyio.run(execute, make_plan(settings), progress_for(quiet=True, stream=sys.stderr))
+        report = audit_run(done.folder)
+    found = ", ".join(f"{rate.role} {rate.kind.value} {rate.found}" for rate in report.rates if rate.found) or "none"
+    print(f"Builtin run on OpenOSCE: {report.encounters} encounters, {report.replies}; replies with a finding: {found}")
 
 
 def rules_hash() -> str:
-    """Hash of the auditor's rules: the figures are valid only for the rules they were measured with."""
-    folder = ROOT / "agentclinic" / "audit"
-    files = (*(f"{name}.py" for name in RULES), *(f"data/{name}.txt" for name in ("drugs", "illnesses", "small_talk")))
-    # Read as text, because line ends may differ between checkouts.
-    return hashlib.sha256("\n".join((folder / f).read_text(encoding="utf-8") for f in files).encode()).hexdigest()[:16]
+    """Hash of the checks and the planted replies: the figures are valid only for these."""
+    texts = ((ROOT / "agentclinic" / name).read_text(encoding="utf-8") for name in RULES)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def print_recorded(known: Accuracy) -> None:
-    """What the auditor finds in all recorded replies, corrected for its errors."""
-    for role in ROLES:
-        rows = recorded(role)
-        cases = [row.case.id for row in rows]
-        found = [kinds_of(row.case, row.reply) for row in rows]
-        print(
-            f"Recorded language-model replies, {role}: {len(rows)} replies, {len(set(cases))} cases; "
-            f"share with a finding"
-        )
-        print(f"  {'':22}{'apparent':26}{'corrected':34}")
-        for kind in Kind:
-            yes = [kind in kinds for kinds in found]
-            basis = usable(known, role, kind)
-            print(
-                f"  {kind.value:22}{estimate(apparent_rate(yes, cases)):26}{estimate(corrected(yes, cases, basis)):34}"
-                f"{'by ' + basis.reference if basis and not basis.refused else ''}"
-            )
-        print()
-
-
-def print_builtin() -> None:
-    """What the auditor finds in builtin replies. These copy the chart, so each finding is a bug in one or the other."""
-    for name, path in (("OpenOSCE", None), ("MedQA_Ext", CASES)):
-        if path is not None and not path.exists():
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            report = audit_run(_play(name, path, Path(folder)))
-        replies = ", ".join(f"{count} {role}" for role, count in report.replies.items())
-        print(f"Builtin run on {name}: {report.encounters} encounters, {replies} replies; replies with a finding")
-        print("  " + "; ".join(_found(report)) + "\n")
-
-
-def _found(report: AuditReport) -> list[str]:
-    return [f"{rate.role} {rate.kind.value} {rate.found}" for rate in report.rates if rate.found] or ["none"]
-
-
-def _play(name: str, path: Path | None, output: Path) -> Path:
-    run = {"dataset": name, "output_dir": str(output), **{f"{r}_llm": "builtin" for r in _PLAYERS}}
-    settings = parse_settings(Settings, {"run": run, "datasets": {name: str(path)} if path else {}}, "benchmark")
-    plan = make_plan(settings)
-    return anyio.run(execute, plan, progress_for(quiet=True, stream=sys.stderr)).folder
-
-
-_PLAYERS = ("doctor", "patient", "measurement", "moderator")
+async def _planted() -> list[Planted]:
+    async with Models(Settings()) as models:
+        return await planted(models.get("builtin"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print everything there is data for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {accuracy.DATA.relative_to(ROOT)}")
-    parser.add_argument("--no-builtin", action="store_true", help="skip the builtin runs")
+    parser.add_argument("--no-builtin", action="store_true", help="skip the builtin run")
+    parser.add_argument("--reviewer", help="measure this model instead")
+    parser.add_argument("--base-url", help="address of its server")
+    parser.add_argument("--keep", type=Path, default=Path("runs"), help="folder for its reviews")
+    parser.add_argument("--workers", type=int, default=4)
     options = parser.parse_args(arguments)
     readers = CASES.exists() and (DATA / "judge").exists()
-    rows = print_planted()
-    if readers:
-        for role in ROLES:
-            print_readers(role)
-    else:
+    if not readers:
         print(f"The public data is not in {DATA}: labelled and recorded replies are skipped.\n")
-    known = measured(rows, readers=readers)
-    if readers:
-        print_recorded(known)
+    rows = anyio.run(_planted)
+    if options.reviewer:
+        given = {"run": {"workers": options.workers}, "openai": {"base_url": options.base_url}}
+        settings = parse_settings(Settings, given, "benchmark")
+        anyio.run(partial(reviewed, rows, options.reviewer, settings, options.keep, readers=readers))
+        return
+    measured = exact(rows, readers=readers)
     if not options.no_builtin:
-        print_builtin()
+        builtin_run()
     if options.write:
         if not readers:
             parser.error(f"--write needs the public data at {DATA}")
-        write_whole(accuracy.DATA, known.model_dump_json(indent=1) + "\n")
+        dumped = {
+            name: {r: {k: c.model_dump() for k, c in kinds.items()} for r, kinds in m.items()}
+            for name, m in measured.items()
+        }
+        shipped = {"made_by": "benchmarks/audit.py --write", "rules": rules_hash(), "measured": dumped}
+        write_whole(accuracy.DATA, json.dumps(shipped, indent=1) + "\n")
         print(f"written to {accuracy.DATA.relative_to(ROOT)}")
 
 

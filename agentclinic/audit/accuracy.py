@@ -1,13 +1,13 @@
-"""The auditor's own errors, and rates corrected for them.
+"""How often an auditor is right, and rates corrected for its errors.
 
-`data/accuracy.json`, written by `benchmarks/audit.py --write`, holds for each role and kind how often the auditor was
-right and wrong on planted replies and on replies that two readers labelled.
+`data/exact.json`, written by `benchmarks/audit.py --write`, has the errors of the exact checks on planted replies and
+on replies that two readers labelled. A reviewer's errors are measured on planted replies with `--calibrate`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from agentclinic.audit.model import Kind, Role
+from agentclinic.audit.model import ROLES, Kind, Role
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges.agreement import MIN_CASES
 from agentclinic.scoring.judges.correction import MIN_LABELS, rogan_gladen
 from agentclinic.scoring.stats import case_draws, totals_by_case
 
-DATA = Path(__file__).parent / "data" / "accuracy.json"
+DATA = Path(__file__).parent / "data" / "exact.json"
 RESAMPLES = 4_000
 """Gives the ends of a 95 % interval a Monte Carlo error of about 4 % of its width."""
 
@@ -36,118 +36,43 @@ class Counts(BaseModel):
     """Does not have it, and it was not found."""
     false_alarm: float = 0.0
 
-    @property
-    def positives(self) -> float:
-        """Replies with the fault."""
-        return self.found + self.missed
+    def add(self, *, found: bool, faulty: bool, weight: float = 1.0) -> None:
+        """Count one reply."""
+        name = ("found" if found else "missed") if faulty else ("false_alarm" if found else "clean")
+        setattr(self, name, getattr(self, name) + weight)
 
     @property
-    def negatives(self) -> float:
-        """Replies without the fault."""
-        return self.clean + self.false_alarm
+    def sensitivity(self) -> Proportion:
+        """The share of replies with the fault in which it is found; Wilson interval, half replies rounded."""
+        return proportion(round(self.found), round(self.found + self.missed))
 
     @property
-    def sensitivity(self) -> float | None:
-        """The share of replies with the fault in which it is found."""
-        return self.found / self.positives if self.positives else None
-
-    @property
-    def specificity(self) -> float | None:
+    def specificity(self) -> Proportion:
         """The share of replies without the fault in which it is not found."""
-        return self.clean / self.negatives if self.negatives else None
-
-    def shares(self) -> tuple[Proportion, Proportion]:
-        """Sensitivity and specificity with their Wilson intervals; half replies are rounded."""
-        return (
-            proportion(round(self.found), round(self.positives)),
-            proportion(round(self.clean), round(self.negatives)),
-        )
+        return proportion(round(self.clean), round(self.clean + self.false_alarm))
 
 
-class Reference(BaseModel):
-    """A set of replies that the auditor was measured on."""
-
-    what: str
-    replies: dict[Role, int]
-    counts: dict[Role, dict[Kind, Counts]]
+Measured = dict[Role, dict[Kind, Counts]]
 
 
-class Accuracy(BaseModel):
-    """The auditor's measured errors, best reference first."""
-
-    made_by: str
-    version: str
-    rules: str
-    """Hash of the auditor's source when it was measured."""
-    references: dict[str, Reference]
+def measure(rows: Iterable[tuple[Role, Collection[Kind], Collection[Kind]]], kinds: Sequence[Kind]) -> Measured:
+    """An auditor's errors, from the role, planted faults and findings of each reply; faithful replies have no fault."""
+    measured: Measured = {role: {kind: Counts() for kind in kinds} for role in ROLES}
+    for role, planted, found in rows:
+        for kind in kinds:
+            if kind in planted or not planted:
+                measured[role][kind].add(found=kind in found, faulty=bool(planted))
+    return measured
 
 
 @lru_cache(maxsize=1)
-def accuracy() -> Accuracy | None:
-    """The accuracy that ships with the package; None if it was never measured."""
-    return Accuracy.model_validate(json.loads(DATA.read_text(encoding="utf-8"))) if DATA.is_file() else None
-
-
-class Usable(BaseModel):
-    """The counts that a correction is based on, and the references they come from."""
-
-    sensitivity_from: str
-    specificity_from: str
-    counts: Counts
-    refused: str | None = None
-    """Why they must not be used after all."""
-
-    @property
-    def reference(self) -> str:
-        """Both sources in words."""
-        if self.sensitivity_from == self.specificity_from:
-            return self.sensitivity_from
-        return f"{self.sensitivity_from} (sensitivity) and {self.specificity_from} (specificity)"
-
-    @property
-    def note(self) -> str | None:
-        """What a reader of the corrected rate should know."""
-        if self.sensitivity_from == "planted":
-            return "planted faults are easier to find than real ones: the true rate may be higher"
-        return None
-
-
-def usable(measured: Accuracy | None, role: Role, kind: Kind) -> Usable | None:
-    """Sensitivity and specificity, each from the first reference with enough replies.
-
-    There are many real replies without a fault, but often too few with one: then sensitivity comes from planted faults
-    and specificity from real replies. Refused if the planted sensitivity is outside the 95 % Wilson interval of the
-    few real faults.
-    """
-    known = [
-        (name, counts)
-        for name, reference in (measured.references if measured else {}).items()
-        if (counts := reference.counts.get(role, {}).get(kind))
-    ]
-    faulty = next(((name, counts) for name, counts in known if counts.positives >= MIN_LABELS), None)
-    faultless = next(((name, counts) for name, counts in known if counts.negatives >= MIN_LABELS), None)
-    if faulty is None or faultless is None:
-        return None
-    counts = faulty[1].model_copy(update={name: getattr(faultless[1], name) for name in ("clean", "false_alarm")})
-    refused = None
-    for name, few in known[: known.index(faulty)]:
-        real = few.shares()[0]
-        if real.low is not None and real.high is not None and not real.low <= (counts.sensitivity or 0.0) <= real.high:
-            refused = (
-                f"{real.count} of {real.of} faults were found in {name} replies but {counts.sensitivity:.0%} in "
-                f"{faulty[0]} ones, which therefore do not show how often real faults are found"
-            )
-    return Usable(sensitivity_from=faulty[0], specificity_from=faultless[0], counts=counts, refused=refused)
-
-
-def corrected(found: Sequence[bool], cases: Sequence[str], basis: Usable | None, seed: int = 0) -> Estimate:
-    """The corrected rate with what a reader should know about it; null with the reason if there is no basis."""
-    if basis is None:
-        return Estimate(value=None, n=len(found), note="the auditor's errors of this kind are not known")
-    if basis.refused:
-        return Estimate(value=None, n=len(found), note=basis.refused)
-    rate = corrected_rate(found, cases, basis.counts, seed)
-    return rate.model_copy(update={"note": "; ".join(note for note in (rate.note, basis.note) if note) or None})
+def exact_accuracy() -> dict[str, Measured]:
+    """The shipped errors of the exact checks on `planted` and on `labelled` replies."""
+    shipped = json.loads(DATA.read_text(encoding="utf-8"))["measured"] if DATA.is_file() else {}
+    return {
+        name: {role: {Kind(kind): Counts(**c) for kind, c in kinds.items()} for role, kinds in measured.items()}
+        for name, measured in shipped.items()
+    }
 
 
 def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, seed: int = 0) -> Estimate:
@@ -162,9 +87,10 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
     """
     if not found:
         return Estimate(value=None, note="no reply")
-    if min(counts.positives, counts.negatives) < MIN_LABELS:
+    positives, negatives = counts.found + counts.missed, counts.clean + counts.false_alarm
+    if min(positives, negatives) < MIN_LABELS:
         return Estimate(value=None, n=len(found), note="the auditor's errors are not known well enough")
-    sensitivity, specificity = counts.sensitivity or 0.0, counts.specificity or 0.0
+    sensitivity, specificity = counts.found / positives, counts.clean / negatives
     if sensitivity + specificity <= 1:
         reason = f"sensitivity + specificity is {sensitivity + specificity:.2f}, no better than a coin"
         return Estimate(value=None, n=len(found), note=reason)
@@ -175,7 +101,7 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
     rng = np.random.default_rng(seed)
     rates = _redrawn(found, cases, rng)
     if rates is None:
-        return Estimate(value=value, n=len(found), note=f"{_FEW_CASES}; {note}" if note else _FEW_CASES)
+        return Estimate(value=value, n=len(found), note="; ".join(filter(None, (_FEW_CASES, note))))
     draws = rogan_gladen(
         rates,
         rng.beta(counts.found + 0.5, counts.missed + 0.5, RESAMPLES),
@@ -188,9 +114,9 @@ def corrected_rate(found: Sequence[bool], cases: Sequence[str], counts: Counts, 
 
 
 def apparent_rate(found: Sequence[bool], cases: Sequence[str], seed: int = 0) -> Estimate:
-    """The share of units with a finding; interval from redrawn cases with half a unit added to each side."""
+    """The share of replies with a finding; interval from redrawn cases with half a reply added to each side."""
     if not found:
-        return Estimate(value=None, note="nothing to audit")
+        return Estimate(value=None, note="no reply")
     value = sum(found) / len(found)
     rates = _redrawn(found, cases, np.random.default_rng(seed))
     if rates is None:

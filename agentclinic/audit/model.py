@@ -4,58 +4,108 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
+from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient
+from agentclinic.cases.model import Case, Fact
+from agentclinic.results.turn import Disclosure
+
 Role = Literal["patient", "measurement"]
 ROLES: tuple[Role, ...] = ("patient", "measurement")
+Auditor = Literal["code", "reviewer"]
 
 
 class Kind(StrEnum):
-    """A way in which a reply departs from the chart or from the question."""
+    """A way in which a reply departs from the chart, from the question or from an earlier reply."""
 
+    INVENTED_NUMBER = "invented_number"
+    """A number that is in neither the role's chart nor what was said before."""
+    DISEASE_NAMED = "disease_named"
+    """A disease that is in neither the role's chart nor what was said before."""
+    DIAGNOSIS_REVEALED = "diagnosis_revealed"
+    """The case's own diagnosis, under the same conditions."""
+    UNASKED = "unasked"
+    """Something from a part of the chart that no question or order has asked for."""
+    SELF_CONTRADICTED = "self_contradicted"
+    """Contradicts an earlier reply of the same encounter."""
+    INVENTED = "invented"
+    """States something that is not in the chart."""
     CONTRADICTED = "contradicted"
-    """The chart says otherwise: a value, a side, a duration, or whether something is present."""
-    INVENTED_MATERIAL = "invented_material"
-    """A clinical fact that is not in the chart and could change the differential."""
-    INVENTED_BENIGN = "invented_benign"
-    """Something that is not in the chart but has no bearing on the diagnosis."""
-    OMITTED = "omitted_when_asked"
-    """The chart has what was asked for, and the reply leaves it out."""
-    OVERSHARED = "overshared"
-    """Facts of the chart that were not asked for."""
-    REVEALED = "diagnosis_revealed"
-    """Names the true diagnosis, other than as past history."""
+    """Says the opposite of the chart, or another value, side or time."""
+    OMITTED = "omitted"
+    """Leaves out something that was asked for and is in the chart."""
+
+
+BY_CODE = (
+    Kind.INVENTED_NUMBER, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED, Kind.UNASKED, Kind.SELF_CONTRADICTED,
+)  # fmt: skip
+"""What code can decide."""
+BY_REVIEWER = (
+    Kind.INVENTED, Kind.CONTRADICTED, Kind.OMITTED, Kind.UNASKED, Kind.DISEASE_NAMED, Kind.DIAGNOSIS_REVEALED,
+    Kind.SELF_CONTRADICTED,
+)  # fmt: skip
+"""What a reviewer model is asked for."""
 
 
 class Finding(BaseModel):
     """One departure, with everything a person needs to check it."""
 
     kind: Kind
+    by: Auditor = "code"
     words: str
-    """The words concerned; for an omission, the beginning of the reply."""
+    """The words concerned; for an omission, the statement of the chart."""
     path: str | None = None
     """The place in the chart that shows it."""
-    term: str | None = None
-    """The symptom, amount or words that show it."""
     why: str
-
-
-def finding(kind: Kind, words: str, why: str, path: str | None = None, term: str | None = None) -> Finding:
-    """A finding, without the names of its fields."""
-    return Finding(kind=kind, words=words, path=path, term=term, why=why)
 
 
 @dataclass(frozen=True)
 class AuditedReply:
-    """A reply of the patient or the laboratory, with what it answers and the settings it was given under."""
+    """A reply of the patient or the laboratory, with what it answers and what was said before."""
 
     role: Role
     asked: str
     """The doctor's question or order."""
     text: str
-    told_before: tuple[str, ...] = ()
-    """Earlier replies in the encounter: what they told is neither omitted nor overshared now."""
+    earlier: tuple[AuditedReply, ...] = ()
+    """All earlier replies of the encounter, of both roles."""
+    disclosures: tuple[Disclosure, ...] = ()
+    """Empty if the reply is free text."""
+    suggested: tuple[str, ...] | None = None
+    """What the matcher suggested when the reply was made; None if that was not recorded."""
     silent_symptom: str = "deny"
     missing_test: str = "unavailable"
+    turn: int = 0
+    place: str = ""
+    """Where it is, for people who read a file of reviews."""
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The paths of the facts that the reply discloses."""
+        return frozenset(path for disclosure in self.disclosures for path in disclosure.paths)
+
+
+class Audited(Protocol):
+    """Anything with a reply and its case."""
+
+    @property
+    def reply(self) -> AuditedReply: ...  # noqa: D102
+
+    @property
+    def case(self) -> Case: ...  # noqa: D102
+
+
+def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:
+    """The part of the chart that a role knows."""
+    return case.patient_facts if role == "patient" else case.exam_facts
+
+
+def suggestions(reply: AuditedReply, case: Case) -> frozenset[str]:
+    """The paths of the facts that answer the question or order, by our matcher."""
+    if reply.suggested is not None:
+        return frozenset(reply.suggested)
+    facts = facts_of(case, reply.role)
+    topics = asked_of_patient if reply.role == "patient" else asked_of_measurement
+    return frozenset(fact.path for topic in topics(reply.asked, facts) for fact in topic.facts)

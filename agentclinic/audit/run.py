@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from agentclinic.audit.accuracy import Accuracy, accuracy, apparent_rate, corrected, usable
-from agentclinic.audit.chart import Chart
-from agentclinic.audit.model import ROLES, AuditedReply, Finding, Kind, Role
-from agentclinic.audit.reply import audit_reply
+from agentclinic.audit.accuracy import Measured, apparent_rate, corrected_rate, exact_accuracy, measure
+from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.model import (
+    BY_CODE,
+    BY_REVIEWER,
+    ROLES,
+    Audited,
+    AuditedReply,
+    Auditor,
+    Finding,
+    Kind,
+    Role,
+    suggestions,
+)
+from agentclinic.audit.planted import Planted, planted
+from agentclinic.audit.reviewer import Reviewer, Reviews, review_path
+from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.errors import InputError
+from agentclinic.clinic.prompts import load_prompt, user_prompts
+from agentclinic.config import Settings
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
-from agentclinic.scoring.estimates import Estimate
+from agentclinic.results.turn import Turn
+from agentclinic.runs.build import Models
+from agentclinic.runs.execute import note_attestations
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import class_of_run
+from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.verdicts import case_key
 
 
@@ -36,18 +58,37 @@ class Rate(BaseModel):
     """How often a kind was found in the replies of a role."""
 
     role: Role
+    by: Auditor
     kind: Kind
     found: int
     """Replies with at least one finding of this kind."""
     per_reply: Estimate
-    corrected: Estimate
-    """Per reply, corrected for the auditor's errors; null if these are unknown or too large."""
-    reference: str | None = None
-    """What the auditor's errors were measured on."""
-    sensitivity: float | None = None
-    specificity: float | None = None
-    per_encounter: Estimate
-    """Encounters with at least one finding; not corrected."""
+    """Of the replies that were read: all of them by code, those with a readable review by a reviewer."""
+    sensitivity: dict[str, Proportion]
+    """On `planted` replies and, for code, on `labelled` ones."""
+    specificity: dict[str, Proportion]
+    corrected: Estimate | None = None
+    """For a reviewer: corrected for its errors on planted replies; null if these are unknown or too large."""
+
+
+class Comparison(BaseModel):
+    """What a role chose against what our matcher suggests: a disagreement, not an error."""
+
+    role: Role
+    replies: int
+    """Replies with provenance; the others are free text."""
+    suggested: int
+    """Facts."""
+    chosen: int
+    both: int
+    left_out: int
+    """Replies in which a suggested fact was not chosen."""
+    added: int
+    """Replies in which a fact was chosen that was not suggested."""
+    worded_by_code: int
+    """Replies in which code replaced the model's words."""
+    slips: dict[str, int]
+    """Replies by what was wrong with the model's own words."""
 
 
 class AuditReport(BaseModel):
@@ -58,20 +99,74 @@ class AuditReport(BaseModel):
     models: dict[Role, list[str]]
     encounters: int
     """Encounters that were audited."""
-    without_transcript: int = 0
-    without_case: int = 0
+    without_transcript: int
+    without_case: int
     replies: dict[Role, int]
-    rates: list[Rate]
-    findings: list[Listed]
+    rates: list[Rate] = []
+    comparisons: list[Comparison] = []
+    reviewer: Reviews | None = None
+    calibration: Reviews | None = None
+    """The reviewer on planted replies."""
+    findings: list[Listed] = []
     notes: list[str]
 
 
-_Unit = tuple[str, set[Kind]]
-"""The case of a reply or an encounter, and the kinds found in it."""
+@dataclass(frozen=True)
+class Item:
+    """A reply in a run."""
+
+    record: Record
+    case: Case
+    turn: Turn
+    reply: AuditedReply
 
 
 def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditReport:
-    """Audit a run, named by its folder or its file of records, with its own cases or those of another file."""
+    """Audit a run, named by its folder or its file of records, with what code can decide."""
+    return _report(*read_replies(place, cases), seed)
+
+
+async def review_run(
+    place: Path,
+    settings: Settings,
+    reviewer: tuple[str, str | None],
+    *,
+    cases: Path | None = None,
+    seed: int = 0,
+    every_reply: bool = False,
+    calibrate: bool = False,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit a run with code and with a reviewer, given as model and endpoint.
+
+    The reviewer reads free text, or with `every_reply` also replies with provenance. With `calibrate` it also reads
+    planted replies, which show its errors; they are kept with the run and used by later audits of it.
+    """
+    if reviewer[0] in ("builtin", "human"):
+        raise ConfigError(f"reviewer: {reviewer[0]} cannot review; name a language model")
+    progress = progress or Progress()
+    report, items = read_replies(place, cases)
+    folder = load_run(place).path.parent
+    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+    async with Models(settings, class_of_run(folder, (item.record for item in items))) as models:
+        judge = Reviewer(models.get(*reviewer), load_prompt("reviewer", user_prompts(settings.run.prompts_dir)))
+        note_attestations(folder, models.gate)
+
+        async def review(replies: Sequence[Audited], path: Path, *, ask: bool = True) -> Reviews:
+            workers = settings.run.workers
+            return await judge.review_all(replies, path, workers, progress, ask=ask, private=models.gate.closed)
+
+        path = review_path(folder, reviewer[0], ".planted")
+        made_up = await planted(models.get("builtin")) if calibrate or path.exists() else []
+        known = await review(made_up, path, ask=calibrate) if made_up else None
+        wanted = [item for item in items if every_reply or not item.reply.disclosures]
+        stopped = known is not None and known.interrupted
+        reviews = await review(wanted, review_path(folder, reviewer[0]), ask=not stopped)
+    return _report(report, items, seed, judge, reviews, known, made_up)
+
+
+def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, list[Item]]:
+    """The replies of a run with the cases in its folder or in another file, and a report without findings."""
     data = load_run(place)
     played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
     if not played:
@@ -79,31 +174,21 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
             f"{place}: this run does not contain its cases (there is no {CASES}), and without charts there is nothing "
             "to audit; name the file they were played from with --cases FILE"
         )
-    chart_of = _charts(played)
-    replies: dict[Role, list[_Unit]] = {role: [] for role in ROLES}
-    encounters: dict[Role, list[_Unit]] = {role: [] for role in ROLES}
-    models: dict[Role, set[str]] = {role: set() for role in ROLES}
-    findings: list[Listed] = []
+    by_hash = {case.id: case for case in played}
+    # Records of the original have no hash: both row and diagnosis must agree.
+    by_row = {(case.scenario_id, case.diagnosis): case for case in played}
+    items: list[Item] = []
     audited = without_transcript = without_case = 0
     for record in data.records():
+        row = (record.scenario_id, record.ground_truth or "")
+        case = by_hash.get(record.case_hash) if record.case_hash else by_row.get(row)
         if not record.transcript:
             without_transcript += 1
-            continue
-        chart = chart_of(record)
-        if chart is None:
+        elif case is None:
             without_case += 1
-            continue
-        audited += 1
-        per_role: dict[Role, set[Kind]] = {}
-        for turn, reply in audited_replies(record):
-            found = [_listed(finding, record, turn, reply) for finding in audit_reply(reply, chart)]
-            kinds = {finding.kind for finding in found}
-            findings += found
-            replies[reply.role].append((case_key(record), kinds))
-            per_role.setdefault(reply.role, set()).update(kinds)
-        for role, kinds in per_role.items():
-            encounters[role].append((case_key(record), kinds))
-            models[role].add(getattr(record, f"{role}_llm") or "not recorded")
+        else:
+            audited += 1
+            items += [Item(record, case, turn, reply) for turn, reply in audited_replies(record)]
     source = str(cases or data.path.parent / CASES)
     if not audited and without_case:
         raise InputError(
@@ -114,94 +199,121 @@ def audit_run(place: Path, cases: Path | None = None, seed: int = 0) -> AuditRep
         raise InputError(f"{place}: its records have no turn-by-turn transcript, so there is nothing to audit")
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
-    measured = accuracy()
     notes = {
         f"{without_transcript} records have no transcript and were not audited": without_transcript,
         f"{without_case} records are of cases that are not in {source}, and were not audited": without_case,
-        "the auditor's errors have not been measured: no rate is corrected": measured is None,
     }
-    return AuditReport(
+    played_by = {(i.reply.role, getattr(i.record, f"{i.reply.role}_llm") or "not recorded") for i in items}
+    report = AuditReport(
         run=data.name,
         dataset=str(cases) if cases else played[0].dataset,
-        models={role: sorted(models[role]) for role in ROLES},
+        models={role: sorted(name for played, name in played_by if played == role) for role in ROLES},
         encounters=audited,
         without_transcript=without_transcript,
         without_case=without_case,
-        replies={role: len(replies[role]) for role in ROLES},
-        rates=[_rate(role, kind, replies[role], encounters[role], measured, seed) for role in ROLES for kind in Kind],
-        findings=findings,
+        replies={role: sum(item.reply.role == role for item in items) for role in ROLES},
         notes=[note for note, applies in notes.items() if applies],
     )
+    return report, items
 
 
-def _charts(cases: Sequence[Case]) -> Callable[[Record], Chart | None]:
-    """A function that gives the chart of a record's case, read once; None if the case is not among these."""
-    by_hash = {case.id: case for case in cases}
-    # Records of the original have no hash: both row and diagnosis must agree.
-    by_row = {(case.scenario_id, case.diagnosis): case for case in cases}
-    charts: dict[str, Chart] = {}
-
-    def chart_of(record: Record) -> Chart | None:
-        if record.case_hash:
-            case = by_hash.get(record.case_hash)
-        else:
-            case = by_row.get((record.scenario_id, record.ground_truth or ""))
-        if case and case.id not in charts:
-            charts[case.id] = Chart(case)
-        return charts[case.id] if case else None
-
-    return chart_of
-
-
-def audited_replies(record: Record) -> Iterator[tuple[int, AuditedReply]]:
-    """Each reply of the patient and the laboratory with its turn and the question or order before it."""
+def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
+    """Each reply of the patient and the laboratory with the question or order before it."""
     asked = ""
-    before: dict[Role, tuple[str, ...]] = dict.fromkeys(ROLES, ())
+    earlier: tuple[AuditedReply, ...] = ()
     for turn in record.transcript or ():
         if turn.action:
             asked = turn.action.content
         elif turn.role in ROLES:
-            role: Role = "patient" if turn.role == "patient" else "measurement"
-            yield (
+            suggested = (turn.details or {}).get("suggested")
+            reply = AuditedReply(
+                "patient" if turn.role == "patient" else "measurement",
+                asked,
+                turn.text,
+                earlier,
+                turn.disclosures,
+                None if suggested is None else tuple(map(str, suggested)),
+                record.silent_symptom or "deny",
+                # The original's laboratory was told to report tests that are not in the chart as normal.
+                record.missing_test or "normal",
                 turn.turn,
-                AuditedReply(
-                    role,
-                    asked,
-                    turn.text,
-                    before[role],
-                    record.silent_symptom or "deny",
-                    # The original's laboratory was told to report tests that are not in the chart as normal.
-                    record.missing_test or "normal",
-                ),
+                f"{record.unit} turn {turn.turn}",
             )
-            before[role] += (turn.text,)
+            yield turn, reply
+            earlier += (reply,)
 
 
-def _listed(finding: Finding, record: Record, turn: int, reply: AuditedReply) -> Listed:
-    return Listed(
-        **finding.model_dump(),
-        scenario_id=record.scenario_id,
-        repeat=record.repeat,
-        case_hash=record.case_hash,
-        turn=turn,
-        role=reply.role,
-        asked=reply.asked,
-    )
+_Read = list[tuple[Item, list[Finding]]]
+"""The replies that an auditor has read, with what it found."""
 
 
-def _rate(
-    role: Role, kind: Kind, replies: list[_Unit], encounters: list[_Unit], measured: Accuracy | None, seed: int
-) -> Rate:
-    found, cases = [kind in kinds for _, kinds in replies], [case for case, _ in replies]
-    basis = usable(measured, role, kind)
+def _report(
+    report: AuditReport,
+    items: Sequence[Item],
+    seed: int,
+    reviewer: Reviewer | None = None,
+    reviews: Reviews | None = None,
+    calibration: Reviews | None = None,
+    made_up: Sequence[Planted] = (),
+) -> AuditReport:
+    cases = {item.case.id: item.case for item in items}
+    names = {id_: names_of(case) for id_, case in cases.items()}
+    read: _Read = [(item, exact_findings(item.reply, item.case, names[item.case.id])) for item in items]
+    rates = [_rate("code", role, kind, read, seed, exact_accuracy()) for role in ROLES for kind in BY_CODE]
+    notes = list(report.notes)
+    if reviewer and reviews:
+        judged = [(row, found) for row in made_up if (found := reviewer.findings(row, calibration)) is not None]
+        errors = measure(((row.reply.role, row.kinds, {f.kind for f in found}) for row, found in judged), BY_REVIEWER)
+        known = {"planted": errors} if judged else {}
+        own: _Read = [(item, found) for item in items if (found := reviewer.findings(item, reviews)) is not None]
+        rates += [_rate("reviewer", role, kind, own, seed, known) for role in ROLES for kind in BY_REVIEWER]
+        read += own
+        notes += [] if judged else ["the reviewer's errors are not known; --calibrate measures them"]
+    changes = {
+        "rates": rates,
+        "comparisons": [_comparison(items, role) for role in ROLES],
+        "reviewer": reviews,
+        "calibration": calibration,
+        "findings": [_listed(finding, item) for item, found in read for finding in found],
+        "notes": notes,
+    }
+    return report.model_copy(update=changes)
+
+
+def _listed(finding: Finding, item: Item) -> Listed:
+    record = item.record
+    place = {"scenario_id": record.scenario_id, "repeat": record.repeat, "case_hash": record.case_hash}
+    return Listed(**finding.model_dump(), **place, turn=item.turn.turn, role=item.reply.role, asked=item.reply.asked)
+
+
+def _rate(by: Auditor, role: Role, kind: Kind, read: _Read, seed: int, known: Mapping[str, Measured]) -> Rate:
+    own = [(item, listed) for item, listed in read if item.reply.role == role]
+    found = [any(finding.kind is kind for finding in listed) for _, listed in own]
+    cases = [case_key(item.record) for item, _ in own]
+    errors = {name: measured[role][kind] for name, measured in known.items() if kind in measured.get(role, {})}
     return Rate(
         role=role,
+        by=by,
         kind=kind,
         found=sum(found),
         per_reply=apparent_rate(found, cases, seed),
-        corrected=corrected(found, cases, basis, seed),
-        reference=basis.reference if basis else None,
-        sensitivity=basis.counts.sensitivity if basis else None,
-        specificity=basis.counts.specificity if basis else None,
-        per_encounter=apparent_rate([kind in kinds for _, kinds in encounters], [case for case, _ in encounters], seed),
+        sensitivity={name: counts.sensitivity for name, counts in errors.items()},
+        specificity={name: counts.specificity for name, counts in errors.items()},
+        corrected=corrected_rate(found, cases, errors["planted"], seed) if by == "reviewer" and errors else None,
+    )
+
+
+def _comparison(items: Iterable[Item], role: Role) -> Comparison:
+    own = [item for item in items if item.reply.role == role and item.reply.disclosures]
+    pairs = [(suggestions(item.reply, item.case), item.reply.chosen) for item in own]
+    return Comparison(
+        role=role,
+        replies=len(own),
+        suggested=sum(len(suggested) for suggested, _ in pairs),
+        chosen=sum(len(chosen) for _, chosen in pairs),
+        both=sum(len(suggested & chosen) for suggested, chosen in pairs),
+        left_out=sum(bool(suggested - chosen) for suggested, chosen in pairs),
+        added=sum(bool(chosen - suggested) for suggested, chosen in pairs),
+        worded_by_code=sum((item.turn.details or {}).get("worded_by") == "code" for item in own),
+        slips=dict(Counter(slip for item in own for slip in dict.fromkeys(item.turn.slips))),
     )

@@ -323,9 +323,24 @@ def card(run: RunArgument, *, judge: JudgeOption = None, output: OutputOption = 
 
 
 @app.command()
+@with_fields_of(RunSettings, only=("workers", "prompts_dir"))
 def audit(
     run: RecordsArgument,
     *,
+    reviewer: Annotated[
+        str | None,
+        typer.Option(help="Language model that also judges free-text replies. Its reviews are kept in RUN/reviews/."),
+    ] = None,
+    reviewer_endpoint: Annotated[
+        str | None, typer.Option("--reviewer_endpoint", help="Endpoint of the reviewer, a name under `endpoints`.")
+    ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Measure the reviewer's errors on 330 planted replies and correct its rates."),
+    ] = False,
+    all_replies: Annotated[
+        bool, typer.Option("--all-replies", help="Have the reviewer also judge replies whose facts are recorded.")
+    ] = False,
     cases: Annotated[
         Path | None, typer.Option(help="Case file to use instead of the run's own cases; matched by content.")
     ] = None,
@@ -333,21 +348,35 @@ def audit(
         bool, typer.Option("--list", help="Also list each finding with the reply and the chart's words.")
     ] = False,
     role: Annotated[str | None, typer.Option(help="Only this role: patient or measurement.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only this kind, e.g. invented_material.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind, e.g. invented_number.")] = None,
     format_: Annotated[str, typer.Option("--format", help="text, md, csv or json.")] = "text",
     json: JsonOption = False,
     output: OutputOption = None,
     seed: SeedOption = 0,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
+    quiet: QuietOption = False,
+    overrides: dict[str, Any],
 ) -> None:
     """Check the replies of patient and laboratory against the chart.
 
-    Finds replies that contradict the chart, invent something, leave out what was asked, volunteer what was not, or
-    name the diagnosis. Rates are corrected for the auditor's own measured errors. Works with any patient model;
-    nothing is played again and no model is called.
+    Code finds invented numbers, diseases named without reason, the diagnosis, parts of the chart that were not asked
+    for, and contradictions between replies; without --reviewer no model is called. A reviewer also finds what is
+    invented, contradicted or left out in free text. Nothing is played again.
     """
-    from agentclinic.cli.audit import audit_command
+    from agentclinic.cli.audit import Shown, audit_command, reviewed
+    from agentclinic.errors import ConfigError
 
-    audit_command(run, cases, role, kind, "json" if json else format_, output, seed, list_findings=list_findings)
+    shown = Shown(role, kind, "json" if json else format_, output, list_findings=list_findings)
+    if reviewer is None:
+        if calibrate or all_replies or reviewer_endpoint:
+            raise ConfigError("--calibrate, --all-replies and --reviewer_endpoint need a --reviewer MODEL")
+        audit_command(run, cases, seed, shown)
+    else:
+        settings = read_settings(config, llm_config, overrides, allow_host)
+        options = {"cases": cases, "seed": seed, "every_reply": all_replies, "calibrate": calibrate}
+        reviewed(run, settings, (reviewer, reviewer_endpoint), shown, quiet=quiet, **options)
 
 
 @app.command()

@@ -4,101 +4,131 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import anyio
 
 from agentclinic.audit.model import ROLES, Kind
-from agentclinic.audit.run import AuditReport, Listed, Rate, audit_run
-from agentclinic.cli.format import clipped, deliver
-from agentclinic.config import suggestion
+from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate, audit_run, review_run
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete
+from agentclinic.config import Settings, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.report.spreadsheet import safe
 from agentclinic.report.text import markdown_cell, markdown_table
-from agentclinic.scoring.format import as_percent
+from agentclinic.runs.progress import progress_for
+from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.format import as_percent, percent
 
 _FORMATS = ("text", "md", "csv", "json")
 
 
-def audit_command(
-    place: Path,
-    cases: Path | None,
-    role: str | None,
-    kind: str | None,
-    format_: str,
-    output: Path | None,
-    seed: int,
-    *,
-    list_findings: bool,
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of an audit, and how."""
+
+    role: str | None
+    kind: str | None
+    format: str
+    output: Path | None
+    list_findings: bool
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be shown, before anything is paid for."""
+        if self.role is not None and self.role not in ROLES:
+            raise ConfigError(f"role: {self.role!r} is not audited; choose {' or '.join(ROLES)}")
+        if self.kind is not None and self.kind not in list(Kind):
+            known = f"{suggestion(self.kind, Kind)}; choose one of {', '.join(Kind)}"
+            raise ConfigError(f"kind: unknown kind {self.kind!r}{known}")
+        if self.format not in _FORMATS:
+            raise ConfigError(f"format: {self.format!r} is not one of {', '.join(_FORMATS)}")
+
+    def has(self, entry: Rate | Listed | Comparison) -> bool:
+        """Whether an entry is of the role and the kind asked for."""
+        return self.role in (None, entry.role) and self.kind in (None, getattr(entry, "kind", None))
+
+
+def audit_command(place: Path, cases: Path | None, seed: int, shown: Shown) -> None:
+    """Audit a run with what code can decide."""
+    _deliver(audit_run(place, cases, seed), shown)
+
+
+def reviewed(
+    place: Path, settings: Settings, reviewer: tuple[str, str | None], shown: Shown, *, quiet: bool, **options: Any
 ) -> None:
-    """Audit a run and print the result, or write it to a file; `role` and `kind` select what is shown."""
-    if role is not None and role not in ROLES:
-        raise ConfigError(f"role: {role!r} is not audited; choose {' or '.join(ROLES)}")
-    if kind is not None and kind not in list(Kind):
-        raise ConfigError(f"kind: unknown kind {kind!r}{suggestion(kind, Kind)}; choose one of {', '.join(Kind)}")
-    if format_ not in _FORMATS:
-        raise ConfigError(f"format: {format_!r} is not one of {', '.join(_FORMATS)}")
-    report = audit_run(place, cases, seed)
-    rates = [rate for rate in report.rates if role in (None, rate.role) and kind in (None, rate.kind)]
-    findings = [f for f in report.findings if role in (None, f.role) and kind in (None, f.kind)]
-    if format_ == "json":
-        text = report.model_copy(update={"rates": rates, "findings": findings}).model_dump_json(indent=2) + "\n"
-    elif format_ == "csv":
-        text = _findings_csv(findings) if list_findings else _rates_csv(rates)
+    """Audit a run with code and with a reviewer, with progress."""
+    progress = progress_for(quiet=quiet, stream=sys.stderr)
+    report = anyio.run(partial(review_run, place, settings, reviewer, progress=progress, **options))
+    _deliver(report, shown)
+    both = [reviews for reviews in (report.reviewer, report.calibration) if reviews]
+    left = {"failed": sum(r.failed for r in both), "not tried": sum(r.not_tried for r in both)}
+    if any(left.values()):
+        why = next((f": {r.reason}" for r in both if r.reason), "")
+        message = f"reviews: {counted(left)}{why}\nRun the same command again to review the rest."
+        end_incomplete(message, interrupted=any(r.interrupted for r in both))
+
+
+def _deliver(report: AuditReport, shown: Shown) -> None:
+    report = report.model_copy(
+        update={
+            "rates": [rate for rate in report.rates if shown.has(rate)],
+            "findings": [finding for finding in report.findings if shown.has(finding)],
+            "comparisons": [c for c in report.comparisons if shown.role in (None, c.role)],
+        }
+    )
+    if shown.format == "json":
+        text = report.model_dump_json(indent=2) + "\n"
+    elif shown.format == "csv":
+        text = _findings_csv(report.findings) if shown.list_findings else _rates_csv(report.rates)
     else:
-        show = _as_markdown if format_ == "md" else _as_text
-        text = show(report, rates, findings if list_findings else [])
-    deliver(text, output)
+        text = (_as_markdown if shown.format == "md" else _as_text)(report, list_findings=shown.list_findings)
+    deliver(text, shown.output)
 
 
 # --- for people -----------------------------------------------------------------------------------------------------
 
 
-def _as_text(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
+def _as_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report)]
-    for role in dict.fromkeys(rate.role for rate in rates):
+    for role in dict.fromkeys(rate.role for rate in report.rates):
         lines += ["", f"{role} ({', '.join(report.models[role]) or 'no replies'}): {report.replies[role]} replies"]
-        for rate in rates:
-            if rate.role == role:
-                found = f"{rate.found} of {rate.per_reply.n}"
-                lines += [
-                    f"  {rate.kind.value:20} {as_percent(rate.per_reply)} of replies, {found}",
-                    f"  {'':20}   corrected {_corrected(rate)}",
-                    f"  {'':20}   {as_percent(rate.per_encounter)} of encounters",
-                ]
-    for finding in findings:
+        for by in dict.fromkeys(rate.by for rate in report.rates):
+            lines.append(f"  found by {'code' if by == 'code' else 'the reviewer'}")
+            for rate in report.rates:
+                if (rate.role, rate.by) == (role, by):
+                    lines.append(f"    {rate.kind.value:19}{_found(rate)}")
+                    lines += [f"    {'':19}  {detail}" for detail in _details(rate)]
+        lines += [f"  {line}" for c in report.comparisons if c.role == role for line in _compared(c)]
+    for finding in report.findings if list_findings else ():
         repeat = f", repeat {finding.repeat}" if finding.repeat else ""
-        source = _source(finding)
         lines += [
             "",
             f"scenario {finding.scenario_id}{repeat}, turn {finding.turn}, {finding.role}: {finding.kind.value}",
             f"  asked  {clipped(finding.asked)}",
             f"  said   {clipped(finding.words)}",
-            f"  {finding.why}" + (f" [{source}]" if source else ""),
+            f"  {finding.why}" + (f" [{finding.path}]" if finding.path else ""),
         ]
-    lines += ["", *[f"note: {note}" for note in report.notes], *_closing(report, findings)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_closing(report, list_findings=list_findings)]) + "\n"
 
 
-def _as_markdown(report: AuditReport, rates: list[Rate], findings: list[Listed]) -> str:
+def _as_markdown(report: AuditReport, *, list_findings: bool) -> str:
     lines = [f"# Simulator audit: {markdown_cell(_headline(report))}", ""]
-    lines += markdown_table(
-        ("role", "kind", "replies with a finding", "corrected for the auditor's errors", "encounters"),
-        [
-            (
-                r.role,
-                r.kind.value,
-                f"{r.found} of {r.per_reply.n}: {as_percent(r.per_reply)}",
-                _corrected(r),
-                as_percent(r.per_encounter),
-            )
-            for r in rates
-        ],
-    )
-    if findings:
-        rows = [(f.scenario_id, f.turn, f.role, f.kind.value, clipped(f.words), _source(f), f.why) for f in findings]
-        lines += ["", *markdown_table(("scenario", "turn", "role", "kind", "words", "based on", "why"), rows)]
-    lines += ["", *[f"- {note}" for note in [*report.notes, *_closing(report, findings)]]]
-    return "\n".join(lines) + "\n"
+    rows = [(r.role, r.by, r.kind.value, _found(r), "; ".join(_details(r))) for r in report.rates]
+    lines += markdown_table(("role", "found by", "kind", "replies with a finding", "how far to trust it"), rows)
+    if report.findings and list_findings:
+        columns = ("scenario", "turn", "role", "kind", "by", "words", "path", "why")
+        found = [
+            (f.scenario_id, f.turn, f.role, f.kind.value, f.by, clipped(f.words), f.path or "", f.why)
+            for f in report.findings
+        ]
+        lines += ["", *markdown_table(columns, found)]
+    compared = [f"{c.role}: {line}" for c in report.comparisons for line in _compared(c)]
+    closing = [*compared, *_closing(report, list_findings=list_findings)]
+    return "\n".join([*lines, "", *(f"- {line}" for line in closing)]) + "\n"
 
 
 def _headline(report: AuditReport) -> str:
@@ -106,23 +136,54 @@ def _headline(report: AuditReport) -> str:
     return f"{report.run}: {report.encounters} encounters{data}"
 
 
-def _corrected(rate: Rate) -> str:
-    if rate.corrected.value is None:
-        return f"not given: {rate.corrected.note}"
-    errors = f"sensitivity {rate.sensitivity:.2f}, specificity {rate.specificity:.2f} on {rate.reference} replies"
-    note = f"; {rate.corrected.note}" if rate.corrected.note else ""
-    bare = rate.corrected.model_copy(update={"note": None})
-    return f"{as_percent(bare)} ({errors}{note})"
+def _found(rate: Rate) -> str:
+    return f"{rate.found} of {rate.per_reply.n}: {as_percent(rate.per_reply)}"
 
 
-def _source(finding: Listed) -> str:
-    """What the finding is based on: a place in the chart, a term, or both."""
-    return " / ".join(part for part in (finding.path, finding.term) if part)
+def _details(rate: Rate) -> Iterator[str]:
+    errors = [
+        f"on {name} replies {_of(sensitivity)} and {_of(rate.specificity[name])}"
+        for name, sensitivity in rate.sensitivity.items()
+    ]
+    if errors:
+        yield f"sensitivity and specificity {'; '.join(errors)}"
+    if rate.corrected is not None:
+        yield f"corrected {as_percent(rate.corrected)}"
 
 
-def _closing(report: AuditReport, findings: list[Listed]) -> list[str]:
-    lines = ["Intervals are 95%, resampling cases. Rules made these findings, not a person; their errors are above."]
-    if report.findings and not findings:
+def _of(share: Proportion) -> str:
+    return f"{percent(share.value, 0)} (of {share.of})"
+
+
+def _compared(c: Comparison) -> Iterator[str]:
+    """The set comparison: nothing to show for free text."""
+    if not c.replies:
+        return
+    yield (
+        f"{c.replies} replies with recorded facts: {c.chosen} facts chosen, {c.suggested} suggested by the matcher, "
+        f"{c.both} both"
+    )
+    yield (
+        f"disagreement with the matcher, not an error: {c.left_out} replies left out a suggested fact, {c.added} added "
+        "another"
+    )
+    if c.worded_by_code or c.slips:
+        slips = f" ({counted(c.slips)})" if c.slips else ""
+        yield f"the model's own words were replaced by code in {c.worded_by_code} replies{slips}"
+
+
+def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
+    lines = [f"note: {note}" for note in report.notes]
+    for name, reviews in (("reviewer", report.reviewer), ("reviewer on planted replies", report.calibration)):
+        if reviews:
+            used, made = reviews.usage.input_tokens, reviews.usage.output_tokens
+            tokens = "tokens unknown" if used is None or made is None else f"{used:,} tokens in, {made:,} out"
+            lines.append(
+                f"{name} {reviews.model}: {reviews.reviewed} replies reviewed, {reviews.failed} reviews failed, "
+                f"{reviews.not_tried} not tried; {tokens}; {reviews.path}"
+            )
+    lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
+    if report.findings and not list_findings:
         lines.append(f"{len(report.findings)} findings; --list shows each with its words and what it is based on.")
     return lines
 
@@ -131,22 +192,22 @@ def _closing(report: AuditReport, findings: list[Listed]) -> list[str]:
 
 
 def _rates_csv(rates: list[Rate]) -> str:
-    columns = ["role", "kind", "replies", "found"]
-    columns += [
-        f"{name}_{end}" for name in ("per_reply", "corrected", "per_encounter") for end in ("value", "low", "high")
-    ]
-    columns += ["reference", "sensitivity", "specificity", "note"]
+    columns = ["role", "by", "kind", "replies", "found"]
+    columns += [f"{name}_{end}" for name in ("per_reply", "corrected") for end in ("value", "low", "high")]
+    columns += [f"{name}_{on}" for on in ("planted", "labelled") for name in ("sensitivity", "specificity")]
     rows = []
     for rate in rates:
-        row: list[object] = [rate.role, rate.kind.value, rate.per_reply.n, rate.found]
-        for estimate in (rate.per_reply, rate.corrected, rate.per_encounter):
-            row += [estimate.value, estimate.low, estimate.high]
-        rows.append([*row, rate.reference, rate.sensitivity, rate.specificity, rate.corrected.note])
+        row: list[object] = [rate.role, rate.by, rate.kind.value, rate.per_reply.n, rate.found]
+        for estimate in (rate.per_reply, rate.corrected):
+            row += [estimate.value, estimate.low, estimate.high] if estimate else [None] * 3
+        for on in ("planted", "labelled"):
+            row += [share[on].value if on in share else None for share in (rate.sensitivity, rate.specificity)]
+        rows.append(row)
     return _csv(columns, rows)
 
 
 def _findings_csv(findings: list[Listed]) -> str:
-    columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "kind", "asked", "words", "path", "term", "why"]
+    columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "by", "kind", "asked", "words", "path", "why"]
     dumped = [finding.model_dump(mode="json") for finding in findings]
     return _csv(columns, [[safe(entry[column]) for column in columns] for entry in dumped])
 

@@ -99,6 +99,7 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "uncertainty": {"system_base": ("door",), "user_prompt_template": ("record", "reply")},
     "synthesis": {"user_prompt_template": ("facts",)},
     "writer": {"user_prompt_template": ("context",)},
+    "reviewer": {"user_prompt_template": ("facts", "question", "reply")},
 }
 """Placeholders that each role's texts must contain."""
 

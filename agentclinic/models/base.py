@@ -31,6 +31,8 @@ class Purpose(StrEnum):
     SYNTHESIS = "synthesis"
     CONFIDENCE = "confidence"
     WRITER = "writer"
+    REVIEWER = "reviewer"
+    """Judges a reply of the patient or the laboratory, for `agentclinic audit`."""
     QUERY = "query"
     """A `query_model` call, which belongs to no role."""
     PROBE = "probe"

@@ -212,7 +212,6 @@ _NOT_FOUND = rf"not (?:{'|'.join(sorted(_LOOKED_FOR))}|palpable)"
 _NO = re.compile(r"^\W*(?:no|not really|none|never|i (?:have not|haven't|don't|do not))\b", re.IGNORECASE)
 # "I have a cough" does not answer yes to another question; "I have." does.
 _YES = re.compile(r"^\W*(?:(?:yes|yeah|correct|that's right)\b|i (?:do|have)\s*(?:[.,!]|$))", re.IGNORECASE)
-_NONE = re.compile(rf"^\W*(?:none|negative|absent|nil|no|{_NOT_FOUND})\W*$", re.IGNORECASE)
 _OPENS_ABSENT = re.compile(r"\s*(?:no|none|normal|negative|absent|without|never)\b", re.IGNORECASE)
 _NOTHING_FOUND = re.compile(
     r"\bnormal\b|unremarkable|no (?:significant |acute |visible )?abnormal|\bclear\b|negative|no growth", re.IGNORECASE
@@ -230,12 +229,6 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(rf"\b(?:no|not|never|none|without|{_DENY}|neither|nor|normal|negative|\w+n['’]t)\b", re.IGNORECASE)
-_CUE = re.compile(
-    rf"\b(?:no(?! longer\b| one\b)|not(?! only\b| sure\b)|never|none(?: of)?|without|{_DENY}|denying|neither|nor"
-    r"|nobody|nothing|negative for|free of|absence of|absent|ruled out|lack of"
-    r"|(?:have|has|had|do|does|did|is|are|was|were|would|wo)n['’]?t)\b",
-    re.IGNORECASE,
-)
 
 
 def answers_no(reply: str) -> bool:
@@ -246,11 +239,6 @@ def answers_no(reply: str) -> bool:
 def answers_yes(reply: str) -> bool:
     """Whether a reply opens with a plain yes: "Yes, ...", "I do."."""
     return bool(_YES.match(reply))
-
-
-def says_none(value: str) -> bool:
-    """Whether a charted value says only that its heading is absent: "Murmurs: none", "Rash: not seen"."""
-    return bool(_NONE.match(value))
 
 
 def opens_absent(text: str) -> bool:
@@ -279,8 +267,3 @@ def is_denial(statement: str) -> bool:
 def has_denying_word(text: str) -> bool:
     """Whether a text has a word that denies, or calls something normal."""
     return bool(_WORD.search(text))
-
-
-def find_denial(statement: str) -> re.Match[str] | None:
-    """The first word or phrase of a statement that denies what follows it."""
-    return _CUE.search(statement)

@@ -267,18 +267,3 @@ def _most_special(names: set[str]) -> frozenset[str]:
 def complaints(text: str) -> frozenset[str]:
     """The basic complaints a text names, without those that another one is a kind of."""
     return _most_special({basic for name in _symptoms(text) if (basic := _basic(name))})
-
-
-@lru_cache(maxsize=16384)
-def complaints_within(text: str) -> frozenset[str]:
-    """The basic complaints that are kinds of what a text names: "urinary symptoms" includes urinary retention."""
-    return frozenset[str]().union(*map(_kinds_of, _most_special(_symptoms(text))))
-
-
-@lru_cache(maxsize=512)
-def _kinds_of(name: str) -> frozenset[str]:
-    return frozenset(
-        other.name
-        for other in _lexicon().concepts.values()
-        if other.basic and other.name != name and name in kinds(other.name)
-    )

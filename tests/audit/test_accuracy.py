@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import anyio
 import numpy as np
 import pytest
 from benchmark_support import BENCHMARKS, load_benchmark
 from helpers import PUBLIC
 
-from agentclinic.audit.accuracy import Accuracy, Counts, Reference, accuracy, corrected, corrected_rate, usable
-from agentclinic.audit.model import ROLES, Kind, Role
+from agentclinic.audit.accuracy import DATA, Counts, corrected_rate, exact_accuracy, measure
+from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.model import BY_CODE, ROLES, Kind
+from agentclinic.audit.planted import planted
+from agentclinic.builtin import Builtin
 
 B = load_benchmark("audit")
 
@@ -92,84 +96,44 @@ def test_repeats_of_one_case_do_not_make_the_interval_narrower() -> None:
     assert repeated.high - repeated.low > 0.8 * (once.high - once.low)
 
 
-def _measured(**counts: Counts) -> Accuracy:
-    references = {
-        name: Reference(what=name, replies={"patient": 1}, counts={"patient": {Kind.OMITTED: held}})
-        for name, held in counts.items()
-    }
-    return Accuracy(made_by="test", version="0", rules="0", references=references)
+def test_errors_are_counted_on_replies_with_the_fault_and_on_faithful_ones() -> None:
+    rows = [
+        ("patient", {Kind.INVENTED}, {Kind.INVENTED}),
+        ("patient", {Kind.INVENTED}, {Kind.UNASKED}),
+        ("patient", set(), {Kind.UNASKED}),
+        ("patient", set(), set()),
+        ("measurement", {Kind.UNASKED}, {Kind.INVENTED}),
+    ]
+    measured = measure(rows, (Kind.INVENTED, Kind.UNASKED))["patient"]
+    assert measured[Kind.INVENTED] == Counts(found=1, missed=1, clean=2)
+    assert measured[Kind.UNASKED] == Counts(clean=1, false_alarm=1), "another fault is neither"
 
 
-def test_real_replies_are_preferred_to_planted_ones_if_there_are_enough() -> None:
-    real, made = (
-        Counts(found=2, missed=1, clean=40, false_alarm=5),
-        Counts(found=30, missed=6, clean=190, false_alarm=0),
-    )
-    basis = usable(_measured(labelled=real, planted=made), "patient", Kind.OMITTED)
-    assert basis is not None
-    assert (basis.sensitivity_from, basis.specificity_from) == ("planted", "labelled")
-    assert (basis.counts.sensitivity, basis.counts.specificity) == (30 / 36, 40 / 45)
-    assert basis.note is not None
-    assert "easier" in basis.note
-    enough = real.model_copy(update={"found": 6.0})
-    basis = usable(_measured(labelled=enough, planted=made), "patient", Kind.OMITTED)
-    assert basis is not None
-    assert (basis.reference, basis.note) == ("labelled", None)
-    assert usable(None, "patient", Kind.OMITTED) is None
-    assert corrected([True], ["a"], None).note == "the auditor's errors of this kind are not known"
-    assert usable(_measured(labelled=real), "patient", Kind.OMITTED) is None
-
-
-def test_planted_replies_do_not_replace_real_ones_that_disagree_with_them() -> None:
-    """None of 3 real faults was found, 30 of 36 planted ones: Wilson's interval of 0/3 ends at 0.56."""
-    real, made = Counts(missed=3, clean=40, false_alarm=5), Counts(found=30, missed=6, clean=190)
-    basis = usable(_measured(labelled=real, planted=made), "patient", Kind.OMITTED)
-    rate = corrected([True, False] * 20, [str(i) for i in range(40)], basis)
-    assert rate.value is None
-    assert rate.note is not None
-    assert "0 of 3 faults were found" in rate.note
-
-
-def test_the_shipped_figures_were_measured_with_the_shipped_rules() -> None:
-    shipped = accuracy()
-    assert shipped is not None
-    assert shipped.rules == B.rules_hash(), (
-        "the rules have changed since the auditor was measured: run benchmarks/audit.py --write"
-    )
-    for reference in shipped.references.values():
-        assert set(reference.counts) == set(ROLES)
-        assert all(set(kinds) == set(Kind) for kinds in reference.counts.values())
-
-
-def test_planted_replies_are_reproducible_and_none_is_from_the_lockbox() -> None:
-    planted = B.planted
-    once, again = planted("held_out"), planted("held_out")
-    assert [(row.case.id, row.reply, row.kind) for row in once] == [(row.case.id, row.reply, row.kind) for row in again]
-    assert not any(row.case.annotations.get("lockbox") for row in once)
-    assert sum(row.kind is None for row in once) >= 300
-    assert sum(row.kind is not None for row in once) >= 300
-    development = planted("dev")
-    assert not {row.case.id for row in development} & {row.case.id for row in once}
-
-
-def test_on_held_out_planted_replies_the_auditor_is_as_accurate_as_it_says() -> None:
-    shipped = accuracy()
-    assert shipped is not None
-    rows = B.planted("held_out")
-    cells: tuple[tuple[Role, Kind], ...] = (("patient", Kind.CONTRADICTED), ("measurement", Kind.OVERSHARED))
-    for role, kind in cells:
-        now, then = B.against_planted(rows, role, kind), shipped.references["planted"].counts[role][kind]
-        # The matcher and the tables may change a little; beyond this the auditor must be measured again.
-        assert now.sensitivity == pytest.approx(then.sensitivity, abs=0.1)
-        assert now.specificity == pytest.approx(then.specificity, abs=0.05)
-
-
-@pytest.mark.skipif(not (PUBLIC / "judge").is_dir(), reason="the recorded replies are not in ../shared/data/judge")
-def test_the_labels_match_the_recorded_replies() -> None:
+def test_planted_replies_are_reproducible_and_each_has_what_was_planted() -> None:
+    rows = anyio.run(planted, Builtin(), 2, 3)
+    assert rows == anyio.run(planted, Builtin(), 2, 3)
+    assert sum(not row.kinds for row in rows) == 6
     for role in ROLES:
-        rows = B.labelled(role)
-        assert len(rows) == 100
-        assert {len(part) for part in B.halves(rows).values()} == {50}
+        made = [row for row in rows if row.reply.role == role]
+        assert {kind for row in made for kind in row.kinds} == set(Kind)
+        for row in made:
+            found = {finding.kind for finding in exact_findings(row.reply, row.case)}
+            assert found <= row.kinds, "code is precise"
+
+
+def test_the_shipped_figures_are_those_of_the_present_rules() -> None:
+    assert json.loads(DATA.read_text(encoding="utf-8"))["rules"] == B.rules_hash(), "run benchmarks/audit.py --write"
+    for measured in exact_accuracy().values():
+        for role in ROLES:
+            assert all(measured[role][kind].specificity.value is not None for kind in BY_CODE if kind in measured[role])
+
+
+@pytest.mark.skipif(not (PUBLIC / "judge").exists(), reason="needs the public data")
+def test_what_code_finds_in_labelled_replies_two_readers_found_too() -> None:
+    for role in ROLES:
+        for half in B.halves(role).values():
+            counts = B.against_readers(half, B.code(half), BY_CODE)
+            assert all(held.false_alarm == 0 for held in counts.values())
 
 
 def test_the_label_files_contain_no_text_of_the_data() -> None:

@@ -59,7 +59,7 @@ def clinic(*arguments: str | Path, expect: int = 0) -> Process:
 
 
 FAITHFUL = ("patient", "Any fever?", "No fever.")
-LYING = ("patient", "Any fever?", "Yes, I have had a fever.")
+LYING = ("patient", "Any fever?", "No fever. I have lost 14 pounds.")
 REPORT = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 9.8 mg/dL")
 WRONG = ("measurement", "REQUEST TEST: Uric Acid", "RESULTS: Uric Acid: 4.0 mg/dL")
 
@@ -84,49 +84,45 @@ def rate(report: AuditReport, role: str, kind: Kind) -> Any:
     return next(r for r in report.rates if (r.role, r.kind) == (role, kind))
 
 
-def test_rates_are_counted_by_reply_and_by_encounter(run: Path) -> None:
+def test_rates_are_counted_by_reply(run: Path) -> None:
     report = audit_run(run)
 
     assert report.replies == {"patient": 16, "measurement": 8}
-    lies = rate(report, "patient", Kind.CONTRADICTED)
-    assert (lies.found, lies.per_reply.value, lies.per_encounter.value) == (2, 2 / 16, 2 / 8)
+    lies = rate(report, "patient", Kind.INVENTED_NUMBER)
+    assert (lies.found, lies.per_reply.value, lies.by) == (2, 2 / 16, "code")
     assert lies.per_reply.low < 2 / 16 < lies.per_reply.high
-    assert rate(report, "measurement", Kind.CONTRADICTED).found == 1
-    assert rate(report, "patient", Kind.INVENTED_MATERIAL).found == 0
+    assert rate(report, "measurement", Kind.INVENTED_NUMBER).found == 1
+    assert rate(report, "patient", Kind.DISEASE_NAMED).found == 0
+    assert report.reviewer is None
     assert report.models == {"patient": ["some/model"], "measurement": ["builtin"]}
 
 
 def test_each_finding_says_where_it_is_and_what_it_is_based_on(run: Path) -> None:
     findings = [f for f in audit_run(run).findings if f.role == "patient"]
 
-    assert [(f.scenario_id, f.turn, f.kind) for f in findings] == [(0, 1, "contradicted"), (1, 1, "contradicted")]
-    assert findings[0].words == "I have had a fever"
+    assert [(f.scenario_id, f.turn, f.kind) for f in findings] == [(0, 1, "invented_number"), (1, 1, "invented_number")]
+    assert findings[0].words == "I have lost 14 pounds."
     assert findings[0].asked == "Any fever?"
-    assert findings[0].path == "Patient_Actor/Review_of_Systems.0"
+    assert "14" in findings[0].why
 
 
-def test_corrected_rates_name_the_reference_of_the_auditors_errors(run: Path) -> None:
-    rates = audit_run(run).rates
-    given = [found.model_dump() for found in rates if found.corrected.value is not None]
-    assert given, "some kinds were measured"
-    for found in given:
-        low, value, high = (found["corrected"][name] for name in ("low", "value", "high"))
-        assert 0 <= low <= value <= high <= 1
-        assert found["reference"]
-        assert found["sensitivity"] + found["specificity"] > 1
-    assert all(found.corrected.note for found in rates if found.corrected.value is None)
+def test_each_rate_comes_with_the_errors_of_the_check(run: Path) -> None:
+    for found in audit_run(run).rates:
+        assert found.sensitivity["planted"].of > 0
+        assert found.specificity["planted"].value is not None
+        assert found.corrected is None, "code gives a lower bound, which is not corrected"
 
 
 def test_a_run_is_audited_with_its_own_cases_although_the_data_set_has_changed(tmp_path: Path) -> None:
-    """The config names a data set under which another chart is found today: here, one in which there is fever."""
+    """The config names a data set under which another chart is found today: here, one with 14 pounds lost."""
     run = make_run(tmp_path / "run", [record(0, [FAITHFUL]), record(1, [LYING])])
-    other = osce(patient={**PATIENT, "Review_of_Systems": "Fever."}, truth="Gouty arthritis")
+    other = osce(patient={**PATIENT, "Review_of_Systems": "Lost 14 pounds."}, truth="Gouty arthritis")
     path = write_rows(tmp_path / "own.jsonl", other, other)
     used = {"run": {"dataset": "own"}, "datasets": {"own": str(path)}}
     (run / "config.used.json").write_text(json.dumps(used), encoding="utf-8")
     report = audit_run(run)
 
-    assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, Kind.CONTRADICTED)]
+    assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, Kind.INVENTED_NUMBER)]
     assert report.dataset == "own"
     path.unlink()
     assert audit_run(run) == report
@@ -139,7 +135,7 @@ def test_an_older_run_without_cases_needs_their_file(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"does not contain its cases \(there is no cases.jsonl\).*--cases FILE"):
             audit_run(place)
     own = write_rows(tmp_path / "own.jsonl", *(case_row(number) for number in range(8)))
-    assert [f.kind for f in audit_run(run, own).findings] == [Kind.CONTRADICTED]
+    assert [f.kind for f in audit_run(run, own).findings] == [Kind.INVENTED_NUMBER]
 
 
 def test_cases_are_matched_by_content_and_records_of_others_are_counted(tmp_path: Path) -> None:
@@ -156,24 +152,56 @@ def test_a_record_of_the_original_is_matched_by_row_and_truth(tmp_path: Path) ->
     report = audit_run(make_run(tmp_path / "run", [old, other]))
 
     assert (report.encounters, report.without_case) == (1, 1)
-    assert report.findings[0].kind is Kind.CONTRADICTED
+    assert report.findings[0].kind is Kind.INVENTED_NUMBER
 
 
-def test_the_originals_laboratory_may_report_a_test_that_is_not_in_the_chart_as_normal(tmp_path: Path) -> None:
-    said = ("measurement", "REQUEST TEST: Echocardiogram", "RESULTS: NORMAL READINGS")
-    old = record(0, [said], missing_test=None)
-    ours = record(1, [said])
-    report = audit_run(make_run(tmp_path / "run", [old, ours]))
+def test_earlier_questions_count_as_asked(tmp_path: Path) -> None:
+    work = ("patient", "What is your job?", "I am a baker.")
+    again = ("patient", "Any fever?", "No fever. As I said: Baker number 0, at the mill.")
+    rows = {**PATIENT, "Social_History": "Baker number 0, at the mill."}
+    case = case_of(osce(patient=rows, tests=TESTS, truth="Gouty arthritis"), "own", 0)
+    records = [record(0, [again], case_hash=case.id), record(0, [work, again], repeat=1, case_hash=case.id)]
+    folder = make_run(tmp_path / "run", records, cases=0)
+    write_cases(folder, [case])
+    assert {(f.repeat, f.kind) for f in audit_run(folder).findings} == {(0, "unasked")}
 
-    assert [(f.scenario_id, f.kind) for f in report.findings] == [(1, "invented_benign")]
+
+def test_a_contradiction_with_an_earlier_reply_is_found(tmp_path: Path) -> None:
+    first = ("patient", "How are you?", "I have had a cough.")
+    report = audit_run(make_run(tmp_path / "run", [record(0, [first, ("patient", "Any cough?", "No cough.")])]))
+
+    assert [(f.turn, f.kind) for f in report.findings] == [(2, "self_contradicted")]
+    assert "turn 1" in report.findings[0].why
 
 
-def test_earlier_replies_of_the_encounter_count_as_told(tmp_path: Path) -> None:
-    work = ("patient", "What is your job?", "I am baker number 0.")
-    again = ("patient", "Any fever?", "No fever. As I said, I am baker number 0.")
-    report = audit_run(make_run(tmp_path / "run", [record(0, [again]), record(0, [work, again], repeat=1)]))
+def grounded(number: int, suggested: list[str], chosen: list[str], **turn: Any) -> dict[str, Any]:
+    """A record whose patient chose facts."""
+    entry = record(number, [FAITHFUL])
+    entry["transcript"][1] |= {
+        "disclosures": [{"topic": "fever", "provenance": "chart", "paths": chosen}],
+        "details": {"simulator": "grounded", "worded_by": turn.pop("worded_by", "model"), "suggested": suggested},
+        **turn,
+    }
+    return entry
 
-    assert {(f.repeat, f.kind) for f in report.findings} == {(0, "overshared")}
+
+def test_what_was_chosen_is_compared_with_what_was_suggested_and_is_no_finding(tmp_path: Path) -> None:
+    fever, cough = (f"Patient_Actor/Review_of_Systems.{n}" for n in (0, 1))
+    records = [
+        grounded(0, [fever], [fever]),
+        grounded(1, [fever, cough], [fever]),
+        grounded(2, [fever], [fever, cough], worded_by="code", slips=["number", "number"], raw="38.9"),
+        record(3, [FAITHFUL]),
+    ]
+    report = audit_run(make_run(tmp_path / "run", records))
+
+    patient, laboratory = report.comparisons
+    assert (patient.replies, patient.suggested, patient.chosen, patient.both) == (3, 4, 4, 3)
+    assert (patient.left_out, patient.added, patient.worded_by_code, patient.slips) == (1, 1, 1, {"number": 1})
+    assert laboratory.replies == 0
+    assert report.findings == []
+    shown = clinic("audit", tmp_path / "run").stdout
+    assert "disagreement with the matcher, not an error: 1 replies left out a suggested fact, 1 added another" in shown
 
 
 @pytest.mark.parametrize(
@@ -195,39 +223,39 @@ def test_a_run_with_nothing_to_audit_is_refused(tmp_path: Path, records: list[di
 def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     done = clinic("audit", run, "--list")
 
-    assert "contradicted         12.5%" in done.stdout
-    assert "2 of 16" in done.stdout
-    assert "scenario 0, turn 1, patient: contradicted" in done.stdout
-    assert "Patient_Actor/Review_of_Systems.0" in done.stdout
+    assert "invented_number    2 of 16: 12.5%" in done.stdout
+    assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 45)" in done.stdout
+    assert "scenario 0, turn 1, patient: invented_number" in done.stdout
+    assert "I have lost 14 pounds." in done.stdout
 
 
 @pytest.mark.slow
 def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
     parsed = json.loads(clinic("audit", run, "--json").stdout)
-    assert {(r["role"], r["kind"]): r["found"] for r in parsed["rates"]}["patient", "contradicted"] == 2
+    assert {(r["role"], r["kind"]): r["found"] for r in parsed["rates"]}["patient", "invented_number"] == 2
 
     rows = list(csv.DictReader(io.StringIO(clinic("audit", run, "--format", "csv").stdout)))
-    assert next(r for r in rows if (r["role"], r["kind"]) == ("patient", "contradicted"))["found"] == "2"
+    assert next(r for r in rows if (r["role"], r["kind"]) == ("patient", "invented_number"))["found"] == "2"
 
     out = tmp_path / "audit.md"
     done = clinic("audit", run, "--format", "md", "--list", "-o", out)
     assert str(out) in done.stdout
-    assert "| patient | contradicted | 2 of 16" in out.read_text(encoding="utf-8")
+    assert "| patient | code | invented_number | 2 of 16" in out.read_text(encoding="utf-8")
 
     listed = list(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
-    assert [row["kind"] for row in listed] == ["contradicted"] * 3
+    assert [row["kind"] for row in listed] == ["invented_number"] * 3
     only = clinic("audit", run, "--list", "--format", "csv", "--role", "measurement").stdout
     assert [row["scenario_id"] for row in csv.DictReader(io.StringIO(only))] == ["7"]
 
 
 def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -> None:
-    said = ("patient", "=HYPERLINK(1) | any fever?", "Yes, I have had a fever | <script>alert(1)</script>")
+    said = ("patient", "=HYPERLINK(1) | any fever?", "I have lost 14 pounds | <script>alert(1)</script>")
     run = make_run(tmp_path / "run", [record(0, [said])])
     table = clinic("audit", run, "--list", "--format", "md").stdout
     assert "<script>" not in table
     lines = [line for line in table.splitlines() if line.startswith("| 0 |")]
     assert lines
-    assert all(line.replace("\\|", "").count("|") == 8 for line in lines)
+    assert all(line.replace("\\|", "").count("|") == 9 for line in lines)
     row = next(csv.DictReader(io.StringIO(clinic("audit", run, "--list", "--format", "csv").stdout)))
     assert row["asked"].startswith("'=")
 
@@ -235,7 +263,8 @@ def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--kind", "invented"], "did you mean"),
+        (["--kind", "invented_numbr"], "did you mean"),
+        (["--calibrate"], "need a --reviewer"),
         (["--role", "doctor"], "is not audited"),
         (["--format", "xml"], "is not one of"),
         (["--cases", "nowhere.jsonl"], "nowhere.jsonl"),

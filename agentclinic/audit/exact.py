@@ -1,0 +1,181 @@
+"""What code can decide about a reply, with or without provenance; precise rather than complete.
+
+Nothing here depends on the diagnosis, except that a disease named without reason is called `diagnosis_revealed` if it
+is the case's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from agentclinic.audit.consistency import self_contradictions
+from agentclinic.audit.model import AuditedReply, Finding, Kind, facts_of, suggestions
+from agentclinic.cases.leaks import names_of
+from agentclinic.cases.matcher.asking import clauses
+from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
+from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.vocabulary import lexicon
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.compare import Relation, compare
+from agentclinic.vocabulary.disease_names import Names
+from agentclinic.vocabulary.name_table import name_table
+from agentclinic.vocabulary.numbers import KnownNumbers, numbers
+from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.text import content_words, sentences, words
+
+
+def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) -> list[Finding]:
+    """Everything that code finds in a reply; `names`, those of the diagnosis, need be made once for a case only."""
+    if not reply.text.strip():
+        return []
+    return [
+        *_invented_numbers(reply, case),
+        *_diseases(reply, case, names or names_of(case)),
+        *_unasked(reply, case),
+        *self_contradictions(reply, case),
+    ]
+
+
+def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
+    """What the speaker may repeat: its part of the chart, the door, and everything said before."""
+    texts = [case.door.demographics, case.door.objective, reply.asked]
+    texts += [" ".join((*fact.heads, fact.text)) for fact in facts_of(case, reply.role)]
+    for said in reply.earlier:
+        texts += [said.asked, said.text] if said.role != reply.role else [said.asked]
+    return texts
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Finding]:
+    known = KnownNumbers(_known_texts(reply, case))
+    for sentence in sentences(reply.text):
+        # A number word without a unit is a way of speaking: "one of the two".
+        new = [n for n in numbers(sentence) if (n.days is not None or not n.spelled) and not known.has(n)]
+        if new:
+            said = ", ".join(dict.fromkeys(number.text for number in new))
+            why = f"{said}: not in the chart of this role, and not said before"
+            yield Finding(kind=Kind.INVENTED_NUMBER, words=sentence, why=why)
+
+
+# --- diseases --------------------------------------------------------------------------------------------------------
+
+# The table of names also has what other names mention: organs, organisms, hormones, drugs.
+_NO_DISEASE = frozenset(
+    "ligament hormone aspirin atrioventricular cytomegalovirus system virus gastrointestinal genitourinary profundus "
+    "dehydrogenase lobe ventricular tissue artery cava drug complex papillomavirus aureus mycobacteria puberty "
+    "menopause climacteric development ss".split()
+)
+_RELATED = frozenset(Relation) - {Relation.DIFFERENT, Relation.SIBLING}
+
+
+@lru_cache(maxsize=1)
+def _names() -> Phrasebook:
+    """The names of diseases, without those that are also complaints, such as migraine."""
+    entries = [entry.names for entry in name_table().diseases]
+    entries += [(disease.name, *disease.synonyms) for disease in knowledge().diseases.values()]
+    return Phrasebook({n[0]: [name for name in n if _only_a_disease(name)] for n in entries})
+
+
+def _only_a_disease(name: str) -> bool:
+    if not words(name) or words(name)[-1] in _NO_DISEASE or len(name) <= 3:
+        return False
+    length = len(lexicon.tokens(name))
+    return not any(hit.concept.type == "symptom" and hit.end - hit.start >= length for hit in lexicon.found(name))
+
+
+def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding]:
+    known = _known_texts(reply, case)
+    if not any(not found.broad for text in known for found in names.find(text)):
+        for sentence in sentences(reply.text):
+            found = next((found for found in names.find(sentence) if not found.broad), None)
+            if found:
+                why = f"names the diagnosis ({found.phrase}), which this role's chart does not have"
+                yield Finding(kind=Kind.DIAGNOSIS_REVEALED, words=sentence, why=why)
+                return
+    charted = {mention.key for text in known for mention in _names().find(text)}
+    vocabularies = [content_words(text) for text in known]
+    for sentence in sentences(reply.text):
+        for mention in _names().find(sentence):
+            if mention.negated or mention.key in charted:
+                continue
+            own = content_words(" ".join(mention.words))
+            if any(own <= vocabulary for vocabulary in vocabularies):
+                continue
+            if any(compare(mention.key, other).relation in _RELATED for other in charted):
+                continue
+            why = f"{' '.join(mention.words)}: not in the chart of this role, and not said before"
+            yield Finding(kind=Kind.DISEASE_NAMED, words=sentence, why=why)
+
+
+# --- parts of the chart that no one asked for ------------------------------------------------------------------------
+
+_BACKGROUND = frozenset({Section.PAST, Section.DRUGS, Section.ALLERGIES, Section.FAMILY, Section.SOCIAL})
+"""The rest of a patient's script is what the consultation is about, and always asked for."""
+_OPEN_QUESTION = re.compile(
+    r"\b(?:yourself|anything (?:else|more|you|that)|everything|history|background|concern\w*|worr\w+)\b", re.IGNORECASE
+)
+_OPEN_ORDER = re.compile(
+    r"\b(?:everything|all (?:tests|results|labs|findings)|full (?:exam|work)|work-?up)", re.IGNORECASE
+)
+_RECITAL = 3
+"""An order that fits nothing in the chart may be answered by another test, but not by this many."""
+
+
+def _unasked(reply: AuditedReply, case: Case) -> Iterator[Finding]:
+    facts = {fact.path: fact for fact in facts_of(case, reply.role)}
+    disclosed = reply.chosen if reply.disclosures else _told(reply.text, tuple(facts.values()))
+    requests = [said for said in (*reply.earlier, reply) if said.role == reply.role]
+    if reply.role == "patient":
+        candidates = [path for path in sorted(disclosed) if path in facts and facts[path].section in _BACKGROUND]
+    else:
+        candidates = [path for path in sorted(disclosed) if path in facts]
+    if not candidates or any(_open_ended(request) for request in requests):
+        return
+    asked = {_part(facts[path]) for said in requests for path in suggestions(said, case) if path in facts}
+    if reply.role == "patient":
+        asked |= {section for said in requests for clause in clauses(said.asked) for section in clause.sections}
+    elif not asked and len({_part(facts[path]) for path in candidates}) < _RECITAL:
+        return
+    reported = set()
+    for path in candidates:
+        part = _part(facts[path])
+        if part not in asked and part not in reported:
+            reported.add(part)
+            why = f"from {part}, which was not asked for"
+            yield Finding(kind=Kind.UNASKED, words=facts[path].text, path=path, why=why)
+
+
+def _open_ended(request: AuditedReply) -> bool:
+    asked = request.asked.replace("_", " ")
+    if request.role == "measurement":
+        return bool(_OPEN_ORDER.search(asked))
+    return any(pattern.search(asked) for pattern in (OPENING, ANYTHING_ELSE, _OPEN_QUESTION))
+
+
+def _part(fact: Fact) -> str:
+    """The section of a patient's script; for a result, the outermost heading."""
+    if fact.section in (Section.EXAMINATION, Section.TESTS, Section.VITALS):
+        return fact.heads[0] if fact.heads else fact.section
+    return fact.section
+
+
+_VERBATIM = 4
+"""Consecutive words of a statement; fewer may be said by chance."""
+
+
+def _told(reply: str, facts: tuple[Fact, ...]) -> frozenset[str]:
+    """The facts whose words, or heading and number, a text has as the chart has them."""
+    said = f" {' '.join(words(reply))} "
+    told = set()
+    for fact in facts:
+        own = words(fact.text)
+        label = words(fact.heads[-1]) if fact.heads else ()
+        measured = own[:1] if own and own[0][0].isdigit() else ()
+        verbatim = len(own) >= _VERBATIM and f" {' '.join(own)} " in said
+        if verbatim or (label and measured and f" {' '.join(label + measured)} " in said):
+            told.add(fact.path)
+    return frozenset(told)
