@@ -63,7 +63,13 @@ MARKS: dict[Kind, frozenset[str]] = {
     Kind.OMITTED: frozenset({"omitted_when_asked"}),
 }
 """The readers' marks that a kind of ours should find. They did not look for contradictions between replies."""
-RULES = ("audit/exact.py", "audit/consistency.py", "audit/planted.py", "vocabulary/numbers.py")
+RULES = (
+    "audit/exact.py",
+    "audit/consistency.py",
+    "audit/planted.py",
+    "vocabulary/numbers.py",
+    "vocabulary/spoken_diseases.py",
+)
 Found = frozenset[Kind]
 
 

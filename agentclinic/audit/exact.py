@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from agentclinic.audit.consistency import self_contradictions
 from agentclinic.audit.model import AuditedReply, Finding, Kind, facts_of, suggestions
@@ -16,13 +15,10 @@ from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
 from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
 from agentclinic.cases.model import Case, Fact, Section
-from agentclinic.vocabulary import lexicon
-from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.compare import Relation, compare
 from agentclinic.vocabulary.disease_names import Names
-from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
-from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.spoken_diseases import disease_mentions
 from agentclinic.vocabulary.text import content_words, sentences, words
 
 
@@ -63,28 +59,7 @@ def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Finding]:
 
 # --- diseases --------------------------------------------------------------------------------------------------------
 
-# The table of names also has what other names mention: organs, organisms, hormones, drugs.
-_NO_DISEASE = frozenset(
-    "ligament hormone aspirin atrioventricular cytomegalovirus system virus gastrointestinal genitourinary profundus "
-    "dehydrogenase lobe ventricular tissue artery cava drug complex papillomavirus aureus mycobacteria puberty "
-    "menopause climacteric development ss".split()
-)
 _RELATED = frozenset(Relation) - {Relation.DIFFERENT, Relation.SIBLING}
-
-
-@lru_cache(maxsize=1)
-def _names() -> Phrasebook:
-    """The names of diseases, without those that are also complaints, such as migraine."""
-    entries = [entry.names for entry in name_table().diseases]
-    entries += [(disease.name, *disease.synonyms) for disease in knowledge().diseases.values()]
-    return Phrasebook({n[0]: [name for name in n if _only_a_disease(name)] for n in entries})
-
-
-def _only_a_disease(name: str) -> bool:
-    if not words(name) or words(name)[-1] in _NO_DISEASE or len(name) <= 3:
-        return False
-    length = len(lexicon.tokens(name))
-    return not any(hit.concept.type == "symptom" and hit.end - hit.start >= length for hit in lexicon.found(name))
 
 
 def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding]:
@@ -96,10 +71,10 @@ def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding
                 why = f"names the diagnosis ({found.phrase}), which this role's chart does not have"
                 yield Finding(kind=Kind.DIAGNOSIS_REVEALED, words=sentence, why=why)
                 return
-    charted = {mention.key for text in known for mention in _names().find(text)}
+    charted = {mention.key for text in known for mention in disease_mentions(text)}
     vocabularies = [content_words(text) for text in known]
     for sentence in sentences(reply.text):
-        for mention in _names().find(sentence):
+        for mention in disease_mentions(sentence):
             if mention.negated or mention.key in charted:
                 continue
             own = content_words(" ".join(mention.words))
