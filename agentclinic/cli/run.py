@@ -25,6 +25,7 @@ from agentclinic.runs.progress import progress_for
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
 from agentclinic.scoring.outcome import Summary, nothing_judged
+from agentclinic.scoring.slips import slip_lines
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
@@ -120,6 +121,8 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
         table.add_row(f"  {fault}", escape(f"{count}, e.g. {example}" if example else str(count)))
     if summary.mean_turns is not None:
         table.add_row("turns per encounter", f"{summary.mean_turns:.1f}")
+    for slips in slip_lines(summary):
+        table.add_row(*slips.split(": ", 1))
     tokens = _tokens(summary)
     if tokens:
         table.add_row("tokens", tokens)

@@ -9,6 +9,7 @@ from agentclinic.results.run_data import load_run
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.format import as_number, as_percent, as_points, percent
 from agentclinic.scoring.score import Score, score
+from agentclinic.scoring.slips import slip_lines
 
 
 def score_command(
@@ -52,6 +53,7 @@ def _outcome(result: Score) -> list[str]:
         lines.append(f"  if all missing were wrong {percent(low)}, if all were right {percent(high)}")
     lines.append(f"  {counted(outcome.outcomes)}")
     lines += [f"  fault {name}: {count}" for name, count in outcome.faults.items()]
+    lines += [f"  {line}" for line in slip_lines(outcome)]
     gap = result.gap_to_full_information
     if gap:
         lines.append(f"  gap to full information: {as_points(gap)} of strict accuracy, {gap.n} cases")

@@ -83,20 +83,19 @@ class History:
         """The history as it appears in a prompt."""
         return self.text.rstrip() or "(nothing yet)"
 
-    def messages(self, me: str, partner: str, *, newest: str) -> list[Message]:
+    def messages(self, me: str, *, newest: str) -> list[Message]:
         """The dialogue as a chat: the words of `me` are the assistant's, all others are the user's.
 
-        The words of `partner`, the one it talks to, need no label. `newest` ends the last of the user's messages. Roles
-        alternate, as many chat templates require.
+        No one is labelled: small models copy labels, and whose words they are can be told from them (results begin with
+        RESULTS:). `newest` ends the last of the user's messages. Roles alternate, as many chat templates require.
         """
         messages: list[Message] = []
-        for speaker, words in (*self._entries, (partner, newest)):
+        for speaker, words in (*self._entries, ("", newest)):
             role: Literal["assistant", "user"] = "assistant" if speaker == me else "user"
-            line = words if speaker in (me, partner) else _line(speaker, words)
             if messages and messages[-1].role == role:
-                messages[-1] = Message(role, f"{messages[-1].content}\n\n{line}")
+                messages[-1] = Message(role, f"{messages[-1].content}\n\n{words}")
             else:
-                messages.append(Message(role, line))
+                messages.append(Message(role, words))
         return messages
 
 

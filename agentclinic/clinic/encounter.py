@@ -49,7 +49,7 @@ class Transcript:
     @property
     def num_turns(self) -> int:
         """Turns the doctor took."""
-        return sum(turn.role == "doctor" for turn in self.turns)
+        return len({turn.turn for turn in self.turns if turn.role == "doctor"})
 
     @property
     def differential(self) -> Differential | None:
@@ -86,19 +86,36 @@ async def _converse(clinic: Clinic, doctor: Doctor, limit: int, transcript: Tran
     incoming = Incoming("", clinic.doctor_prompt.text("opening"))
     for turn in range(1, limit + 1):
         await anyio.lowlevel.checkpoint()  # builtin roles never wait: give other encounters a chance to run
-        transcript.speaker = "doctor"
-        *aside, said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=turn == limit)
-        transcript.turns += [*aside, said]
-        action = said.action
-        assert action is not None, "a doctor's utterance carries its action"
+        action = await _act(doctor, incoming, transcript, turn=turn, last=turn == limit)
+        if turn == limit and action.kind == "none":
+            # There is no next turn in which to put it right: the clinic answers, and the doctor may answer that.
+            incoming = await _answered(clinic, transcript)
+            action = await _act(doctor, incoming, transcript, turn=turn, last=True)
         if action.kind == "diagnosis":
             transcript.status, transcript.diagnosis = Status.DIAGNOSED, action.content
             return
         if turn < limit:
-            transcript.speaker = _ADDRESSEE[action.kind]
-            incoming, reply = await _respond(clinic, action, said, tuple(transcript.exchanges))
-            transcript.turns.append(reply)
-            transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+            incoming = await _answered(clinic, transcript)
+
+
+async def _act(doctor: Doctor, incoming: Incoming, transcript: Transcript, *, turn: int, last: bool) -> Action:
+    """Let the doctor take a turn, or take its last one again."""
+    transcript.speaker = "doctor"
+    *aside, said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=last)
+    transcript.turns += [*aside, said]
+    assert said.action is not None, "a doctor's utterance carries its action"
+    return said.action
+
+
+async def _answered(clinic: Clinic, transcript: Transcript) -> Incoming:
+    """Answer the doctor's last utterance and add the answer to the transcript."""
+    said = transcript.turns[-1]
+    assert said.action is not None
+    transcript.speaker = _ADDRESSEE[said.action.kind]
+    incoming, reply = await _respond(clinic, said.action, said, tuple(transcript.exchanges))
+    transcript.turns.append(reply)
+    transcript.exchanges.append(Exchange(said.action.kind, said.action.content, reply.text, reply.disclosures))
+    return incoming
 
 
 async def _respond(

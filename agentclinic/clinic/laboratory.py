@@ -91,7 +91,7 @@ class Laboratory:
     async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
         system = Message("system", self.system_prompt)
         if self._dialogue == "chat":
-            messages = (system, *self.history.messages("Measurement", "Doctor", newest=said))
+            messages = (system, *self.history.messages("Measurement", newest=said))
         else:
             user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), request=said)
             messages = (system, Message("user", user))

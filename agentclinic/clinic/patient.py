@@ -18,7 +18,7 @@ from agentclinic.clinic import words
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.clinic.telling import MOST_FACTS, Part, matched, told, worded
+from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
 
@@ -32,6 +32,13 @@ _TOPIC_OF: dict[str, Asked] = {
 }
 LONGEST_REPLY = 600
 """Characters a patient may say at once, about six sentences."""
+
+
+_NOTES = {
+    EXAMINE: "I cannot know that. The doctor would have to examine me or order a test.",
+    UNCLEAR: "I do not understand the question. I ask the doctor to say it in another way.",
+}
+"""Set phrases as notes to a voiced patient: it would turn the "you" in them around."""
 
 
 class GroundedAnswer(BaseModel):
@@ -102,7 +109,7 @@ class Patient:
     async def _free(self, said: str, payload: PatientPayload) -> Reply:
         system = Message("system", self.system_prompt)
         if self._dialogue == "chat":
-            messages = (system, *self.history.messages("Patient", "Doctor", newest=said))
+            messages = (system, *self.history.messages("Patient", newest=said))
         else:
             user = fill(self._prompt.text("user_prompt_template"), history=self.history.shown(), reply=said)
             messages = (system, Message("user", user))
@@ -110,11 +117,12 @@ class Patient:
 
     def _chat(self, newest: str) -> tuple[Message, ...]:
         """What doctor and patient said to each other, and then the newest words with what is expected now."""
-        return (Message("system", self.system_prompt), *self._spoken.messages("Patient", "Doctor", newest=newest))
+        return (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
 
     async def _voiced(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
         """Say the parts that the matcher chose, in the model's words."""
-        lines = "\n".join(f"- {line}" for line in dict.fromkeys(part.text for part in attempt.parts))
+        notes = dict.fromkeys(_NOTES.get(part.text, part.text) for part in attempt.parts)
+        lines = "\n".join(f"- {note}" for note in notes)
         newest = fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
         messages = self._chat(newest)
         for _ in range(2):

@@ -10,6 +10,9 @@ from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Reque
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.results.utterance import REPEATED
 
+_REMINDERS = ("chat_turn", "chat_repeated", "chat_repeated", "chat_stuck")
+"""What is expected now, by how often in a row the doctor has repeated itself."""
+
 
 class PlainDoctor:
     """Asks the model for the next utterance, as the original's `DoctorAgent` does."""
@@ -34,7 +37,8 @@ class PlainDoctor:
         self._tests = tests
         self._history = History()
         self._images: tuple[Image, ...] = ()
-        self._repeated = False
+        self._repeats = 0
+        """How often in a row it has said what it said before."""
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
             fill(
@@ -76,7 +80,7 @@ class PlainDoctor:
     def read(self, reply: Reply, *, turn: int) -> Turn:
         """The model's reply as this doctor's utterance."""
         said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
-        self._repeated = REPEATED in said.slips
+        self._repeats = self._repeats + 1 if REPEATED in said.slips else 0
         return said
 
     def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
@@ -92,11 +96,11 @@ class PlainDoctor:
 
     def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
-        expected = fill(self._prompt.text("chat_last" if last else "chat_turn"), turn=turn, max_infs=self._limit)
-        again = self._prompt.text("chat_repeated") if self._repeated else ""
-        newest = joined(incoming.line, notes, again, expected)
-        messages = [Message("user", self._prompt.text("opening"))] if incoming.speaker else []
-        messages += self._history.messages("Doctor", "", newest=newest)
+        heard = incoming.text if incoming.speaker else self._prompt.text("chat_opening", incoming.text)
+        asked_for = "chat_last" if last else _REMINDERS[min(self._repeats, len(_REMINDERS) - 1)]
+        expected = fill(self._prompt.text(asked_for), turn=turn, max_infs=self._limit)
+        messages = [Message("user", self._prompt.text("chat_opening"))] if incoming.speaker else []
+        messages += self._history.messages("Doctor", newest=joined(heard, notes, expected))
         return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
 
     def say(self, incoming: Incoming, text: str) -> None:

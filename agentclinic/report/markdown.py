@@ -11,6 +11,7 @@ from agentclinic.report.sections.first_screen import bounds, main_source, mean_c
 from agentclinic.report.statements import TITLES, statements
 from agentclinic.report.text import DASH, dollars, line
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
+from agentclinic.scoring.slips import slip_rows
 
 MOST_FAILURES = 20
 """Failures listed: no one reads a longer comment. The CSV format has them all."""
@@ -93,6 +94,9 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     if outcome.faults:
         faults = [[quoted(k), v, quoted(outcome.fault_examples.get(k))] for k, v in outcome.faults.items()]
         parts.append(_table(["fault", "n", "first message"], faults))
+    slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
+    if slips:
+        parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
     rows = [
         ["accuracy, strict", as_percent(outcome.accuracy_strict)],
         ["accuracy, lenient", as_percent(outcome.accuracy_lenient)],

@@ -23,7 +23,7 @@ def test_history_keeps_entries_verbatim_each_followed_by_a_blank_line() -> None:
     assert history.shown() == "one\ntwo \n\nPatient: three"
 
 
-def test_history_as_a_chat_alternates_and_labels_only_third_speakers() -> None:
+def test_history_as_a_chat_alternates_without_labels() -> None:
     history = History()
     for speaker, words in (
         ("Doctor", "Pain?"),
@@ -32,11 +32,11 @@ def test_history_as_a_chat_alternates_and_labels_only_third_speakers() -> None:
         ("Measurement", "RESULTS: 1"),
     ):
         history.add(speaker, words)
-    as_patient = [(m.role, m.content) for m in history.messages("Patient", "Doctor", newest="Fever?")]
+    as_patient = [(m.role, m.content) for m in history.messages("Patient", newest="Fever?")]
     assert as_patient == [
         ("user", "Pain?"),
         ("assistant", "No."),
-        ("user", "Order.\n\nMeasurement: RESULTS: 1\n\nFever?"),
+        ("user", "Order.\n\nRESULTS: 1\n\nFever?"),
     ]
 
 

@@ -20,6 +20,7 @@ from agentclinic.report.parts import (
 from agentclinic.report.text import DASH, line, plural
 from agentclinic.scoring.breakdown import Group, TwinPair, TwinSide
 from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.slips import slip_lines, slip_rows
 
 MOST_FAULTS = 20
 MOST_GROUPS = 30
@@ -31,7 +32,7 @@ def outcomes(view: View) -> Html | None:
         "An encounter without a diagnosis, or in which the doctor failed, counts as wrong. If the endpoint, the "
         "patient, the laboratory or the judge failed, it is missing, not wrong."
     )
-    drawn = [Drawn(index, [*_ended(run), _faults(run)]) for index, run in enumerate(view.runs)]
+    drawn = [Drawn(index, [*_ended(run), _faults(run), *_slips(run)]) for index, run in enumerate(view.runs)]
     return view.section("outcomes", "How the encounters ended", lede, drawn)
 
 
@@ -57,6 +58,15 @@ def _faults(run: RunReport) -> Html | None:
     often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
     rows = [[line(kind, 60), f"{count:,}", line(outcome.fault_examples.get(kind), 200)] for kind, count in often]
     return table("Faults", ["fault", "times", "first message"], rows, (0, 2)) if rows else None
+
+
+def _slips(run: RunReport) -> list[Html]:
+    """What language models got wrong in form, and how often code had to answer for them."""
+    outcome = run.score.outcome
+    rows = [[role, kind, did, f"{count:,}", f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
+    head = ["role", "slip", "what the model did", "utterances", "per 100"]
+    given = [line for line in slip_lines(outcome) if "given by code" in line]
+    return [*([table("Slips", head, rows, (0, 1, 2))] if rows else []), *(note(f"{line}.") for line in given)]
 
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
