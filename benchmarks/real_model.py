@@ -53,8 +53,8 @@ SEED = 20261115
 DOCTORS = {
     "plain": [],
     "uncertainty": ["--doctor", "uncertainty"],
-    "policy": ["--doctor_test_policy_enabled", "true"],
-    "inline": ["--doctor_test_policy_enabled", "true", "--doctor_test_policy_mode", "inline"],
+    "policy": ["--doctor_test_policy_enabled"],
+    "inline": ["--doctor_test_policy_enabled", "--doctor_test_policy_mode", "inline"],
 }
 """Flags of each arm."""
 WAYS = ("builtin", "free", "grounded alone", "grounded", "voiced")
@@ -105,7 +105,8 @@ def _start(given: argparse.Namespace, arm: str, place: Path, url: str, rows: Seq
         *("--scenarios", ",".join(map(str, rows)), "--total_inferences", str(given.turns)),
         *("--workers", str(given.workers), "--output_dir", str(place), *roles, *DOCTORS[arm], *given.flag),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(given.checkout), "NO_PROXY": "127.0.0.1,localhost"}
+    path = os.pathsep.join([str(given.checkout), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "NO_PROXY": "127.0.0.1,localhost"}
     with (place / "log.txt").open("wb") as log:
         return subprocess.Popen(command, cwd=place, env=environment, stdout=log, stderr=log, start_new_session=True)
 

@@ -70,7 +70,7 @@ class Patient:
         self._suggestions = suggestions
         self.history = History()
         self._spoken = History()
-        """What doctor and patient said to each other."""
+        """The chat with the model, exactly as it was sent: nothing in it changes, so a prompt cache can reuse it."""
         self._case = case
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
@@ -97,9 +97,8 @@ class Patient:
         else:
             attempt = _Attempt(turn, self._simulator, matched(payload))
             reply = await (self._grounded if self._simulator == "grounded" else self._voiced)(attempt, payload)
-        for history in (self.history, self._spoken):
-            history.add("Doctor", said)
-            history.add("Patient", reply.text)
+        self.history.add("Doctor", said)
+        self.history.add("Patient", reply.text)
         return reply
 
     def overhear(self, speaker: str, said: str) -> None:
@@ -119,6 +118,12 @@ class Patient:
         """What doctor and patient said to each other, and then the newest words with what is expected now."""
         return (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
 
+    def _kept(self, newest: str, reply: Turn, sent: str = "") -> Turn:
+        """Add an exchange to the chat: what the model sent, or else what was said in its name."""
+        self._spoken.add("Doctor", newest)
+        self._spoken.add("Patient", sent or reply.text)
+        return reply
+
     async def _voiced(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
         """Say the parts that the matcher chose, in the model's words."""
         notes = dict.fromkeys(_NOTES.get(part.text, part.text) for part in attempt.parts)
@@ -129,14 +134,14 @@ class Patient:
             try:
                 reply = await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
             except (MalformedError, RefusedError) as error:
-                return attempt.by_code(error)
+                return self._kept(newest, attempt.by_code(error))
             attempt.add(reply)
             said = attempt.read(reply.text, payload.question)
             if said is not None:
-                return attempt.by_model(said, reply.text)
+                return self._kept(newest, attempt.by_model(said, reply.text))
             told_off = fill(self._prompt.text("voiced_repair"), problem=attempt.problem)
             messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", told_off))
-        return attempt.by_code()
+        return self._kept(newest, attempt.by_code())
 
     async def _grounded(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
         """Let the model choose the facts and say them."""
@@ -153,12 +158,12 @@ class Patient:
                 return attempt.by_code(error)
             attempt.add(reply)
             given = reply.parsed
-            if not isinstance(given, GroundedAnswer):  # a tool call, or a person
+            if not isinstance(given, GroundedAnswer):  # a tool call in place of an answer
                 return attempt.by_code(MalformedError("no facts were chosen"))
             attempt.parts = self._chosen(given, payload)
             said = attempt.read(given.reply, payload.question)
             if said is not None:
-                return attempt.by_model(said, given.reply)
+                return self._kept(newest, attempt.by_model(said, given.reply), reply.text)
             told_off = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
             messages = (*messages, Message("assistant", reply.text), Message("user", told_off))
         return attempt.by_code()

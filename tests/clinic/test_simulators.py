@@ -169,7 +169,7 @@ async def test_a_grounded_patient_chooses_facts_and_speaks() -> None:
     model._answers = [chosen(asthma, reply="I have had asthma since I was a child.")]
     reply = await role.answer("Do you have any other illnesses?")
     assert reply.text == "I have had asthma since I was a child."
-    assert paths(reply) == {"Patient_Actor/Past_Medical_History"} or "Past" in str(paths(reply))
+    assert [path.rpartition("/")[2] for path in paths(reply)] == ["Past_Medical_History"]
     assert reply.details is not None
     assert reply.details["simulator"] == "grounded"
 
@@ -275,6 +275,7 @@ async def test_the_dialogue_is_a_chat_for_every_role() -> None:
     role.overhear("Doctor", "REQUEST TEST: Lipase")
     role.overhear("Measurement", "RESULTS: 30")
     await role.answer("Any fever?")
-    sent = [(message.role, message.content) for message in model.requests[1].messages[1:3]]
-    assert sent == [("user", "How long has the pain lasted?"), ("assistant", "For 3 weeks.")]
+    first, second = (request.messages for request in model.requests)
+    assert second[: len(first)] == first, "nothing that was sent changes, so a prompt cache can reuse it"
+    assert [message.role for message in second[len(first) :]] == ["assistant", "user"]
     assert "RESULTS" not in str(model.requests[1]), "results are not the patient's to know"
