@@ -112,19 +112,14 @@ def _start(given: argparse.Namespace, arm: str, place: Path, url: str, rows: Seq
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float | None) -> None:
-    """Wait for all; when time is up, end them as Ctrl-C pressed twice would: what was played is kept."""
+    """Wait for all; when time is up, kill them: a run survives that, and what was played is kept."""
     until = time.monotonic() + seconds if seconds else None
     for process in processes:
         try:
             process.wait(None if until is None else max(0.1, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            for sent in (signal.SIGINT, signal.SIGINT, signal.SIGKILL):
-                os.killpg(process.pid, sent)
-                try:
-                    process.wait(5)
-                    break
-                except subprocess.TimeoutExpired:
-                    continue
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _records(place: Path) -> Iterator[Record]:

@@ -11,9 +11,9 @@ from agentclinic.cases.model import Case
 from agentclinic.clinic.doctor import Doctor, Incoming
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
-from agentclinic.clinic.prompts import Prompt
+from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import OWN_FAULTS, Image, ModelError
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, Action
+from agentclinic.results.actions import Action
 from agentclinic.results.differential import Differential
 from agentclinic.results.outcome import Fault, Status
 from agentclinic.results.turn import Exchange, Turn
@@ -137,9 +137,5 @@ async def _respond(
         shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
         text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
     else:
-        text = clinic.doctor_prompt.text(_EXACT_FORM.get(action.content, "said_nothing"))
+        text = fill(clinic.doctor_prompt.text("exact_form" if action.content else "said_nothing"), form=action.content)
     return Incoming("Clinic", text, shown), Turn(turn=said.turn, role="clinic", text=text)
-
-
-_EXACT_FORM = {DIAGNOSIS_READY: "exact_diagnosis", REQUEST_TEST: "exact_test", REQUEST_IMAGES: "exact_images"}
-"""The text that names the exact form of a token, by the token that was meant."""

@@ -87,8 +87,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 
 _CLINIC = (
-    "opening", "last_turn", "images_off", "images_shown", "exact_diagnosis", "exact_test", "exact_images",
-    "said_nothing",
+    "opening", "last_turn", "images_off", "images_shown", "exact_form", "said_nothing"
 )  # fmt: skip
 """What the clinic itself says, with the shipped text if a user's file has none."""
 _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {

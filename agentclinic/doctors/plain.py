@@ -10,8 +10,8 @@ from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Reque
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.results.utterance import REPEATED
 
-_REMINDERS = ("chat_turn", "chat_repeated", "chat_repeated", "chat_stuck")
-"""What is expected now, by how often in a row the doctor has repeated itself."""
+MOST_REPEATS = 3
+"""From the next repetition on, a doctor is asked to commit: a small model that goes round in circles does not stop."""
 
 
 class PlainDoctor:
@@ -36,9 +36,14 @@ class PlainDoctor:
         self._limit = limit
         self._tests = tests
         self._history = History()
+        self._chatted = History()
+        """The dialogue as a chat."""
+        self._waiting: list[str] = []
+        """What reached the doctor since it last said something that was understood."""
         self._images: tuple[Image, ...] = ()
+        self._repeated = False
         self._repeats = 0
-        """How often in a row it has said what it said before."""
+        """How often it has said what it said before."""
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
             fill(
@@ -62,7 +67,7 @@ class PlainDoctor:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
         reply = await self.model.reply(self.request(incoming, exchanges, turn=turn, last=last, notes=notes))
         said = self.read(reply, turn=turn)
-        self.say(incoming, said.text)
+        self.say(incoming, said.text, understood=said.action is None or said.action.kind != "none")
         return (said,)
 
     def request(
@@ -80,7 +85,8 @@ class PlainDoctor:
     def read(self, reply: Reply, *, turn: int) -> Turn:
         """The model's reply as this doctor's utterance."""
         said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
-        self._repeats = self._repeats + 1 if REPEATED in said.slips else 0
+        self._repeated = REPEATED in said.slips
+        self._repeats += self._repeated
         return said
 
     def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
@@ -96,17 +102,34 @@ class PlainDoctor:
 
     def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
-        heard = incoming.text if incoming.speaker else self._prompt.text("chat_opening", incoming.text)
-        asked_for = "chat_last" if last else _REMINDERS[min(self._repeats, len(_REMINDERS) - 1)]
+        asked_for = "chat_turn"
+        if self._repeated:
+            asked_for = "chat_stuck" if self._repeats > MOST_REPEATS else "chat_repeated"
+        if last:
+            asked_for = "chat_last"
         expected = fill(self._prompt.text(asked_for), turn=turn, max_infs=self._limit)
-        messages = [Message("user", self._prompt.text("chat_opening"))] if incoming.speaker else []
-        messages += self._history.messages("Doctor", newest=joined(heard, notes, expected))
+        messages = self._chatted.messages(
+            "Doctor", newest=joined(*self._waiting, self._heard(incoming), notes, expected)
+        )
         return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
 
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Add what reached the doctor, and words said in its name, to the history."""
+    def _heard(self, incoming: Incoming) -> str:
+        return incoming.text if incoming.speaker else self._prompt.text("chat_opening", incoming.text)
+
+    def say(self, incoming: Incoming, text: str, *, understood: bool = True) -> None:
+        """Add what reached the doctor, and words said in its name, to the history.
+
+        Words that the clinic did not understand are left out of the chat: a small model that sees its own mistake
+        there makes it again.
+        """
         self._history.add_turn(incoming, text)
+        self._waiting.append(self._heard(incoming))
+        if understood:
+            self._chatted.add("", joined(*self._waiting))
+            self._chatted.add("Doctor", text)
+            self._waiting.clear()
 
     def hear(self, entry: str) -> None:
         """Add something to the history outside the turns."""
         self._history.add("", entry)
+        self._waiting.append(entry)

@@ -49,13 +49,13 @@ def _named_after(utterance: str, token: str) -> str:
     for other in (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES):
         after = after.partition(other)[0]
     for line in after.split("\n"):
-        name = _undecorated(line)
+        name = undecorated(line)
         if name:
             return name
-    return _undecorated(before)
+    return undecorated(before)
 
 
-def _undecorated(text: str) -> str:
+def undecorated(text: str) -> str:
     """Strip what models put around a name: Markdown, quotes, a colon or dash, the brackets of our own template."""
     name = text.strip().lstrip(":-–—").strip(' \t*_`"').lstrip(":-–—").rstrip(":").strip(' \t*_`"')
     for opening, closing in _PAIRS:

@@ -11,7 +11,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, Action, parse_action
+from agentclinic.results.actions import (
+    DIAGNOSIS_READY,
+    REQUEST_IMAGES,
+    REQUEST_TEST,
+    Action,
+    parse_action,
+    undecorated,
+)
 
 OTHER_SPEAKER = "other_speaker"
 OWN_LABEL = "own_label"
@@ -89,9 +96,9 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     if not cut:
         return Utterance(raw, parse_action(raw), tuple(slips))
     if not text or token:
-        action = Action("none", token or "")
+        action = Action("none", _exact_form(text, token) if token else "")
     elif blank:
-        action = Action("none", DIAGNOSIS_READY if action.kind == "diagnosis" else REQUEST_TEST)
+        action = Action("none", f"{DIAGNOSIS_READY if action.kind == 'diagnosis' else REQUEST_TEST}:")
     return Utterance(text, action, tuple(slips))
 
 
@@ -116,6 +123,15 @@ def _near_token(text: str) -> str | None:
         return None
     meant = next((token for token, near in _NEAR.items() if near.search(text)), None)
     return meant or (DIAGNOSIS_READY if _NEAR_FINAL.search(text) else None)
+
+
+def _exact_form(text: str, token: str) -> str:
+    """How the speaker should have written it: the token, and what it wrote after its own version of it."""
+    if token == REQUEST_IMAGES:
+        return token
+    found = _NEAR[token].search(text) or _NEAR_FINAL.search(text)
+    name = undecorated((text[found.end() :].strip().split("\n") or [""])[0]) if found else ""
+    return f"{token}: {name}".rstrip()
 
 
 def _same(left: str, right: str) -> bool:
