@@ -212,18 +212,31 @@ def probe(
     model: Annotated[str, typer.Argument(help="Name of a model at the endpoint.")],
     *,
     endpoint: Annotated[str | None, typer.Option(help="Name in `endpoints`. [default: the default endpoint]")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out the sample of questions and orders (about 80 requests).")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Requests of the sample sent at once. [default: run.workers, else 4]", show_default=False
+        ),
+    ] = None,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
+    quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Find out what an endpoint can do.
+    """Find out what an endpoint can do, and whether its model should play patient and laboratory `grounded`.
 
     Sends four to six short requests and says whether it answers, through which API, and whether tool calls,
-    structured output and images work. The exit code is 1 if it does not answer at all.
+    structured output and images work. If structured output works, the model then plays patient and laboratory on a
+    shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher. The exit code
+    is 1 if it does not answer at all.
     """
     from agentclinic.cli.probe import probe_command
 
-    probe_command(read_settings(config, llm_config), model, endpoint, as_json=json)
+    settings = read_settings(config, llm_config)
+    probe_command(settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
 
 
 @app.command()

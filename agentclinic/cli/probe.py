@@ -1,24 +1,30 @@
-"""`agentclinic probe`: find out what an endpoint can do."""
+"""`agentclinic probe`: find out what an endpoint can do, and how well its model plays patient and laboratory."""
 
 from __future__ import annotations
 
 import base64
 import json
 import struct
+import sys
 import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 from pydantic import BaseModel
 
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool
 from agentclinic.models.endpoint import Endpoint
+from agentclinic.runs.budget import money
 from agentclinic.runs.build import Models
+from agentclinic.runs.probe_sample import WORKERS, Compared, Result, Trial, probe_sample, result_of, try_model
+from agentclinic.runs.progress import progress_for
+from agentclinic.scoring.format import number
 
 
 class _Colour(BaseModel):
@@ -46,37 +52,112 @@ class Finding:
     detail: str
 
 
-def probe_command(settings: Settings, model: str, endpoint: str | None, *, as_json: bool) -> None:
-    """Try the endpoint and print what works; the exit code is 1 if it does not answer."""
-    findings = anyio.run(_probe, settings, model, endpoint)
+@dataclass(frozen=True)
+class _Sampled:
+    """What came of the sample of questions and orders."""
+
+    trial: Trial
+    result: Result
+    cost_usd: float | None
+
+
+def probe_command(
+    settings: Settings,
+    model: str,
+    endpoint: str | None,
+    *,
+    quick: bool = False,
+    workers: int | None = None,
+    quiet: bool = False,
+    as_json: bool,
+) -> None:
+    """Try the endpoint and print what works, then the sample; the exit code is 1 if it does not answer."""
+    probe = partial(_probe, quick=quick, workers=workers, quiet=quiet, as_json=as_json)
+    findings, sampled = anyio.run(probe, settings, model, endpoint)
     if as_json:
-        print_json([asdict(finding) for finding in findings])
-    else:
-        for finding in findings:
-            print(f"{'yes' if finding.works else 'no ':3}  {finding.what}: {finding.detail}")
-        if findings[0].works:
-            print(f"\nUse it with: agentclinic run --doctor_llm {model}")
+        sample = {**sampled.result.model_dump(mode="json"), "cost_usd": sampled.cost_usd} if sampled else None
+        print_json({"checks": [asdict(finding) for finding in findings], "sample": sample})
+    elif findings[0].works:
+        if sampled:
+            _show_sample(sampled)
+        elif not quick:
+            print("\nRecommended for patient and laboratory: --simulator voiced; grounded needs structured output")
+        print(f"\nUse it with: agentclinic run --doctor_llm {model}")
     if not findings[0].works:
         raise SystemExit(1)
+    if sampled and sampled.result.not_tried:
+        left, why = sampled.result.not_tried, sampled.result.stopped
+        end_incomplete(
+            f"{left} of {sampled.trial.rows} questions and orders were not tried ({why})",
+            interrupted=sampled.trial.interrupted,
+        )
 
 
-async def _probe(settings: Settings, name: str, endpoint: str | None) -> list[Finding]:
+async def _probe(
+    settings: Settings,
+    name: str,
+    endpoint: str | None,
+    *,
+    quick: bool,
+    workers: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> tuple[list[Finding], _Sampled | None]:
+    if workers is None:
+        workers = settings.run.workers if "workers" in settings.run.model_fields_set else WORKERS
     # No recording: it would come between the probe and the endpoint.
-    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
-    async with Models(settings) as models:
+    run = settings.run.model_copy(update={"record": None, "workers": workers})
+    async with Models(settings.model_copy(update={"run": run})) as models:
         model = models.get(name, endpoint)
         if not isinstance(model, Endpoint):
             raise InputError(f"probe needs a model at an endpoint; {name!r} is not one")
-        findings = []
-        for what, check in _CHECKS.items():
-            try:
-                findings.append(Finding(what, *await check(model)))
-            except ModelError as error:
-                fix = _FIXES.get(error.kind)
-                findings.append(Finding(what, False, f"{error} ({fix})" if fix else str(error)))
-            if not findings[0].works:
-                break
-        return findings
+        findings = await _checked(model)
+        if not as_json:
+            for finding in findings:
+                print(f"{'yes' if finding.works else 'no ':3}  {finding.what}: {finding.detail}", flush=True)
+        if quick or not any(finding.works for finding in findings if finding.what == STRUCTURED):
+            return findings, None
+        progress = progress_for(quiet=quiet, stream=sys.stderr)
+        trial = await try_model(model, probe_sample(), run, workers=workers, progress=progress)
+        return findings, _Sampled(trial, result_of(trial), models.price(name, endpoint, asdict(trial.usage)))
+
+
+async def _checked(model: Endpoint) -> list[Finding]:
+    findings: list[Finding] = []
+    for what, check in _CHECKS.items():
+        try:
+            findings.append(Finding(what, *await check(model)))
+        except ModelError as error:
+            fix = _FIXES.get(error.kind)
+            findings.append(Finding(what, False, f"{error} ({fix})" if fix else str(error)))
+        if not findings[0].works:
+            break
+    return findings
+
+
+def _show_sample(sampled: _Sampled) -> None:
+    result = sampled.result
+    print(f"\n{'':18}{'precision':>10}{'recall':>8}{'F1':>8}{'by code':>9}{'failed':>8}")
+    for what, compared in (("questions", result.questions), ("orders", result.orders), ("together", result.together)):
+        _show_compared(what, compared)
+    failed = counted(result.together.failed)
+    tokens = (
+        "no token counts"
+        if result.input_tokens is None or result.output_tokens is None
+        else f"{result.input_tokens:,} tokens in, {result.output_tokens:,} out"
+    )
+    cost = "cost unknown" if sampled.cost_usd is None else money(sampled.cost_usd)
+    print(f"{result.requests:,} requests, {tokens}, {cost}" + (f"; failed: {failed}" if failed else ""))
+    print(f"\nRecommended for patient and laboratory: --simulator {result.recommended}; {result.because}")
+
+
+def _show_compared(what: str, compared: Compared) -> None:
+    for who, figures in (("model", compared.model), ("matcher", compared.matcher)):
+        line = f"{what if who == 'model' else '':10}{who:8}"
+        line += f"{number(figures.precision):>10}{number(figures.recall):>8}{number(figures.f1):>8}"
+        if who == "model":
+            line += f"{compared.by_code:>9}{sum(compared.failed.values()):>8}"
+        print(line)
 
 
 _FIXES = {
@@ -129,10 +210,11 @@ async def _image(model: Endpoint) -> tuple[bool, str]:
     return False, f"accepted a picture but did not recognize that it is red: {_short(reply.text)!r}"
 
 
+STRUCTURED = "structured output"
 _CHECKS: dict[str, Callable[[Endpoint], Awaitable[tuple[bool, str]]]] = {
     "answers": _text,
     "tool calls": _tools,
-    "structured output": _structured,
+    STRUCTURED: _structured,
     "images": _image,
 }
 """What is tried, in this order; if the first fails, the rest is not tried."""

@@ -1,0 +1,284 @@
+"""Trying a model as grounded patient and laboratory, on a shipped sample of marked questions and orders.
+
+The sample is for development: the marks are one reader's, and our matcher was developed with other questions about the
+same charts. This favors the matcher, so that `grounded` is recommended too rarely rather than too often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+from agentclinic.cases.demographics import speaks_for_self
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic import reporting, telling
+from agentclinic.clinic.laboratory import Laboratory
+from agentclinic.clinic.patient import Patient
+from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
+from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
+from agentclinic.config import RunSettings
+from agentclinic.errors import InputError
+from agentclinic.jsonl import read_json_lines
+from agentclinic.models.base import FATAL, Model, ModelError
+from agentclinic.results.actions import REQUEST_TEST
+from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
+from agentclinic.runs.outage import OUTAGE, Outage
+from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.progress import Progress
+from agentclinic.scoring.choices import Counts, Marked, added, count, f1_difference
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.format import number
+
+SAMPLE = Path(__file__).parent.parent / "cases" / "bundled" / "probe.jsonl"
+DATASET = "OpenOSCE"
+WORKERS = 4
+"""Requests at once unless the user sets `workers`: a hosted endpoint allows more, and a small local server queues."""
+MOST_UNANSWERED = 0.1
+"""With a larger share of rows without an answer, those that remain may be the easy ones."""
+
+Role = Literal["patient", "measurement"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question or an order about a case, and the facts that answer it."""
+
+    role: Role
+    case: Case
+    said: str
+    marked: Marked
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model told for one row."""
+
+    row: Row
+    told: frozenset[str] | None
+    """Paths of the facts; None if the request failed."""
+    by_code: bool = False
+    """Code had to find the words (patient) or the matcher had to choose (laboratory)."""
+    failed: str | None = None
+    """The kind of error."""
+    usage: Usage = NOTHING_ASKED
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model's answers to the sample."""
+
+    answers: tuple[Answer, ...]
+    rows: int
+    stopped: str | None = None
+    """Why the rest was not tried."""
+    interrupted: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        """What all requests cost."""
+        return reduce(lambda total, answer: total + answer.usage, self.answers, NOTHING_ASKED)
+
+
+class Figures(BaseModel):
+    """How well one chooser did; null if it cannot be computed."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+class Compared(BaseModel):
+    """The model beside the matcher, on the rows that the model answered."""
+
+    rows: int
+    failed: dict[str, int]
+    """Rows without an answer, by kind of error."""
+    by_code: int
+    model: Figures
+    matcher: Figures
+    f1_difference: Estimate
+    """F1 of the model minus the matcher's."""
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "about the same", "unknown"]:
+        """Whether the 95% interval of the difference is above or below 0."""
+        low, high = self.f1_difference.low, self.f1_difference.high
+        if low is None or high is None:
+            return "unknown"
+        return "better" if low > 0 else "worse" if high < 0 else "about the same"
+
+
+class Result(BaseModel):
+    """What the sample shows about a model."""
+
+    questions: Compared
+    orders: Compared
+    together: Compared
+    not_tried: int
+    stopped: str | None
+    requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    recommended: Literal["grounded", "voiced"]
+    because: str
+
+
+def probe_sample() -> list[Row]:
+    """The shipped questions and orders."""
+    cases = {case.id: case for case in load_cases(DATASET)}
+    rows = []
+    for line, entry in read_json_lines(SAMPLE):
+        case = cases.get(entry["case"])
+        if case is None:
+            raise InputError(f"{SAMPLE.name}, line {line}: scenario {entry['scenario_id']} of {DATASET} has changed")
+        marked = Marked(frozenset(entry["paths"]), frozenset(entry.get("equivalent", ())))
+        rows.append(Row(entry["role"], case, entry["said"], marked))
+    return rows
+
+
+def chosen_by_matcher(row: Row) -> frozenset[str]:
+    """The facts that our own matcher chooses."""
+    if row.role == "patient":
+        caregiver = not speaks_for_self(row.case.door.demographics)
+        asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)
+        return frozenset(path for part in telling.matched(asked) for path in part.disclosure.paths)
+    ordered = LaboratoryPayload(row.case.exam_facts, row.said, "unavailable")
+    return frozenset(fact.path for item in reporting.matched(ordered) for fact in item.facts)
+
+
+async def try_model(
+    model: Model,
+    rows: Sequence[Row],
+    run: RunSettings | None = None,
+    *,
+    workers: int = WORKERS,
+    progress: Progress | None = None,
+) -> Trial:
+    """Ask a model every row as a run with `simulator: grounded` would; failures are counted, not raised."""
+    run, progress = run or RunSettings(), progress or Progress()
+    folder = user_prompts(run.prompts_dir)
+    prompts = {role: load_prompt(role, folder).completed() for role in ("patient", "measurement")}
+    pool = Pool(workers, progress.say, what="requests")
+    outage = Outage(workers, None)
+    answers: dict[int, Answer] = {}
+
+    async def work(place: int) -> None:
+        row = rows[place]
+        try:
+            answers[place] = _answer(row, await _ask(model, row, run, prompts))
+            outage.answered()
+        except ModelError as error:
+            answers[place] = Answer(row, None, failed=error.kind, usage=error.usage or Usage())
+            gone = error.kind in OUTAGE and await outage.failed(row.role, str(error)) is not None
+            if gone or error.kind in FATAL:
+                pool.stop(str(error))
+        failed = sum(answer.failed is not None for answer in answers.values())
+        progress.advance(f"{failed} failed" if failed else "")
+
+    progress.start(len(rows), 0, "questions and orders")
+    try:
+        await pool.work_off(one_by_one(range(len(rows))), work)
+    finally:
+        progress.stop()
+    in_order = tuple(answers[place] for place in sorted(answers))
+    return Trial(in_order, len(rows), pool.reason if len(in_order) < len(rows) else None, pool.interrupted)
+
+
+async def _ask(model: Model, row: Row, run: RunSettings, prompts: dict[str, Prompt]) -> Turn:
+    prompt = prompts[row.role]
+    if row.role == "patient":
+        patient = Patient(row.case, model, prompt, silent_symptom=run.silent_symptom, simulator="grounded")
+        return await patient.answer(row.said)
+    laboratory = Laboratory(row.case, model, prompt, missing_test=run.missing_test, simulator="grounded")
+    return await laboratory.report(row.said, f"{REQUEST_TEST}: {row.said}")
+
+
+def _answer(row: Row, turn: Turn) -> Answer:
+    details = turn.details or {}
+    told = frozenset(path for part in turn.disclosures for path in part.paths)
+    by_code = "code" in (details.get("worded_by"), details.get("chosen_by"))
+    return Answer(row, told, by_code, usage=turn.usage or NOTHING_ASKED)
+
+
+def result_of(trial: Trial) -> Result:
+    """The figures and what follows from them."""
+    scored = [_score(answer) for answer in trial.answers]
+    questions, orders = (
+        _compared([one for one in scored if one.answer.row.role == role]) for role in ("patient", "measurement")
+    )
+    together = _compared(scored)
+    unanswered = trial.rows - sum(one.model is not None for one in scored)
+    recommended, because = recommend(questions, orders, together, unanswered / trial.rows if trial.rows else 1.0)
+    return Result(
+        questions=questions,
+        orders=orders,
+        together=together,
+        not_tried=trial.rows - len(scored),
+        stopped=trial.stopped,
+        requests=trial.usage.requests,
+        input_tokens=trial.usage.input_tokens,
+        output_tokens=trial.usage.output_tokens,
+        recommended=recommended,
+        because=because,
+    )
+
+
+@dataclass(frozen=True)
+class _Scored:
+    answer: Answer
+    model: Counts | None
+    """None if the request failed."""
+    matcher: Counts
+
+
+def _score(answer: Answer) -> _Scored:
+    marked = answer.row.marked
+    model = None if answer.told is None else count(answer.told, marked)
+    return _Scored(answer, model, count(chosen_by_matcher(answer.row), marked))
+
+
+def _compared(scored: Sequence[_Scored]) -> Compared:
+    pairs = [(one.model, one.matcher) for one in scored if one.model is not None]
+    model, matcher = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return Compared(
+        rows=len(scored),
+        failed=dict(Counter(one.answer.failed for one in scored if one.answer.failed is not None)),
+        by_code=sum(one.answer.by_code for one in scored),
+        model=figures(model),
+        matcher=figures(matcher),
+        f1_difference=f1_difference(model, matcher),
+    )
+
+
+def figures(counts: Sequence[Counts]) -> Figures:
+    """Precision, recall and F1 of the summed counts."""
+    whole = added(counts)
+    return Figures(precision=whole.precision, recall=whole.recall, f1=whole.f1)
+
+
+def recommend(
+    questions: Compared, orders: Compared, together: Compared, unanswered: float
+) -> tuple[Literal["grounded", "voiced"], str]:
+    """`grounded` if the model is better on questions and orders together and worse on neither; else `voiced`."""
+    if unanswered > MOST_UNANSWERED:
+        return "voiced", f"{unanswered:.0%} of the questions and orders have no answer, too many to judge by"
+    by_role = f"questions {questions.verdict}, orders {orders.verdict}"
+    value, low, high = (
+        number(limit, signed=True)
+        for limit in (together.f1_difference.value, together.f1_difference.low, together.f1_difference.high)
+    )
+    difference = f"F1 {value}, 95% interval {low} to {high}; {by_role}"
+    if together.verdict == "better" and "worse" in (questions.verdict, orders.verdict):
+        return "voiced", f"the model chooses better than the matcher on the whole, but not in both roles ({difference})"
+    if together.verdict == "better":
+        return "grounded", f"the model chooses better than the matcher ({difference})"
+    if together.verdict == "worse":
+        return "voiced", f"the matcher chooses better than the model ({difference})"
+    return "voiced", f"the model does not choose better than the matcher by more than chance ({difference})"
