@@ -66,9 +66,7 @@ class PlainDoctor:
     ) -> tuple[Turn]:
         """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
         reply = await self.model.reply(self.request(incoming, exchanges, turn=turn, last=last, notes=notes))
-        said = self.read(reply, turn=turn)
-        self.say(incoming, said.text, understood=said.action is None or said.action.kind != "none")
-        return (said,)
+        return (self.speak(incoming, reply, turn=turn),)
 
     def request(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
@@ -82,11 +80,12 @@ class PlainDoctor:
             payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
         )
 
-    def read(self, reply: Reply, *, turn: int) -> Turn:
-        """The model's reply as this doctor's utterance."""
+    def speak(self, incoming: Incoming, reply: Reply, *, turn: int) -> Turn:
+        """Take the model's reply as this doctor's utterance, and remember it."""
         said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
         self._repeated = REPEATED in said.slips
         self._repeats += self._repeated
+        self.say(incoming, said.text, understood=said.action is None or said.action.kind != "none")
         return said
 
     def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:

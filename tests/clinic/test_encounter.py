@@ -13,11 +13,12 @@ from helpers import osce
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.encounter import Transcript
+from agentclinic.clinic.encounter import Clinic, Transcript, encounter
 from agentclinic.clinic.human import Leave
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models import base
 from agentclinic.models.base import Image, ModelError, Reply, Request
 from agentclinic.results.actions import Action
@@ -290,3 +291,72 @@ async def test_a_prompt_file_without_notes_placeholder_still_announces_the_last_
     meeting = Meeting(doctor, limit=1, prompts=replace(prompts, files={**prompts.files, "doctor": bare}))
     await meeting.hold()
     assert doctor.prompts[0].endswith(LAST_TURN)
+
+
+# Slips in a chat.
+
+
+def in_chat(*said: str, patient: Scripted | None = None, limit: int = 5) -> Meeting:
+    meeting = Meeting(Scripted(*said), patient or Scripted(*["I see."] * 9), limit=limit)
+    case, prompts = meeting.case, meeting.prompts
+    meeting.doctor_role = PlainDoctor(case.door, meeting.doctor, prompts["doctor"], limit=limit, dialogue="chat")
+    return meeting
+
+
+async def held(meeting: Meeting) -> Transcript:
+    clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
+    return await encounter(clinic, meeting.doctor_role, meeting.limit)
+
+
+async def test_a_near_token_is_answered_by_the_clinic_with_the_exact_form_and_the_turn_counts() -> None:
+    meeting = in_chat("Diagnosis ready: Migraine", "DIAGNOSIS READY: Migraine")
+    transcript = await held(meeting)
+    assert [(turn.turn, turn.role) for turn in transcript.turns] == [(1, "doctor"), (1, "clinic"), (2, "doctor")]
+    assert "DIAGNOSIS READY: Migraine" in transcript.turns[1].text
+    assert (transcript.status, transcript.diagnosis, transcript.num_turns) == (Status.DIAGNOSED, "Migraine", 2)
+    assert transcript.turns[0].slips == ("near_token",)
+    assert meeting.patient.requests == [], "the patient never heard it"  # type: ignore[attr-defined]
+    second = meeting.doctor.requests[1].messages  # type: ignore[attr-defined]
+    assert [message.role for message in second] == ["system", "user"], "a model that sees its mistake repeats it"
+    assert transcript.turns[1].text in second[-1].content
+    assert "Doctor: Diagnosis ready: Migraine" in meeting.doctor_role.history, "the record has it all"
+
+
+async def test_after_a_near_token_on_the_last_turn_the_doctor_may_answer_once_more() -> None:
+    transcript = await held(in_chat("Pain?", "Diagnosis ready: Flu", "DIAGNOSIS READY: Flu", limit=2))
+    assert (transcript.status, transcript.diagnosis, transcript.num_turns) == (Status.DIAGNOSED, "Flu", 2)
+    stubborn = await held(in_chat("Pain?", "Diagnosis ready: Flu", "Diagnosis ready: Flu", limit=2))
+    assert (stubborn.status, stubborn.diagnosis) == (Status.MAX_INFS_REACHED, None)
+    asked = await held(in_chat("Pain?", "And at night?", limit=2))
+    assert asked.status is Status.MAX_INFS_REACHED, "a question on the last turn is not asked again"
+
+
+async def test_words_for_others_are_cut_and_neither_heard_nor_remembered() -> None:
+    raw = "REQUEST TEST: CBC\nMeasurement: RESULTS: unheard of\nDoctor: DIAGNOSIS READY: Flu"
+    meeting = in_chat(raw, "DIAGNOSIS READY: Migraine")
+    meeting.lab = meeting.lab_role.model = Scripted("Hemoglobin 13.2 g/dL")
+    transcript = await held(meeting)
+    assert (transcript.turns[0].text, transcript.turns[0].raw) == ("REQUEST TEST: CBC", raw)
+    assert transcript.diagnosis == "Migraine"
+    assert "unheard of" not in str(meeting.doctor.requests[1])  # type: ignore[attr-defined]
+
+
+async def test_a_doctor_that_repeats_itself_is_told_and_in_the_end_asked_to_commit() -> None:
+    meeting = in_chat(*["Pain?"] * 6, "DIAGNOSIS READY: Flu", limit=9)
+    transcript = await held(meeting)
+    said = [turn.slips for turn in transcript.turns if turn.role == "doctor"]
+    assert said == [(), *[("repeated",)] * 5, ()]
+    newest = [request.messages[-1].content for request in meeting.doctor.requests]  # type: ignore[attr-defined]
+    texts = meeting.prompts["doctor"].texts
+    assert [texts["chat_repeated"] in text for text in newest] == [False, False, True, True, True, False, False]
+    assert [texts["chat_stuck"] in text for text in newest] == [False] * 5 + [True, True]
+
+
+async def test_the_newest_message_alone_holds_counter_and_expectation() -> None:
+    meeting = in_chat("Pain?", "Where?", "DIAGNOSIS READY: Flu", limit=3)
+    await held(meeting)
+    first, second, last = (request.messages for request in meeting.doctor.requests)  # type: ignore[attr-defined]
+    assert [message.role for message in last] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "1 of 3" in first[-1].content
+    assert "1 of 3" not in str(second)
+    assert "DIAGNOSIS READY:" in last[-1].content

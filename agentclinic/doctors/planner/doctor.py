@@ -62,9 +62,12 @@ class PolicyDoctor:
             text = f"{DIAGNOSIS_READY}: {decision.diagnosis}"
             spoken = Reply(text, usage=NOTHING_ASKED, notes=("early finish by the planner",))
         if spoken:
-            said = self._inline.read(spoken, turn=turn) if self._inline else utterance(spoken, turn=turn)
             aside = list[Turn]()
-            self.say(incoming, said.text)
+            if self._inline:
+                said = self._inline.speak(incoming, spoken, turn=turn)
+            else:
+                said = utterance(spoken, turn=turn)
+                self.say(incoming, said.text)
         else:
             *aside, said = await self.doctor.act(
                 incoming, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes)
