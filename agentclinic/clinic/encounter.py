@@ -137,5 +137,12 @@ async def _respond(
         shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
         text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
     else:
-        text = fill(clinic.doctor_prompt.text("exact_form" if action.content else "said_nothing"), form=action.content)
+        text = fill(clinic.doctor_prompt.text(_unclear(action.content)), form=action.content)
     return Incoming("Clinic", text, shown), Turn(turn=said.turn, role="clinic", text=text)
+
+
+def _unclear(form: str) -> str:
+    """The clinic's answer to words that are no action, by the exact form of what was meant."""
+    if not form:
+        return "said_nothing"
+    return "name_missing" if form.endswith(":") else "exact_form"

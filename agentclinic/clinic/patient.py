@@ -155,18 +155,18 @@ class Patient:
             try:
                 reply = await self.model.reply(Request(Purpose.PATIENT, messages, schema=self._shape, payload=payload))
             except (MalformedError, RefusedError) as error:
-                return attempt.by_code(error)
+                return self._kept(newest, attempt.by_code(error))
             attempt.add(reply)
             given = reply.parsed
             if not isinstance(given, GroundedAnswer):  # a tool call in place of an answer
-                return attempt.by_code(MalformedError("no facts were chosen"))
+                return self._kept(newest, attempt.by_code(MalformedError("no facts were chosen")))
             attempt.parts = self._chosen(given, payload)
             said = attempt.read(given.reply, payload.question)
             if said is not None:
                 return self._kept(newest, attempt.by_model(said, given.reply), reply.text)
             told_off = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
             messages = (*messages, Message("assistant", reply.text), Message("user", told_off))
-        return attempt.by_code()
+        return self._kept(newest, attempt.by_code())
 
     def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
         """The chosen facts as one part of an answer; with no facts, what the patient says to silence."""
@@ -200,7 +200,7 @@ class _Attempt:
         said, cut = words.own_words(raw)
         if cut:
             self._slips.append(words.SPEAKER)
-        silent = all(part.disclosure.provenance is not Provenance.CHART for part in self.parts)
+        silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
         # The matcher's own wording withholds names of diseases; the model has seen no more than it.
         facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
         wrong = words.problems(said, facts, question, silent=silent)
@@ -235,6 +235,11 @@ class _Attempt:
 
     def _spend(self, usage: Usage) -> None:
         self._usage = self._usage + usage if self._usage else usage
+
+
+def _denied(part: Part) -> bool:
+    """Whether the chart answers with no."""
+    return bool(part.facts) and all(fact.denied for fact in part.facts)
 
 
 def _shape(names: tuple[str, ...]) -> type[GroundedAnswer]:

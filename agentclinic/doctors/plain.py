@@ -102,8 +102,10 @@ class PlainDoctor:
     def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
         asked_for = "chat_turn"
-        if self._repeated:
-            asked_for = "chat_stuck" if self._repeats > MOST_REPEATS else "chat_repeated"
+        if self._repeated and self._repeats > MOST_REPEATS:
+            asked_for = "chat_stuck"
+        elif self._repeated and self._tests:
+            asked_for = "chat_repeated"
         if last:
             asked_for = "chat_last"
         expected = fill(self._prompt.text(asked_for), turn=turn, max_infs=self._limit)

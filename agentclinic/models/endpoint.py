@@ -382,7 +382,7 @@ class Endpoint:
 
     def _cap_is_too_small(self, request: Request, answer: wire.Answer) -> bool:
         """Whether our own cap left no answer: a model that thinks aloud needs more than its answer takes."""
-        capped = answer.truncated and wire.output_cap(self._target, request.purpose) is not None
+        capped = answer.truncated and wire.output_cap(self._target, request) is not None
         return capped and not answer.text.strip() and not answer.tool_calls
 
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:

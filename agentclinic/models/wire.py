@@ -85,8 +85,10 @@ def request_body(api: Api, target: Target, request: Request, messages: Sequence[
     return build(target, request, messages, form)
 
 
-def output_cap(target: Target, purpose: Purpose) -> int | None:
+def output_cap(target: Target, request: Request) -> int | None:
     """The purpose's own cap on output tokens, if it is lower than the user's and the model can do with it."""
+    # A doctor's structured reply holds a plan as well.
+    purpose = Purpose.PLANNER if request.purpose is Purpose.DOCTOR and request.schema else request.purpose
     if not target.capped or _REASONS.search(target.model) or "reasoning" in target.settings:
         return None
     cap, given = CAPS.get(purpose), target.settings.get("max_output_tokens")
@@ -96,7 +98,7 @@ def output_cap(target: Target, purpose: Purpose) -> int | None:
 def _settings(target: Target, request: Request) -> Json:
     """The user's settings that may go to this model, with the purpose's own cap on output tokens."""
     settings = {name: value for name, value in target.settings.items() if name not in RESERVED}
-    cap = output_cap(target, request.purpose)
+    cap = output_cap(target, request)
     if cap is not None:
         settings["max_output_tokens"] = cap
     if _GPT_5.search(target.model):

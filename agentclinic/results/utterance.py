@@ -32,7 +32,7 @@ SLIPS = {
     OWN_LABEL: "put a speaker's label before its own words",
     NEAR_TOKEN: "wrote a token inexactly",
     SEVERAL_TOKENS: "used more than one token",
-    PLACEHOLDER: "copied a placeholder instead of a name",
+    PLACEHOLDER: "wrote a token without a name, or with a placeholder",
     EMPTY: "said nothing of its own",
     REPEATED: "repeated an earlier utterance word for word",
 }
@@ -90,7 +90,7 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     if sum(text.count(each) for each in _TOKENS) > 1:
         slips.append(SEVERAL_TOKENS)
     action = parse_action(text)
-    blank = action.kind in ("diagnosis", "test") and bool(_PLACEHOLDER.match(action.content))
+    blank = action.kind in ("diagnosis", "test") and bool(not action.content or _PLACEHOLDER.match(action.content))
     if blank:
         slips.append(PLACEHOLDER)
     if not cut:

@@ -16,7 +16,7 @@ from agentclinic.cases.select import select
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompts, load_prompts, user_prompts
-from agentclinic.config import ROLES, RunSettings, Settings, variable, without_credentials
+from agentclinic.config import RunSettings, Settings, variable, without_credentials
 from agentclinic.doctors.custom import DoctorFactory
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
@@ -186,10 +186,10 @@ _SIMULATED = {"patient": ("voiced_system", "grounded_system"), "measurement": ("
 def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
     """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
     files = dict(prompts.files)
-    for role in ROLES:
-        texts = (*_SIMULATED.get(role, ()), *(("chat_system",) if role == "doctor" else ()))
-        if not files[role].has(*texts) and (run.simulator or run.dialogue):
-            files[role] = files[role].completed()
+    if run.dialogue == "chat":
+        files["doctor"] = files["doctor"].completed()
+    if run.simulator in ("voiced", "grounded"):
+        files |= {role: files[role].completed() for role in _SIMULATED}
     played: dict[str, Simulator] = {
         role: run.simulator or ("voiced" if files[role].has(*texts) else "free") for role, texts in _SIMULATED.items()
     }

@@ -12,7 +12,7 @@ from helpers import PUBLIC
 
 from agentclinic.audit.accuracy import DATA, Counts, corrected_rate, exact_accuracy, measure
 from agentclinic.audit.exact import exact_findings
-from agentclinic.audit.model import BY_CODE, ROLES, Kind
+from agentclinic.audit.model import BY_CODE, ROLES, Kind, Role
 from agentclinic.audit.planted import planted
 from agentclinic.builtin import Builtin
 
@@ -97,7 +97,7 @@ def test_repeats_of_one_case_do_not_make_the_interval_narrower() -> None:
 
 
 def test_errors_are_counted_on_replies_with_the_fault_and_on_faithful_ones() -> None:
-    rows = [
+    rows: list[tuple[Role, set[Kind], set[Kind]]] = [
         ("patient", {Kind.INVENTED}, {Kind.INVENTED}),
         ("patient", {Kind.INVENTED}, {Kind.UNASKED}),
         ("patient", set(), {Kind.UNASKED}),

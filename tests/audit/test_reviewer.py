@@ -30,7 +30,7 @@ ROW = osce(
     truth="Gouty arthritis",
 )
 CASE = case_of(ROW, "own")
-CLEAN = {
+CLEAN: dict[str, list[Any]] = {
     "told": [], "contradicted": [], "omitted": [], "unasked": [], "invented": [], "diseases": [],
     "contradicts_earlier": [],
 }  # fmt: skip

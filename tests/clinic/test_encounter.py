@@ -322,6 +322,12 @@ async def test_a_near_token_is_answered_by_the_clinic_with_the_exact_form_and_th
     assert "Doctor: Diagnosis ready: Migraine" in meeting.doctor_role.history, "the record has it all"
 
 
+async def test_a_token_without_a_name_is_asked_for_its_name() -> None:
+    transcript = await held(in_chat("DIAGNOSIS READY:", "DIAGNOSIS READY: Flu"))
+    assert (transcript.turns[1].role, "the name after it" in transcript.turns[1].text) == ("clinic", True)
+    assert transcript.diagnosis == "Flu"
+
+
 async def test_after_a_near_token_on_the_last_turn_the_doctor_may_answer_once_more() -> None:
     transcript = await held(in_chat("Pain?", "Diagnosis ready: Flu", "DIAGNOSIS READY: Flu", limit=2))
     assert (transcript.status, transcript.diagnosis, transcript.num_turns) == (Status.DIAGNOSED, "Flu", 2)

@@ -115,6 +115,12 @@ async def test_a_denial_must_not_turn_into_a_yes() -> None:
     assert reply.disclosures[0].provenance is Provenance.DEFAULT_NEGATIVE
 
 
+async def test_a_denial_in_the_chart_must_not_turn_into_a_yes_either() -> None:
+    reply = await patient(Scripted("Yes, a high one.", "I do have a fever."), "voiced").answer("Do you have a fever?")
+    assert (reply.slips, reply.disclosures[0].provenance) == (("polarity", "polarity"), Provenance.CHART)
+    assert reply.text.startswith("No")
+
+
 async def test_silent_symptoms_stay_unknown_where_the_run_says_so() -> None:
     model = Scripted("I'm not sure about that.")
     reply = await patient(model, "voiced", silent_symptom="unknown").answer("Do your knees hurt?")

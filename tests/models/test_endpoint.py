@@ -678,6 +678,12 @@ async def test_each_purpose_has_an_output_cap_below_the_users(
     assert caps() == [CAPS[Purpose.PATIENT], None, 100, CAPS[Purpose.PATIENT]]
 
 
+async def test_a_doctors_structured_reply_may_be_as_long_as_a_plan(connect: Connect, server: ScriptedServer) -> None:
+    server.control(rules=[{"match": {}, "reply": '{"diagnosis": "Gout", "probability": 0.5}'}])
+    await connect().reply(ask(purpose=Purpose.DOCTOR, schema=Hypothesis))
+    assert server.bodies()[0]["max_output_tokens"] == CAPS[Purpose.PLANNER]
+
+
 async def test_a_model_that_thinks_aloud_is_asked_without_a_cap_from_then_on(
     connect: Connect, server: ScriptedServer
 ) -> None:

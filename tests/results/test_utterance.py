@@ -74,8 +74,10 @@ def test_an_exact_token_wins_over_a_near_one() -> None:
     assert (read.action.kind, read.action.content, read.slips) == ("diagnosis", "Gout", ())
 
 
-@pytest.mark.parametrize("raw", ["DIAGNOSIS READY: <diagnosis>", "REQUEST TEST: [test name]", "REQUEST TEST: ..."])
-def test_a_copied_placeholder_is_no_action(raw: str) -> None:
+@pytest.mark.parametrize(
+    "raw", ["DIAGNOSIS READY: <diagnosis>", "REQUEST TEST: [test name]", "REQUEST TEST: ...", "DIAGNOSIS READY:"]
+)
+def test_a_token_without_a_name_or_with_a_placeholder_is_no_action(raw: str) -> None:
     assert read_utterance(raw).action.kind == "none"
     assert "placeholder" in read_utterance(raw).slips
 
