@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.runs.build import Models, is_at_endpoint, models_in_use
@@ -161,7 +162,12 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
 
     said = 1 if doctor == "random_questions" else turns
     history = exchange * (replies if said == 1 else turns * replies / 2)
-    own = _fixed(prompts["uncertainty"] if plan.agent else prompts["doctor"]) + door
+    chat = not plan.agent and plan.roles.dialogue_of("doctor") == "chat"
+    own = door + (
+        tokens_in(prompts["doctor"].text("chat_system"), prompts["doctor"].text("chat_turn"))
+        if chat
+        else _fixed(prompts["uncertainty"] if plan.agent else prompts["doctor"])
+    )
     words = STEP if plan.agent else QUESTION + (PLAN if inline else 0)
     chart = tokens_in(as_text(case.patient), as_text(case.exam)) if doctor == "full_information" else 0.0
     notes = NOTES if plan.policy and not inline else 0
@@ -173,12 +179,12 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
         "doctor": spoken,
         "patient": Amount(
             asked,
-            asked * (_fixed(prompts["patient"]) + tokens_in(as_text(case.patient)) + QUESTION + heard),
+            asked * (_simulated(prompts["patient"], plan.roles.patient, as_text(case.patient)) + QUESTION + heard),
             asked * ANSWER,
         ),
         "measurement": Amount(
             tests,
-            tests * (_fixed(prompts["measurement"]) + tokens_in(as_text(case.exam)) + QUESTION + heard),
+            tests * (_simulated(prompts["measurement"], plan.roles.laboratory, as_text(case.exam)) + QUESTION + heard),
             tests * RESULT,
         ),
         "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation),
@@ -198,6 +204,14 @@ def judging(prompt: Prompt, diagnosis: str, truth: str, *, relation: bool) -> Am
     keys = ("relation_system", "relation_user_template") if relation else ("system_base", "user_prompt_template")
     fixed = tokens_in(*(prompt.text(key) for key in keys))
     return Amount(1, fixed + tokens_in(diagnosis or truth, truth), RELATION if relation else VERDICT)
+
+
+def _simulated(prompt: Prompt, simulator: Simulator, chart: str) -> float:
+    """What a patient or a laboratory is told each time; a voiced patient gets notes instead of the chart."""
+    if simulator == "free":
+        return _fixed(prompt) + tokens_in(chart)
+    told = tokens_in(prompt.text(f"{simulator}_system"), prompt.text(f"{simulator}_turn"))
+    return told + (ANSWER if simulator == "voiced" else tokens_in(chart))
 
 
 def _fixed(prompt: Prompt) -> float:

@@ -463,7 +463,8 @@ async def test_a_recording_with_bad_plans_replays_to_the_same_records(server: Sc
     bad = {"match": {"purpose": "planner", "nth": [2, 5, 6]}, "fault": "prose_instead_of_json"}
     (first,) = await run_on(server, tmp_path, bad, planner(FAIR), record=str(recording))
     server.reset()
-    replay: Json = {f"{role}_llm": f"replay:{recording}" for role in ("doctor", "patient", "measurement", "moderator")}
+    roles = ("doctor", "patient", "measurement", "moderator")
+    replay: Json = {f"{role}_llm": f"replay:{recording}" for role in roles} | {"simulator": "free"}
     settings = settings_for(None, tmp_path / "again", scenarios="0", **replay, **ON)
     _, (second,) = await run_here(settings)
     assert asked(server) == 0

@@ -269,7 +269,7 @@ async def test_a_recorded_run_is_replayed_without_the_server(server: ScriptedSer
     common: dict[str, Any] = {"dataset": str(path), "num_scenarios": 3, "doctor": "uncertainty"}
     done, before = await run_here(settings_for(server, tmp_path / "a", record=str(recording), **common))
     server.reset()
-    replayed: dict[str, Any] = {f"{role}_llm": f"replay:{recording}" for role in ROLES}
+    replayed: dict[str, Any] = {f"{role}_llm": f"replay:{recording}" for role in ROLES} | {"simulator": "free"}
     again, after = await run_here(settings_for(None, tmp_path / "b", **common, **replayed))
     assert asked(server) == 0
     names = [f"{role}_llm" for role in ROLES]
