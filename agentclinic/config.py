@@ -91,11 +91,9 @@ class RunSettings(_Section):
     patient_bias: str | None = None
     """Bias to add to the patient's prompt; None for no bias."""
     simulator: Literal["grounded", "voiced", "free"] | None = None
-    """How a language model plays patient and laboratory (docs/simulator.md; default: voiced; free with a prompt file
-    of your own that has no texts for it)."""
+    """How language models play patient and laboratory: grounded, voiced or free (default: voiced)."""
     dialogue: Literal["chat", "transcript"] | None = None
-    """How a model is shown the dialogue: as a chat, or as one prompt like the original (default: chat; transcript with
-    a prompt file of your own that has no texts for it)."""
+    """How models are shown the dialogue: chat or transcript (default: chat)."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"
