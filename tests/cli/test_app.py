@@ -46,6 +46,7 @@ def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.C
 # Calling it
 
 
+@pytest.mark.slow
 def test_the_originals_command_line_runs_from_the_root(tmp_path: Path) -> None:
     done = python(
         "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "4", "--output_dir", tmp_path / "out"
@@ -93,6 +94,7 @@ def test_flags_may_have_underscores_and_bare_flags_mean_run(given: list[str], un
     assert normalized(given) == understood
 
 
+@pytest.mark.slow
 def test_flags_override_the_file_and_both_spellings_work(tmp_path: Path) -> None:
     (tmp_path / "agentclinic.config.json").write_text(
         json.dumps({"run": {"num_scenarios": 5, "total_inferences": 7, "output_dir": "out"}})

@@ -126,6 +126,7 @@ def test_the_sample_is_tried_and_the_model_is_shown_beside_the_matcher(server: S
     assert asked(server, "measurement") == 37
 
 
+@pytest.mark.slow
 def test_malformed_choices_are_counted_and_change_nothing(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     purposes = ("patient", "measurement")
@@ -141,6 +142,7 @@ def test_malformed_choices_are_counted_and_change_nothing(server: ScriptedServer
     assert sample["cost_usd"] is None
 
 
+@pytest.mark.slow
 def test_single_failures_do_not_end_the_sample(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "measurement", "nth": [3, 20]}, "fault": "500"}])
@@ -162,6 +164,7 @@ def test_a_server_that_dies_during_the_sample_ends_it(server: ScriptedServer, tm
     assert f"{sample['not_tried']} of 83 questions and orders were not tried" in done.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_sample_and_shows_what_is_known(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(latency=0.2)

@@ -152,6 +152,7 @@ async def test_the_label_of_every_case_is_the_answer_of_its_question(tmp_path: P
     assert keys(job.output) == list(selection.keys)
 
 
+@pytest.mark.slow
 def test_from_the_command_line_to_a_run(tmp_path: Path) -> None:
     write_questions(tmp_path / "medqa" / "q.jsonl", [question(n) for n in range(4)])
     command = ["generate", "medqa", "--base_dir", "medqa", "--limit", "3", "--workers", "2", "--output", "made.jsonl"]

@@ -167,6 +167,7 @@ def test_an_empty_run_has_no_card(tmp_path: Path) -> None:
         card(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_card_has_hashes_of_agent_and_policy_but_no_paths(tmp_path: Path) -> None:
     cases = own_cases(tmp_path / "data", 1)
     (tmp_path / "agent").mkdir()

@@ -147,6 +147,7 @@ def test_a_run_that_cannot_be_reported_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_run_with_report_writes_one_and_the_run_stays_the_same(tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "3", "--output_dir", "plain", cwd=tmp_path)
     done = clinic("run", "--num_scenarios", "3", "--output_dir", "told", "--report", cwd=tmp_path)

@@ -274,10 +274,10 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [
-        ("played", "light"),
-        ("played", "dark"),
+        pytest.param("played", "light", marks=pytest.mark.slow),
+        pytest.param("played", "dark", marks=pytest.mark.slow),
         ("several", "light"),
-        ("several", "dark"),
+        pytest.param("several", "dark", marks=pytest.mark.slow),
         ("original", "light"),
         ("scores", "dark"),
     ],

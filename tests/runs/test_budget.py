@@ -131,6 +131,7 @@ def test_limits_and_the_check_do_not_belong_to_the_digest(server: ScriptedServer
     assert len(server.checks()) == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_has_one_budget_for_all_its_arms(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server)
     run = {"num_scenarios": 1, "repeats": 3, "output_dir": "out", "patient_llm": "scripted"}
@@ -149,6 +150,7 @@ def test_a_sweep_has_one_budget_for_all_its_arms(server: ScriptedServer, tmp_pat
     assert (len(lines(first)), len(lines(second))) == (3, 1)
 
 
+@pytest.mark.slow
 def test_regrade_keeps_a_budget_and_counts_earlier_calls(server: ScriptedServer, tmp_path: Path) -> None:
     clinic(*RUN, "--num_scenarios", "5", cwd=tmp_path)
     folder = only_run(tmp_path / "out")

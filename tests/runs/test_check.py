@@ -199,6 +199,7 @@ def test_resume_changes_nothing_if_the_check_fails_and_asks_no_one_if_nothing_is
     clinic("resume", folder, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_regrade_checks_the_judge_only_and_writes_nothing_if_it_fails(server: ScriptedServer, tmp_path: Path) -> None:
     clinic(*RUN, cwd=tmp_path)
     folder = only_run(tmp_path / "out")
@@ -212,6 +213,7 @@ def test_regrade_checks_the_judge_only_and_writes_nothing_if_it_fails(server: Sc
     clinic("regrade", folder, "--moderator_llm", "scripted", "--no-check", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_sweep_checks_all_its_models_once_before_the_first_arm(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     matrix = {"doctor_llm": ["builtin", "one", "two"], "total_inferences": [3, 2]}

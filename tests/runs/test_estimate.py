@@ -107,6 +107,7 @@ def test_each_kind_of_doctor_is_counted_as_it_works(
     assert silent(server)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_estimated_arm_by_arm_without_what_is_done(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     run = {"num_scenarios": 2, "output_dir": "out"}
@@ -124,6 +125,7 @@ def test_a_sweep_is_estimated_arm_by_arm_without_what_is_done(server: ScriptedSe
     assert sum(arm["count"] for arm in left["arms"].values()) < 8
 
 
+@pytest.mark.slow
 def test_regrade_counts_the_diagnoses_that_are_left(server: ScriptedServer, tmp_path: Path) -> None:
     clinic(*RUN, "--num_scenarios", "3", "--quiet", cwd=tmp_path)
     folder = only_run(tmp_path / "out")

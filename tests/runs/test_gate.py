@@ -155,6 +155,7 @@ def test_a_sweep_is_refused_before_its_first_arm(tmp_path: Path, server: Scripte
     assert asked(server) == 0
 
 
+@pytest.mark.slow
 def test_a_sweep_keeps_everything_private(folder: Path) -> None:
     sweep = {
         "name": "turns",
@@ -258,6 +259,7 @@ def test_an_attestation_is_written_down_and_has_to_stand_when_a_run_is_resumed(
     assert is_private(made)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_credentialed_stays_so(folder: Path, server: ScriptedServer) -> None:
     """Rows that lost their mark since do not open the gate for what is missing of the run."""
     point_at(folder, server, tries=1)
@@ -293,6 +295,7 @@ def test_regrading_is_guarded_and_private(folder: Path, server: ScriptedServer) 
 
 
 @pytest.mark.parametrize("keep", ["dataset", "data_class", "annotations", "config"])
+@pytest.mark.slow
 def test_one_trace_of_credentialed_data_is_enough_to_guard_regrading(keep: str, folder: Path) -> None:
     """Records of the original or of older versions, which do not state their data class."""
     clinic(*RUN, cwd=folder)
@@ -320,6 +323,7 @@ def test_one_trace_of_credentialed_data_is_enough_to_guard_regrading(keep: str, 
 # Recordings
 
 
+@pytest.mark.slow
 def test_a_recording_of_credentialed_data_is_not_replayed_into_an_open_run(folder: Path) -> None:
     clinic(*RUN, "--record", "kept.jsonl", cwd=folder)
     clinic(*RUN, "--patient_llm", "replay:kept.jsonl", cwd=folder)

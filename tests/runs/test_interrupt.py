@@ -66,6 +66,7 @@ def test_twice_stops_now_and_writes_nothing_of_work_in_progress(server: Scripted
     assert asked(server, "moderator") == 14 - finished
 
 
+@pytest.mark.slow
 def test_an_interrupted_regrade_ends_without_a_traceback_and_can_be_resumed(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

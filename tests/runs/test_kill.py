@@ -29,7 +29,7 @@ from scripted_server import ScriptedServer
 SCENARIOS = 40
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_killed_ten_times_at_random_moments_ends_with_every_unit_exactly_once(
     seed: int, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -69,7 +69,9 @@ def test_a_run_killed_ten_times_at_random_moments_ends_with_every_unit_exactly_o
     lines(recording)  # every line of it is whole, too
 
 
-@pytest.mark.parametrize("cut", [1, 40, 400])
+@pytest.mark.parametrize(
+    "cut", [pytest.param(1, marks=pytest.mark.slow), 40, pytest.param(400, marks=pytest.mark.slow)]
+)
 def test_an_incomplete_last_line_is_removed_reported_and_played_again(cut: int, tmp_path: Path) -> None:
     clinic("run", "--num_scenarios", "3", "--output_dir", "out", cwd=tmp_path)
     folder = only_run(tmp_path / "out")
@@ -100,6 +102,7 @@ def test_a_damaged_line_in_the_middle_is_named_and_nothing_is_changed(tmp_path: 
     assert journal.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_a_word_and_leaves_whole_lines(tmp_path: Path) -> None:
     """The limit on file size stands in for the disk: a write is cut short in the same way."""
     program = (

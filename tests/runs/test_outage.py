@@ -212,6 +212,7 @@ def test_a_regrade_without_any_verdict_exits_with_1(server: ScriptedServer, tmp_
     clinic(*judge, cwd=tmp_path, expect=3)
 
 
+@pytest.mark.slow
 def test_a_regrade_stops_when_the_judge_is_gone(tmp_path: Path) -> None:
     clinic("run", "--output_dir", "out", "--quiet", cwd=tmp_path)
     with ScriptedServer() as server:

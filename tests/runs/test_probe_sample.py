@@ -63,7 +63,7 @@ class Choosing:
         said = payload.question if isinstance(payload, PatientPayload) else payload.request
         names = self._choose(self._rows[payload.facts, said], request)
         if request.purpose is Purpose.PATIENT:
-            words = "Well, let me think." if names else "I don't know."
+            words = "Well, not that I know."
             given = {"facts": names[:6], "kind": "answer" if names else "unknown", "reply": words}
         else:
             given = {"items": names, "not_in_chart": []}

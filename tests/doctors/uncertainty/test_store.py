@@ -154,6 +154,7 @@ def test_every_thread_and_every_task_has_its_own_session() -> None:
     assert all(mine == found for mine, found in anyio.run(in_tasks))
 
 
+@pytest.mark.slow
 def test_thousands_of_sessions_from_threads_and_tasks_at_once(folder: Path) -> None:
     count, steps = 2000, 2
 
