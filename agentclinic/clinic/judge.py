@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic import privacy
 from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, fill, load_prompt
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
+from agentclinic.models.structured import at_most
 from agentclinic.results.outcome import Verdict
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
@@ -22,7 +23,7 @@ class RelationVerdict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     relation: Relation
-    reason: str
+    reason: str = Field(json_schema_extra=at_most(300))
 
 
 class Judge:

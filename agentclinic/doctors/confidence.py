@@ -9,6 +9,7 @@ from agentclinic.clinic.payloads import ConfidencePayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Message, Purpose, Reply, Request
+from agentclinic.models.structured import at_most
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 from agentclinic.results.turn import Exchange
 
@@ -16,7 +17,7 @@ from agentclinic.results.turn import Exchange
 class StatedHypothesis(BaseModel):
     """A diagnosis and how likely the doctor thinks it is."""
 
-    diagnosis: str
+    diagnosis: str = Field(json_schema_extra=at_most(80))
     probability: float = Field(ge=0, le=1)
 
 

@@ -20,6 +20,11 @@ _CANDIDATES = 50
 """Opening braces tried as the start of the object; a reply with more is not JSON with some text around it."""
 
 
+def at_most(characters: int) -> dict[str, Any]:
+    """The greatest length of a string for a schema that is sent; a longer string is still accepted."""
+    return {"maxLength": characters}
+
+
 class InvalidReplyError(ValueError):
     """A reply does not have the required shape; the message tells people and models what is wrong."""
 

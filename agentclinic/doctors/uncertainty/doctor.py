@@ -31,6 +31,8 @@ from agentclinic.doctors.uncertainty.steps import (
 from agentclinic.doctors.uncertainty.store import Session, SessionStore, set_current_session, use_store
 from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import (
+    LONGEST_ACTION,
+    LONGEST_INFORMATION,
     OPEN_QUESTION,
     ToolError,
     check_step,
@@ -52,6 +54,7 @@ from agentclinic.models.base import (
     Request,
     UnknownModelError,
 )
+from agentclinic.models.structured import at_most
 from agentclinic.results.actions import Action, parse_action
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import Exchange, Turn, Usage
@@ -61,10 +64,10 @@ class ToolChoice(BaseModel):
     """A tool call for models that have no tools: the same record as structured output."""
 
     tool: Literal["diagnosis_step", "final_diagnosis"]
-    new_information: str
+    new_information: str = Field(json_schema_extra=at_most(LONGEST_INFORMATION))
     current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(max_length=10)
-    next_step_action: str
-    reason_ready: str
+    next_step_action: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
+    reason_ready: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 
@@ -44,11 +45,11 @@ class Uncertainty(BaseModel):
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
-    diagnosis: str = Field(min_length=1)
+    diagnosis: str = Field(min_length=1, json_schema_extra=at_most(80))
     """The disease, by its usual name."""
     probability: Annotated[float | None, BeforeValidator(_share)] = None
     """How likely it is right now, between 0 and 1."""
-    reason: str = ""
+    reason: str = Field(default="", json_schema_extra=at_most(160))
     """What speaks for it or against it, in a few words."""
 
     @property

@@ -30,6 +30,7 @@ from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.doctors.uncertainty.synthesis import Synthesis
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.base import Tool
+from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY
 
 
@@ -102,6 +103,16 @@ def top_of(session: Session) -> str | None:
     return None
 
 
+LONGEST_INFORMATION, LONGEST_ACTION = 600, 250
+"""Characters. Without a bound, a small model fills the form until it runs out of tokens; longer text is accepted."""
+
+
+def _as_list(schema: dict[str, Any]) -> None:
+    """Ask for a list of bounded length; text, which some models send instead, is accepted but not asked for."""
+    listed = next(choice for choice in schema.pop("anyOf") if choice["type"] == "array")
+    schema |= {**listed, "maxItems": MOST}
+
+
 class DiagnosisStep(BaseModel):
     """Write down what you learned, what you still doubt and what you do next; your action is carried out."""
 
@@ -109,14 +120,17 @@ class DiagnosisStep(BaseModel):
 
     new_information: str = Field(
         description="What was learned since your last step, as short facts that can be understood on their own; "
-        "no interpretation. At the first step: age, sex and complaint."
+        "no interpretation. At the first step: age, sex and complaint.",
+        json_schema_extra=at_most(LONGEST_INFORMATION),
     )
     current_uncertainties: Annotated[list[Uncertainty] | str, BeforeValidator(loosely)] = Field(
-        description="The 2 to 4 diagnoses that are possible now, likeliest first, each with its probability."
+        description="The 2 to 4 diagnoses that are possible now, likeliest first, each with its probability.",
+        json_schema_extra=_as_list,
     )
     next_step_action: str = Field(
         description="Exactly one of: `ASK PATIENT: <question>`, `REQUEST TEST: <test>`, `REQUEST IMAGES`, or "
-        "`DIAGNOSIS READY` when the facts suffice."
+        "`DIAGNOSIS READY` when the facts suffice.",
+        json_schema_extra=at_most(LONGEST_ACTION),
     )
 
 
@@ -125,7 +139,9 @@ class FinalDiagnosis(BaseModel):
 
     model_config = ConfigDict(title="final_diagnosis", validate_assignment=True)
 
-    reason_ready: str = Field(description="Why the facts you collected suffice, in a sentence.")
+    reason_ready: str = Field(
+        description="Why the facts you collected suffice, in a sentence.", json_schema_extra=at_most(LONGEST_ACTION)
+    )
 
 
 ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "final_diagnosis": FinalDiagnosis}

@@ -192,10 +192,26 @@ def test_schemas_have_the_functions_parameters_and_do_not_mention_the_session() 
         assert "session" not in text
         assert "$ref" not in text
     described = offered["diagnosis_step"].parameters["properties"]["current_uncertainties"]
-    kinds = {kind["type"] for kind in described["anyOf"]}
-    assert kinds == {"array", "string"}
-    items = next(kind for kind in described["anyOf"] if kind["type"] == "array")["items"]
-    assert set(items["properties"]) == {"diagnosis", "probability", "reason"}
+    assert (described["type"], described["maxItems"]) == ("array", 4), "text is accepted, but not asked for"
+    assert set(described["items"]["properties"]) == {"diagnosis", "probability", "reason"}
+
+
+def test_every_string_a_tool_asks_for_is_bounded_and_longer_ones_are_accepted() -> None:
+    """Without a bound, a small model under a grammar fills the first field until it runs out of tokens."""
+
+    def strings(node: Any) -> list[dict[str, Any]]:
+        if isinstance(node, list):
+            return [found for item in node for found in strings(item)]
+        if not isinstance(node, dict):
+            return []
+        own = [node] if node.get("type") == "string" else []
+        return own + [found for value in node.values() for found in strings(value)]
+
+    found = [string for tool in tools.tools() for string in strings(tool.parameters)]
+    assert len(found) == 5
+    assert all(0 < string["maxLength"] <= 600 for string in found)
+    long = {"new_information": "x" * 5000, "current_uncertainties": "gout", "next_step_action": "DIAGNOSIS READY"}
+    assert tools.read_arguments("diagnosis_step", long)["new_information"] == "x" * 5000
 
 
 def test_outside_a_run_the_agents_model_and_the_users_prompt_are_used(tmp_path: Path) -> None:
