@@ -48,6 +48,7 @@ from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import read_utterance
 from agentclinic.runs.build import Models
 from agentclinic.scoring.estimates import proportion
+from agentclinic.scoring.outcome import summarise
 
 SEED = 20261115
 DOCTORS = {
@@ -228,6 +229,7 @@ def tables(given: argparse.Namespace) -> None:
     arms = [place for place in sorted(folder.iterdir()) if place.is_dir() and place.name != "roles"]
     print("\n".join(_outcome_table(arms)), end="\n\n")
     print("\n".join(_cost_table(arms)), end="\n\n")
+    print("\n".join(_patient_table(arms)), end="\n\n")
     if (folder / "roles").is_dir():
         print("\n".join(_role_tables(folder / "roles")))
 
@@ -282,6 +284,16 @@ def _cost_table(arms: Sequence[Path]) -> Iterator[str]:
             f"| {place.name} | {doctor / turns:.2f} | {every / turns:.2f} | {sent / turns:.0f} "
             f"| {received / turns:.0f} |"
         )
+
+
+def _patient_table(arms: Sequence[Path]) -> Iterator[str]:
+    yield "| arm | patient's replies | worded by code | replies with a slip |"
+    yield "|---|---|---|---|"
+    for place in arms:
+        outcome = summarise(_records(place))
+        slips = ", ".join(f"{kind} {count}" for kind, count in outcome.slips.get("patient", {}).items())
+        replies = outcome.utterances.get("patient", 0)
+        yield f"| {place.name} | {replies} | {outcome.by_code.get('patient', 0)} | {slips or 'none'} |"
 
 
 def _used(record: Record, kind: str, *roles: str) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.matcher import Ordered
 from agentclinic.cases.model import Case, Fact, as_text
@@ -21,6 +22,7 @@ from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.clinic.reporting import matched, results_line
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
+from agentclinic.models.structured import choosing
 from agentclinic.results.actions import as_results
 from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
 from agentclinic.vocabulary.text import words
@@ -61,7 +63,6 @@ class Laboratory:
         self._simulator: Simulator = "free" if model.name in ("builtin", "human") else simulator
         self._dialogue = dialogue
         self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
-        self._shape = _shape(tuple(self._by_id))
         grounded = self._simulator == "grounded"
         self.system_prompt = joined(
             fill(
@@ -83,6 +84,11 @@ class Laboratory:
         self.history.add("Doctor", said)
         self.history.add("Measurement", reported.text)
         return reported
+
+    @cached_property
+    def _shape(self) -> type[ChosenResults]:
+        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        return choosing(ChosenResults, "items", tuple(self._by_id), MOST_ITEMS)
 
     def overhear(self, speaker: str, said: str) -> None:
         """Add what was said to or by someone else."""
@@ -156,17 +162,6 @@ class Laboratory:
 
 def _paths(ordered: Sequence[Ordered]) -> list[str]:
     return [fact.path for item in ordered for fact in item.facts]
-
-
-def _shape(names: tuple[str, ...]) -> type[ChosenResults]:
-    """The choice's shape with the case's result ids as an enumeration."""
-    chosen: Any = Literal[names] if names else Literal["none"]
-    return create_model(
-        "ChosenResults",
-        __base__=ChosenResults,
-        __doc__=ChosenResults.__doc__,
-        items=(list[chosen], Field(max_length=MOST_ITEMS)),
-    )
 
 
 _SHOWN = 100

@@ -7,9 +7,10 @@ likes, as in the original. In the first two, code checks the words; after one re
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.matcher import Asked, Topic
@@ -20,6 +21,7 @@ from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
+from agentclinic.models.structured import choosing
 from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
 
 Simulator = Literal["grounded", "voiced", "free"]
@@ -79,7 +81,6 @@ class Patient:
         self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
-        self._shape = _shape(tuple(self._by_id))
         opening = "system_base" if self._simulator == "free" else f"{self._simulator}_system"
         self.system_prompt = joined(
             fill(prompt.text(opening), patient=as_text(case.patient), facts=_listed(self._by_id)),
@@ -100,6 +101,11 @@ class Patient:
         self.history.add("Doctor", said)
         self.history.add("Patient", reply.text)
         return reply
+
+    @cached_property
+    def _shape(self) -> type[GroundedAnswer]:
+        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        return choosing(GroundedAnswer, "facts", tuple(self._by_id), MOST_FACTS)
 
     def overhear(self, speaker: str, said: str) -> None:
         """Add what was said to or by someone else."""
@@ -197,9 +203,8 @@ class _Attempt:
     def read(self, raw: str, question: str) -> str | None:
         """The model's own words, or None if they cannot be said."""
         self._raw = raw
-        said, cut = words.own_words(raw)
-        if cut:
-            self._slips.append(words.SPEAKER)
+        said, slips = words.own_words(raw)
+        self._slips += slips
         silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
         # The matcher's own wording withholds names of diseases; the model has seen no more than it.
         facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
@@ -240,17 +245,6 @@ class _Attempt:
 def _denied(part: Part) -> bool:
     """Whether the chart answers with no."""
     return bool(part.facts) and all(fact.denied for fact in part.facts)
-
-
-def _shape(names: tuple[str, ...]) -> type[GroundedAnswer]:
-    """The answer's shape with the case's fact ids as an enumeration."""
-    chosen: Any = Literal[names] if names else Literal["none"]
-    return create_model(
-        "GroundedAnswer",
-        __base__=GroundedAnswer,
-        __doc__=GroundedAnswer.__doc__,
-        facts=(list[chosen], Field(max_length=MOST_FACTS)),
-    )
 
 
 def _listed(facts: dict[str, Fact]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from agentclinic.results import utterance
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.denial import answers_yes, has_denying_word
 from agentclinic.vocabulary.numbers import KnownNumbers, numbers
@@ -19,10 +20,6 @@ from agentclinic.vocabulary.text import words
 NUMBER = "number"
 DISEASE = "disease"
 POLARITY = "polarity"
-SPEAKER = "other_speaker"
-EMPTY = "empty"
-MALFORMED = "malformed"
-REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -34,24 +31,20 @@ class Problem:
     """What the model is told about it."""
 
 
-_LABEL = r"[\s*_#>\[(`\"]*(?:{})[*_\])`\"]*\s*:"
-_OWN = re.compile(rf"^{_LABEL.format('patient|caregiver|mother|father|parent|me|assistant|answer|reply')}\s*", re.I)
-_OTHERS = "doctor|physician|dr\\.?|measurement|laboratory|results|nurse|patient|system|user"
-_OTHER = re.compile(rf"(?:^|\n){_LABEL.format(_OTHERS)}", re.IGNORECASE)
+_PATIENT = "patient|caregiver|mother|father|parent|me|assistant|answer|reply"
+_NOT_THE_PATIENT = "doctor|physician|dr|measurement|laboratory|results|nurse|system|user"
 
 
-def own_words(raw: str) -> tuple[str, bool]:
-    """A patient's own words, without a label and up to the first line of another speaker; whether anything was cut."""
-    text = raw.strip()
-    text = _OWN.sub("", text, count=1)
-    other = _OTHER.search(text)
-    return (text[: other.start()].strip(), True) if other else (text.strip().strip('"').strip(), False)
+def own_words(raw: str) -> tuple[str, list[str]]:
+    """A patient's own words, without a label, other speakers' lines or quotation marks, and what slips were in them."""
+    text, slips = utterance.own_words(raw, _PATIENT, _NOT_THE_PATIENT)
+    return text.strip('"').strip(), slips
 
 
 def problems(said: str, facts: Iterable[str], question: str, *, silent: bool = False) -> list[Problem]:
     """What is wrong with the words, given the facts they may use; `silent` if the answer is no or not known."""
     if not said:
-        return [Problem(EMPTY, "you said nothing")]
+        return [Problem(utterance.EMPTY, "you said nothing")]
     allowed = [*facts, question]
     found = []
     known = KnownNumbers(allowed)
@@ -61,7 +54,7 @@ def problems(said: str, facts: Iterable[str], question: str, *, silent: bool = F
     named = diseases_beyond(said, allowed)
     if named:
         found.append(Problem(DISEASE, f"you named an illness that you do not know of ({', '.join(sorted(named))})"))
-    if (silent and not (has_denying_word(said) or _UNSURE.search(said))) or (silent and answers_yes(said)):
+    if silent and (answers_yes(said) or not (has_denying_word(said) or _UNSURE.search(said))):
         found.append(Problem(POLARITY, "you said yes where the answer is no or not known"))
     return found
 
@@ -69,10 +62,10 @@ def problems(said: str, facts: Iterable[str], question: str, *, silent: bool = F
 _TOO_WIDE = frozenset({"medical condition", "diagnosed illness", "childhood illness", "infectious disease"})
 """Not the name of any one disease."""
 _UNSURE = re.compile(
-    r"\b(?:unsure|uncertain|unaware|haven't|havent|hasn't|don't|dont|doesn't|didn't|isn't|can't|cannot|couldn't|wasn't"
-    r"|never|none|nothing|neither|nobody|without|examine|test that|what do you mean|another way|rephrase)\b",
+    r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase)\b",
     re.IGNORECASE,
 )
+"""Ways not to affirm, beyond the words that deny (`vocabulary.denial`)."""
 
 
 def diseases_beyond(said: str, allowed: Sequence[str]) -> frozenset[str]:

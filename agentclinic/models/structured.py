@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from agentclinic.models.base import Message
 
@@ -16,6 +16,7 @@ from agentclinic.models.base import Message
 _DROPPED = frozenset({"default", "title", "examples", "discriminator", "minLength", "uniqueItems", "$schema"})
 _BOUNDS = frozenset({"maxLength"})
 """Keywords that keep a small model from writing without end; servers that build a grammar from the schema obey them."""
+Shape = TypeVar("Shape", bound=BaseModel)
 _CANDIDATES = 50
 """Opening braces tried as the start of the object; a reply with more is not JSON with some text around it."""
 
@@ -23,6 +24,15 @@ _CANDIDATES = 50
 def at_most(characters: int) -> dict[str, Any]:
     """The greatest length of a string for a schema that is sent; a longer string is still accepted."""
     return {"maxLength": characters}
+
+
+def choosing(shape: type[Shape], field: str, names: tuple[str, ...], most: int) -> type[Shape]:
+    """A shape whose list `field` may hold only these names, as an enumeration in the schema."""
+    name: Any = Literal[names or ("none",)]
+    chosen = create_model(
+        shape.__name__, __base__=shape, __doc__=shape.__doc__, **{field: (list[name], Field(max_length=most))}
+    )  # type: ignore[call-overload]
+    return cast("type[Shape]", chosen)
 
 
 class InvalidReplyError(ValueError):

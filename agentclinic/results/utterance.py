@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentclinic.results.actions import (
     DIAGNOSIS_READY,
@@ -39,13 +40,9 @@ SLIPS = {
 """Kinds of slip, with what the model did."""
 
 _DECORATION = r"[\s*_#>\[(`\"]*"
-_OTHERS = r"patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver"
-_LABEL_END = r"[*_\])`\"]*\s*:"
-_OWN = re.compile(rf"^{_DECORATION}(?:doctor|physician|dr|assistant)\.?{_LABEL_END}{_DECORATION}", re.IGNORECASE)
-_OWN_LINE = re.compile(rf"\n{_DECORATION}(?:doctor|physician|dr|assistant)\.?{_LABEL_END}", re.IGNORECASE)
-_OTHER_LINE = re.compile(
-    rf"(?:^|\n){_DECORATION}(?:(?:{_OTHERS})(?:\s+(?:response|reply|answer))?{_LABEL_END}|RESULTS\s*:)", re.IGNORECASE
-)
+_LABEL_END = r"\.?[*_\])`\"]*\s*:"
+_DOCTOR = "doctor|physician|dr|assistant"
+_NOT_THE_DOCTOR = "patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver|results"
 _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 _NEAR = {
     DIAGNOSIS_READY: re.compile(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
@@ -79,7 +76,7 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     With `cut`, only its own words count and a near-token is no action. Otherwise slips are counted, and the whole text
     counts as in the original.
     """
-    text, slips = _own_words(raw)
+    text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
     if any(_same(text, said) for said in earlier):
         slips.append(REPEATED)
     if not text:
@@ -102,19 +99,29 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     return Utterance(text, action, tuple(slips))
 
 
-def _own_words(raw: str) -> tuple[str, list[str]]:
-    """The speaker's own words: without its label, and up to the first line of another speaker or a second own one."""
+def own_words(raw: str, own: str, others: str) -> tuple[str, list[str]]:
+    """The speaker's own words: without its label, and up to the first line of another speaker or a second own one.
+
+    `own` and `others` are labels, as alternatives of a regular expression.
+    """
     slips = []
     text = raw.strip()
-    label = _OWN.match(text)
+    label = _label(own, opening=True).match(text)
     if label:
         slips.append(OWN_LABEL)
         text = text[label.end() :]
-    ends = [found.start() for found in (_OTHER_LINE.search(text), _OWN_LINE.search(text)) if found]
+    ends = [found.start() for found in (_label(others).search(text), _label(own).search(text)) if found]
     if ends:
         slips.append(OTHER_SPEAKER)
         text = text[: min(ends)]
     return text.strip(), slips
+
+
+@lru_cache(maxsize=8)
+def _label(names: str, *, opening: bool = False) -> re.Pattern[str]:
+    """A speaker's label at the beginning of a line, or at the beginning of the text with what decorates the words."""
+    label = rf"{_DECORATION}(?:{names})(?:\s+(?:response|reply|answer))?{_LABEL_END}"
+    return re.compile(rf"^{label}{_DECORATION}" if opening else rf"(?:^|\n){label}", re.IGNORECASE)
 
 
 def _near_token(text: str) -> str | None:

@@ -81,7 +81,7 @@ class Roles:
     patient: Simulator = "voiced"
     laboratory: Simulator = "voiced"
     dialogue: Mapping[str, Dialogue] = field(default_factory=dict)
-    """By role, where it is not a chat."""
+    """By role; a chat for any other."""
 
     def dialogue_of(self, role: str) -> Dialogue:
         """How the role's model is shown the dialogue."""
