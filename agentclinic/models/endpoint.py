@@ -24,12 +24,28 @@ from pydantic import BaseModel, SecretStr
 from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import faults, wire
-from agentclinic.models.base import MalformedError, Message, ModelError, Purpose, Reply, Request, ServerError
+from agentclinic.models.base import (
+    BadRequestError,
+    MalformedError,
+    Message,
+    ModelError,
+    Purpose,
+    Reply,
+    Request,
+    ServerError,
+)
 from agentclinic.models.clipping import clip
 from agentclinic.models.gate import OPEN, Gate
 from agentclinic.models.images import image_url
 from agentclinic.models.retry import Clock, Limiter, with_retries
-from agentclinic.models.structured import InvalidReplyError, complaint, format_of, parse, with_instruction
+from agentclinic.models.structured import (
+    InvalidReplyError,
+    complaint,
+    format_of,
+    parse,
+    with_instruction,
+    written_call,
+)
 from agentclinic.results.turn import Usage
 
 if TYPE_CHECKING:
@@ -120,6 +136,8 @@ class Client:
         """Models for which the server refuses a format with greatest lengths."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
         """Models for which the server refuses a structured output format, so that only the prompt asks for it."""
+        self.calls_tools: dict[tuple[wire.Api, str], bool] = {}
+        """Whether a model makes tool calls; not known until it is asked for one. Some write them as text."""
         self._sdk: AsyncOpenAI | None = None
 
     def __repr__(self) -> str:
@@ -328,6 +346,9 @@ class Endpoint:
         while True:
             api = client.api or "responses"
             here = (api, self._name)
+            must_call = bool(request.tools) and request.tool_choice == "required"
+            if must_call and not client.calls_tools.get(here, True):
+                raise BadRequestError(f"{self._name} makes no tool calls: it wrote an earlier one as text")
             bounds = not client.is_openai and here not in client.no_bounds
             form = None
             if request.schema and here not in client.prompt_only:
@@ -378,7 +399,24 @@ class Endpoint:
                     f"{self._name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
                 )
             tally.note("truncated: out of output tokens")
-        return answer
+        return self._with_written_call(request, answer, here, tally) if must_call else answer
+
+    def _with_written_call(
+        self, request: Request, answer: wire.Answer, here: tuple[wire.Api, str], tally: _Tally
+    ) -> wire.Answer:
+        """The answer to a request for a tool call, with a call that is in its text; remembers if the model makes any.
+
+        Some servers then do not let the model end its answer, so that each such call would cost all its output tokens.
+        """
+        call = None if answer.tool_calls else written_call(answer.text, request.tools)
+        if answer.tool_calls:
+            self._client.calls_tools[here] = True
+        elif call or answer.truncated:
+            self._client.calls_tools.setdefault(here, False)
+        if call is None:
+            return answer
+        tally.note("the tool call was written as text")
+        return replace(answer, text="", tool_calls=(call,))
 
     def _cap_is_too_small(self, request: Request, answer: wire.Answer) -> bool:
         """Whether our own cap left no answer: a model that thinks aloud needs more than its answer takes."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import AliasChoices, BaseModel, Field, ValidationError, create_model
 
-from agentclinic.models.base import Message
+from agentclinic.models.base import Message, Tool, ToolCall
 
 # Keywords that the strict mode of OpenAI's API refuses or ignores; pydantic checks them afterwards.
 _DROPPED = frozenset({"default", "title", "examples", "discriminator", "minLength", "uniqueItems", "$schema"})
@@ -119,6 +119,22 @@ def parse(text: str, shape: type[BaseModel]) -> BaseModel:
             problem = _explain(error)
         position = text.find("{", end)
     raise InvalidReplyError(problem)
+
+
+class _WrittenCall(BaseModel):
+    name: str
+    arguments: dict[str, Any] = Field(validation_alias=AliasChoices("arguments", "parameters"))
+
+
+def written_call(text: str, tools: Sequence[Tool]) -> ToolCall | None:
+    """A call of one of the tools that a model wrote as text, which small models do; None if there is none."""
+    try:
+        call = cast("_WrittenCall", parse(text, _WrittenCall))
+    except InvalidReplyError:
+        return None
+    if call.name not in {tool.name for tool in tools}:
+        return None
+    return ToolCall("call_0", call.name, json.dumps(call.arguments, ensure_ascii=False))
 
 
 def _explain(error: ValidationError) -> str:

@@ -334,6 +334,47 @@ async def test_a_tool_result_is_sent_after_its_call(api: str, connect: Connect, 
     assert "tool_choice" not in body
 
 
+FENCED = """I will weigh first.
+```json
+{"name": "weigh", "arguments": {"times": 2}}
+```
+
+
+"""
+
+
+async def test_a_tool_call_written_as_text_counts_and_tools_are_not_tried_again(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    endpoint, request = connect(), ask(tools=(WEIGH,), tool_choice="required")
+    server.control(rules=[{"reply": FENCED}])
+    reply = await endpoint.reply(request)
+    assert [(call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [("weigh", {"times": 2})]
+    assert reply.text == ""
+    assert "the tool call was written as text" in reply.notes
+    sent = len(server.log())
+    with pytest.raises(base.BadRequestError, match="wrote an earlier one as text"):
+        await endpoint.reply(request)
+    assert len(server.log()) == sent, "nothing is sent"
+    assert (await endpoint.reply(ask())).text, "requests without tools go on"
+
+
+async def test_a_model_that_calls_tools_may_write_one_as_text(connect: Connect, server: ScriptedServer) -> None:
+    endpoint, request = connect(), ask(tools=(WEIGH,), tool_choice="required")
+    server.control(rules=[{"match": {"nth": 2}, "reply": FENCED}])
+    for _ in range(3):
+        assert (await endpoint.reply(request)).tool_calls[0].name == "weigh"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "measure", "arguments": {}}', '{"name": "weigh"}', "weigh", '{"name": "weigh", "arguments"']
+)
+async def test_other_text_is_not_a_tool_call(connect: Connect, server: ScriptedServer, text: str) -> None:
+    server.control(rules=[{"reply": text}])
+    reply = await connect().reply(ask(tools=(WEIGH,), tool_choice="required"))
+    assert (reply.tool_calls, reply.text) == ((), text)
+
+
 @pytest.mark.parametrize("api", APIS)
 async def test_wrong_tool_arguments_are_left_to_the_caller(api: str, connect: Connect, server: ScriptedServer) -> None:
     endpoint, request = connect(llm_api=api), ask(tools=(WEIGH,), tool_choice="required")

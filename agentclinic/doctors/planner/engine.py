@@ -34,6 +34,7 @@ from agentclinic.doctors.planner.schema import (
     Spoken,
     WeightedDifferential,
     WeighThenSpeak,
+    sized,
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
 from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
@@ -222,11 +223,13 @@ class DifferentialDiagnosisEngine:
             self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.told
         )
         with_plan = settings.discriminators == "with_plan"
+        # Not the requirement as relaxed: the schema is part of the prompt, and a prompt cache needs it unchanged.
+        numbers = (settings.min_diagnoses, settings.max_differentials), settings.min_symptoms_per_disease
         if speak is None:
             return Request(
                 Purpose.PLANNER,
                 self._prompts.plan(now, self.requirement),
-                schema=PlannerReply if with_plan else WeightedDifferential,
+                schema=sized(PlannerReply if with_plan else WeightedDifferential, *numbers),
                 payload=told,
                 repair=False,
             )
@@ -234,7 +237,7 @@ class DifferentialDiagnosisEngine:
         assert isinstance(request.payload, DoctorPayload), "a doctor's request says what the doctor knows"
         return replace(
             request,
-            schema=PlanThenSpeak if with_plan else WeighThenSpeak,
+            schema=sized(PlanThenSpeak if with_plan else WeighThenSpeak, *numbers),
             payload=InlinePayload(request.payload, told),
             repair=False,
         )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agentclinic.vocabulary.denial import says_absent
@@ -23,6 +24,7 @@ MOST_DISCRIMINATORS = 3
 """As many as the planner is asked for; the doctor would not read a longer list."""
 _NAME = 80
 _REQUEST = 160
+_TOLD_APART = 4
 _UTTERANCE = 600
 """Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
 
@@ -120,7 +122,7 @@ class Discriminator(_Planned):
 
     request: Annotated[str, _cut(_REQUEST), Field(min_length=1, max_length=_REQUEST)]
     """A question to the patient, or a test as REQUEST TEST: and its name."""
-    tells_apart: list[Name] = Field(default_factory=list, json_schema_extra={"maxItems": MOST_HYPOTHESES})
+    tells_apart: list[Name] = Field(default_factory=list, json_schema_extra={"maxItems": _TOLD_APART})
     """The diagnoses it separates."""
 
 
@@ -158,6 +160,31 @@ class WeighThenSpeak(WeightedDifferential):
     """A weighted differential, and then what the doctor says."""
 
     utterance: Words
+
+
+Plan = TypeVar("Plan", bound=WeightedDifferential)
+Sized = TypeVar("Sized", bound=BaseModel)
+FINDINGS_TO_SPARE = 2
+"""How many findings more than required a diagnosis may list: a small model fills whatever room it is given."""
+
+
+@lru_cache(maxsize=64)
+def sized(shape: type[Plan], diagnoses: tuple[int, int], findings: int) -> type[Plan]:
+    """The shape with the policy's own numbers as bounds: fewest and most diagnoses, and findings for each.
+
+    The bounds are in the schema only. A reply of another size is still read, and judged by the engine.
+    """
+    most = min(findings + FINDINGS_TO_SPARE, MOST_FINDINGS)
+    hypothesis = _with_list(PlannedHypothesis, "findings", PlannedFinding, (findings, most))
+    return _with_list(shape, "hypotheses", hypothesis, diagnoses)
+
+
+def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tuple[int, int]) -> type[Sized]:
+    """The shape with bounds for one of its lists."""
+    listed: Any = list[item]  # type: ignore[valid-type]
+    extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
+    fields: Any = {name: (listed, extra)}
+    return cast("type[Sized]", create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields))
 
 
 class Spoken(BaseModel):

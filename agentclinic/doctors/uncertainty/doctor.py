@@ -20,6 +20,8 @@ from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, Prompts, fill, joined
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
 from agentclinic.doctors.uncertainty.steps import (
+    FEWEST,
+    MOST,
     NO_DOUBTS,
     Doubts,
     Uncertainty,
@@ -65,9 +67,17 @@ class ToolChoice(BaseModel):
 
     tool: Literal["diagnosis_step", "final_diagnosis"]
     new_information: str = Field(json_schema_extra=at_most(LONGEST_INFORMATION))
-    current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(max_length=10)
+    current_uncertainties: Annotated[list[Uncertainty], BeforeValidator(loosely)] = Field(
+        max_length=10, json_schema_extra={"minItems": FEWEST, "maxItems": MOST}
+    )
     next_step_action: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
     reason_ready: str = Field(json_schema_extra=at_most(LONGEST_ACTION))
+
+
+class StepChoice(ToolChoice):
+    """The same while it is too early to conclude."""
+
+    tool: Literal["diagnosis_step"]
 
 
 @dataclass(frozen=True)
@@ -282,7 +292,8 @@ class _Attempt:
             prompt.text("user_prompt_template"),
             record=doctor.session().accumulated_notes or prompt.text("no_notes"),
             asked=_shown(doctor.last_action) if doctor.last_action else prompt.text("no_action"),
-            reply=self._incoming.line,
+            # On the first turn there is no reply: what is known at the door is what there is to record.
+            reply=self._incoming.line if self._incoming.speaker else door_text(doctor.door),
             turn=self.turn,
             max_infs=doctor.limit,
             notes=joined(self._notes, prompt.text(moment)),
@@ -299,6 +310,7 @@ class _Attempt:
                 # The endpoint knows no tools, or not for this model: use structured output from now on.
                 self._doctor.structured = True
                 self.remarks.append(f"tool calls were refused, structured output is used instead ({error})")
+                messages = self._messages()  # anew: these may hold a tool call that was sent back
         return await self._send(messages)
 
     async def _send(self, messages: tuple[Message, ...]) -> Reply:
@@ -313,7 +325,7 @@ class _Attempt:
                 messages,
                 tools=() if structured else tools(names),
                 tool_choice="auto" if structured else "required",
-                schema=ToolChoice if structured else None,
+                schema=(StepChoice if self._too_early else ToolChoice) if structured else None,
                 payload=DoctorPayload(doctor.door, self._exchanges, self.turn, doctor.limit, self.last, offered=names),
                 temperature=agent.temperature,
             )

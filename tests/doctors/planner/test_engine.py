@@ -15,7 +15,7 @@ from agentclinic.clinic.doctor import Incoming
 from agentclinic.clinic.payloads import PlannerPayload
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
 from agentclinic.doctors.planner.prompting import Baseline, Dialogue
-from agentclinic.doctors.planner.schema import Discriminators, PlannerReply, WeightedDifferential
+from agentclinic.doctors.planner.schema import Discriminators, WeightedDifferential
 from agentclinic.models.base import (
     AuthError,
     ConnectError,
@@ -29,6 +29,7 @@ from agentclinic.models.base import (
     RateLimitError,
     RefusedError,
     Reply,
+    Request,
     RequestTimeout,
     ServerError,
     UnknownModelError,
@@ -340,11 +341,29 @@ async def test_step_4_diagnoses_left_out_do_not_count() -> None:
 # Step 5: discriminators.
 
 
+def asked_for(request: Request) -> set[str]:
+    """What the plan is to contain."""
+    assert request.schema is not None
+    return set(format_of(request.schema).schema["properties"])
+
+
+async def test_the_schema_has_the_numbers_of_the_policy() -> None:
+    planning = Planning(plan(A=FAIR, B=FAIR, C=AGAINST), max_differentials=6, min_symptoms_per_disease=3)
+    await planning.turn()
+    schema = planning.model.requests[0].schema
+    assert schema is not None
+    asked = format_of(schema).schema
+    hypotheses = asked["properties"]["hypotheses"]
+    findings = asked["$defs"]["PlannedHypothesis"]["properties"]["findings"]
+    assert (hypotheses["minItems"], hypotheses["maxItems"]) == (3, 6)
+    assert (findings["minItems"], findings["maxItems"]) == (3, 5)
+
+
 async def test_step_5_discriminators_for_close_hypotheses_come_in_the_same_request() -> None:
     planning = Planning(plan(TELLS, A=FAIR, B=FAIR, C=AGAINST))
     decision = await planning.turn()
     assert len(planning.model.requests) == 1
-    assert planning.model.requests[0].schema is PlannerReply
+    assert asked_for(planning.model.requests[0]) == {"hypotheses", "discriminators"}
     assert "tell them apart" in planning.model.prompts[0]
     assert "Too close to call (within 0.12): A, B.\n   tells apart: REQUEST TEST: Lumbar puncture" in decision.notes
     assert decision.details["close"] == ["A", "B"]
@@ -391,7 +410,7 @@ async def test_step_5_asked_for_separately_they_cost_an_extra_request() -> None:
     decision = await planning.turn()
     planner, discriminator = planning.model.requests
     assert (planner.purpose, discriminator.purpose) == (Purpose.PLANNER, Purpose.DISCRIMINATOR)
-    assert planner.schema is WeightedDifferential
+    assert asked_for(planner) == {"hypotheses"}
     assert "discriminators" not in format_of(WeightedDifferential).schema["properties"]
     assert "tell them apart" not in planner.messages[-1].content
     assert "too close to call: A, B" in discriminator.messages[-1].content
@@ -429,7 +448,7 @@ async def test_step_5_off_means_neither_asked_for_nor_shown() -> None:
     planning = Planning(plan(TELLS, A=FAIR, B=FAIR), discriminators="off")
     decision = await planning.turn()
     (request,) = planning.model.requests
-    assert request.schema is WeightedDifferential
+    assert asked_for(request) == {"hypotheses"}
     assert "tell them apart" not in request.messages[-1].content
     assert decision.discriminators == ()
     assert "tells apart" not in decision.notes

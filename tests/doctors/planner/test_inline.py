@@ -111,11 +111,12 @@ async def test_the_request_is_the_doctors_own_with_the_plan_asked_for_as_well() 
     assert "It throbs." in json.dumps([m.content for m in second.messages])
 
 
-@pytest.mark.parametrize(("discriminators", "shape"), [("with_plan", PlanThenSpeak), ("off", WeighThenSpeak)])
-async def test_the_utterance_comes_last_in_the_schema(discriminators: str, shape: Any) -> None:
+@pytest.mark.parametrize("discriminators", ["with_plan", "off"])
+async def test_the_utterance_comes_last_in_the_schema(discriminators: str) -> None:
     consultation = Consultation(ASKS, ENDS, discriminators=discriminators)
     await consultation.held()
-    assert {request.schema for request in consultation.model.requests} == {shape}
+    (shape,) = {request.schema for request in consultation.model.requests}
+    assert shape is not None
     fields = list(format_of(shape).schema["properties"])
     assert fields == ["hypotheses", *(["discriminators"] if discriminators == "with_plan" else []), "utterance"]
 

@@ -287,6 +287,22 @@ async def test_an_endpoint_without_tools_gives_the_same_record_with_structured_o
     assert ['"tools"' in body for body in played.asked()] == [True, False, False, False], "it is not tried again"
 
 
+async def test_tool_calls_written_as_text_are_used_and_structured_output_takes_over(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    usual = await play(server, tmp_path)
+    (tmp_path / "b").mkdir()
+    server.reset()
+    first = usual.session["steps"][0]
+    uncertain = [{"diagnosis": item["diagnosis"]} for item in first["differential"]]
+    given = {key: first[key] for key in ("new_information", "next_step_action")} | {"current_uncertainties": uncertain}
+    written = f"```json\n{json.dumps({'name': 'diagnosis_step', 'arguments': given})}\n```\n\n\n"
+    played = await play(server, tmp_path / "b", doctor(1, reply=written))
+    assert (played.said, played.facts) == (AS_USUAL, FACTS)
+    assert "the tool call was written as text" in played.notes
+    assert ['"tools"' in body for body in played.asked()] == [True, False, False]
+
+
 async def test_invalid_structured_output_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
     rules = [doctor(1, fault="reject_tools"), doctor([3, 4], fault="invalid_schema_json")]
     played = await play(server, tmp_path, *rules)
