@@ -228,9 +228,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--base-url", help="address of its server")
     parser.add_argument("--keep", type=Path, default=Path("runs"), help="folder for its reviews")
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--planted", action="store_true", help="planted replies only, without the labelled ones")
     options = parser.parse_args(arguments)
-    readers = CASES.exists() and (DATA / "judge").exists()
-    if not readers:
+    there = CASES.exists() and (DATA / "judge").exists()
+    readers = there and not options.planted
+    if not there:
         print(f"The public data is not in {DATA}: labelled and recorded replies are skipped.\n")
     rows = anyio.run(_planted)
     if options.reviewer:
