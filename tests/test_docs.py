@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
 
 import anyio
 import pytest
+from original_prompts import DIALECT
 
 from agentclinic.cli.app import app
 from agentclinic.cli.reference import page
+from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import RunSettings, Settings
+from agentclinic.doctors.planner.original import CONSTRAINTS
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.play import play
@@ -84,6 +88,20 @@ def test_the_walkthrough_of_the_policy_is_the_encounter_as_it_goes_now() -> None
     made = runpy.run_path(str(ROOT / "docs" / "make_policy_walkthrough.py"))
     again = "`python docs/make_policy_walkthrough.py` writes it again"
     assert made["page"](anyio.run(made["encounter"])) == made["PAGE"].read_text(encoding="utf-8"), again
+
+
+def test_the_page_on_prompts_has_every_key_and_placeholder_of_both_dialects() -> None:
+    text = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    policy_rules = {"constraints", "differential_settings", "planning_rules", "red_flags"}  # docs/test-policy.md
+    ours = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in SHIPPED.glob("*.json")}
+    for name, file in (*ours.items(), *DIALECT.items()):
+        assert f"`{name}.json`" in text
+        missing = [key for key in file.keys() - policy_rules if not re.search(rf"[`.]{key}[`.]", text)]
+        texts = [value for value in file.values() if isinstance(value, str)]
+        missing += [found for found in re.findall(r"\{[a-z_]*\}", "".join(texts)) if f"`{found}`" not in text]
+        assert missing == [], name
+    for theirs in CONSTRAINTS:
+        assert f"`constraints.{theirs}`" in text
 
 
 def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:

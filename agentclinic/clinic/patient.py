@@ -18,7 +18,7 @@ from agentclinic.cases.model import Case, Fact, as_text
 from agentclinic.clinic import words
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
-from agentclinic.clinic.prompts import Prompt, fill, joined
+from agentclinic.clinic.prompts import Prompt, fill, placed
 from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
@@ -82,12 +82,14 @@ class Patient:
         self._caregiver = not speaks_for_self(case.door.demographics)
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}
         opening = "system_base" if self._simulator == "free" else f"{self._simulator}_system"
-        self.system_prompt = joined(
-            fill(prompt.text(opening), patient=as_text(case.patient), facts=_listed(self._by_id)),
-            prompt.text(f"silent_{silent_symptom}") if self._simulator == "free" else "",
-            prompt.text(f"grounded_{silent_symptom}") if self._simulator == "grounded" else "",
-            prompt.text("caregiver") if self._caregiver else "",
-            prompt.bias(bias),
+        silence = {"free": "silent", "grounded": "grounded"}.get(self._simulator)
+        parts = {
+            "silence": prompt.text(f"{silence}_{silent_symptom}") if silence else "",
+            "caregiver": prompt.text("caregiver") if self._caregiver else "",
+            "bias": prompt.bias(bias),
+        }
+        self.system_prompt = placed(
+            prompt.text(opening), parts, patient=as_text(case.patient), facts=_listed(self._by_id)
         )
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:

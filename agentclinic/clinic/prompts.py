@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentclinic.clinic.original import original_name, translated
 from agentclinic.config import ROLES, read_json, suggestion
 from agentclinic.errors import ConfigError
 
@@ -88,7 +89,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 _CLINIC = (
     "opening", "last_turn", "images_off", "images_shown", "exact_form", "name_missing",
-    "said_nothing",
+    "said_nothing", "confidence",
 )  # fmt: skip
 """What the clinic itself says, with the shipped text if a user's file has none."""
 _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -111,20 +112,28 @@ def _read(name: str, path: Path) -> Prompt:
     biases = data.get("biases", {})
     if not isinstance(biases, dict) or not all(isinstance(text, str) for text in biases.values()):
         raise ConfigError(f"{path}: biases must be an object of texts")
-    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    texts = translated(name, {key: value for key, value in data.items() if isinstance(value, str)}, path)
     for key in ("system_base", "user_prompt_template", *_CLINIC):
         if key not in texts and (key in data or key not in _CLINIC):
             raise ConfigError(f"{path}: {key!r} is missing or not text{suggestion(key, texts)}")
     for key, placeholders in _NEEDED.get(name, {}).items():
         for needed in placeholders:
             if f"{{{needed}}}" not in texts[key]:
-                raise ConfigError(f"{path}: {key} lacks {{{needed}}}, which the {name} cannot do without; add it")
+                theirs = original_name(name, needed)
+                also = f" ({theirs} in the original's dialect)" if theirs else ""
+                raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} cannot do without; add it")
     return Prompt(path, texts, biases, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
 
 def fill(template: str, **values: object) -> str:
     """Replace `{name}` placeholders in one pass; braces in a value, and unknown names, stay as they are."""
     return _PLACEHOLDER.sub(lambda m: str(values[m[1]]) if m[1] in values else m[0], template).rstrip()
+
+
+def placed(template: str, parts: Mapping[str, str], **values: object) -> str:
+    """Fill a template. Each of `parts` is put where the template names it, or else at the end as a paragraph."""
+    unnamed = (part for name, part in parts.items() if f"{{{name}}}" not in template)
+    return joined(fill(template, **values, **parts), *unnamed)
 
 
 def joined(*parts: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.clinic.prompts import Prompt, fill, joined
+from agentclinic.clinic.prompts import Prompt, fill, joined, placed
 from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.results.utterance import REPEATED
@@ -44,16 +44,26 @@ class PlainDoctor:
         self._repeated = False
         self._repeats = 0
         """How often it has said what it said before."""
-        # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
-        self.system_prompt = joined(
-            fill(
-                prompt.text("chat_system" if dialogue == "chat" else "system_base"),
-                max_infs=limit,
-                door=door_text(door),
-            ),
-            prompt.text("images_suffix") if images else "",
-            "" if tests else prompt.text("no_tests"),
-            prompt.bias(bias),
+        self._parts = {
+            "images": prompt.text("images_suffix") if images else "",
+            "no_tests": "" if tests else prompt.text("no_tests"),
+            "bias": prompt.bias(bias),
+        }
+
+    @property
+    def system_prompt(self) -> str:
+        """The doctor's instructions.
+
+        In our own file nothing in them changes during the encounter, so that a provider's prompt cache can reuse them;
+        the original's counts the questions here.
+        """
+        return placed(
+            self._prompt.text("chat_system" if self.dialogue == "chat" else "system_base"),
+            self._parts,
+            max_infs=self._limit,
+            infs=len(self._history.said_by("Doctor")),
+            door=door_text(self._door),
+            objective=self._door.objective,
         )
 
     @property
@@ -90,13 +100,14 @@ class PlainDoctor:
 
     def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue in one prompt, as in the original."""
-        template = self._prompt.text("user_prompt_template")
-        notes = joined(notes, self._prompt.text("last_turn") if last else "")
-        user = fill(
-            template, history=self._history.shown(), reply=incoming.line, turn=turn, max_infs=self._limit, notes=notes
+        user = placed(
+            self._prompt.text("user_prompt_template"),
+            {"notes": joined(notes, self._prompt.text("last_turn") if last else "")},
+            history=self._history.shown(),
+            reply=incoming.line,
+            turn=turn,
+            max_infs=self._limit,
         )
-        if "{notes}" not in template:
-            user = joined(user, notes)
         return [Message("user", user, images=self._images)]
 
     def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:

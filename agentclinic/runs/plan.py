@@ -136,7 +136,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     prompts, roles = _roles(run, prompts)
     policy = None
     if run.doctor_test_policy_enabled:
-        policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir))
+        policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir), chat=run.dialogue == "chat")
         if run.doctor_test_policy_mode == "inline" and policy.file.differential_settings.discriminators == "separate":
             raise ConfigError(
                 f"{policy.path}: discriminators separate takes a second request, and doctor_test_policy_mode inline "

@@ -44,6 +44,11 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(singular(word.replace(" ", "")) for word in _WORD.findall(fold(text)))
 
 
+def says(text: str, phrase: str) -> bool:
+    """Whether a text contains a phrase as whole words."""
+    return f" {' '.join(words(phrase))} " in f" {' '.join(words(text))} "
+
+
 def sentences(text: str) -> list[str]:
     """Split prose into sentences."""
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]

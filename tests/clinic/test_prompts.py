@@ -84,9 +84,9 @@ def test_a_users_folder_wins_file_by_file(tmp_path: Path) -> None:
 
 
 def test_a_users_file_may_leave_out_suffixes_but_the_clinic_keeps_its_own_texts(tmp_path: Path) -> None:
-    write(tmp_path, "doctor", last_turn=None, opening=None, images_off=None, images_suffix=None)
+    write(tmp_path, "doctor", last_turn=None, opening=None, images_off=None, images_suffix=None, confidence=None)
     own, shipped = load_prompt("doctor", tmp_path), load_prompt("doctor")
-    for key in ("last_turn", "opening", "images_off"):
+    for key in ("last_turn", "opening", "images_off", "confidence"):
         assert own.text(key) == shipped.text(key) != ""
     assert own.text("images_suffix") == ""
     write(tmp_path, "doctor", last_turn="")

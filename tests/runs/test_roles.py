@@ -18,7 +18,7 @@ ORIGINAL = {
     "patient": {"system_base": "You are a patient. {patient}", "user_prompt_template": "{history} {reply}"},
     "measurement": {"system_base": "You read charts. {exam}", "user_prompt_template": "{history} {request}"},
 }
-"""Prompt files with the original's texts only."""
+"""Prompt files in our dialect with the original's texts only."""
 
 
 def planned(folder: Path, *roles: str, **run: Any) -> Plan:

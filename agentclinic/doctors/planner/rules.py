@@ -10,7 +10,7 @@ from agentclinic.clinic.findings import gather
 from agentclinic.doctors.planner.settings import PolicyFile
 from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.text import words
+from agentclinic.vocabulary.text import says
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def check_order(policy: PolicyFile, door: Door, order: str, before: Sequence[Exc
     just_done = earlier[-1] if earlier and before[-1].kind == "test" else []
     for test in tests:
         for last in just_done:
-            if test.kind == last.kind == "imaging":
+            if _imaging(test) and _imaging(last):
                 if rules.no_back_to_back_imaging:
                     excusable.append(f"no back-to-back imaging ({test.name} right after {last.name})")
             elif test.kind not in policy.transitions.get(last.kind, (test.kind,)):
@@ -79,7 +79,7 @@ def red_flag(policy: PolicyFile, door: Door, exchanges: Sequence[Exchange]) -> s
 def named_tests(policy: PolicyFile, order: str) -> list[OrderedTest]:
     """The tests an order names; members of a panel that is also named are part of the panel."""
     known = knowledge()
-    named = {name for word, name in policy.synonyms.items() if _says(order, word)}
+    named = {name for word, name in policy.synonyms.items() if says(order, word)}
     found = {mention.key: known.tests[mention.key] for mention in known.test_names.find(order)}
     found |= {test.id: test for test in known.tests.values() if test.name in named}
     members = {member for test in found.values() for member in test.panel_of}
@@ -87,11 +87,11 @@ def named_tests(policy: PolicyFile, order: str) -> list[OrderedTest]:
     if tests:
         return tests
     for kind, category in policy.categories.items():
-        if any(_says(order, word) for word in category.words):
+        if any(says(order, word) for word in category.words):
             return [OrderedTest(order.strip(), kind, category.cost_level)]
     return []
 
 
-def _says(order: str, phrase: str) -> bool:
-    """Whether an order contains a phrase as whole words."""
-    return f" {' '.join(words(phrase))} " in f" {' '.join(words(order))} "
+def _imaging(test: OrderedTest) -> bool:
+    """Whether a test is an imaging study, perhaps of a kind of its own such as `imaging_ct`."""
+    return test.kind.partition("_")[0] == "imaging"

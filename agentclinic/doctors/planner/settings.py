@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from agentclinic.clinic.prompts import SHIPPED
 from agentclinic.config import parse_settings, read_json, suggestion
+from agentclinic.doctors.planner.original import is_original, translated
 from agentclinic.doctors.planner.schema import MOST_FINDINGS, MOST_HYPOTHESES
 from agentclinic.errors import ConfigError
 from agentclinic.vocabulary.base import knowledge
@@ -171,18 +172,25 @@ class Policy:
     digest: str
 
 
-def load_policy(name: str = "test_policy", folder: Path | None = None) -> Policy:
-    """Read `<name>.json` from the user's prompts if it is there, else the shipped one."""
+def load_policy(name: str = "test_policy", folder: Path | None = None, *, chat: bool = False) -> Policy:
+    """Read `<name>.json` from the user's prompts if it is there, else the shipped one.
+
+    The original's file implies a transcript, unless the settings ask for a `chat`.
+    """
     path = next((p / f"{name}.json" for p in (folder, SHIPPED) if p and (p / f"{name}.json").is_file()), None)
     if path is None:
         where = f"in {folder} or among the shipped prompts" if folder else "among the shipped prompts"
         raise ConfigError(f"doctor_test_policy: there is no {name}.json {where}; use test_policy, or add the file")
     data: Any = read_json(path)
     if isinstance(data, dict) and path.parent != SHIPPED:
-        # A user's file may be the original's, with thresholds only: the shipped file has the rest. If it words the
-        # planner's task itself, our words for a chat must not take their place: the planner gets a transcript.
-        unsaid = {chat: "" for transcript, chat in _CHAT.items() if transcript in data and chat not in data}
-        data = {**read_json(SHIPPED / "test_policy.json"), **unsaid, **data}
+        # The shipped file has what a user's leaves out. If that words the planner's task itself, our words for a chat
+        # must not take their place: the planner gets a transcript.
+        unsaid = {words: "" for transcript, words in _CHAT.items() if transcript in data and words not in data}
+        shipped = read_json(SHIPPED / "test_policy.json")
+        if is_original(data):
+            data = translated(data, shipped, str(path))
+            unsaid |= {} if chat else dict.fromkeys(_CHAT.values(), "")
+        data = {**shipped, **unsaid, **data}
     file = parse_settings(PolicyFile, data, str(path))
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
     return Policy(file, path, digest)

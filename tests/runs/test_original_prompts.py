@@ -1,0 +1,148 @@
+"""Runs with prompt files and a policy in the original's dialect: small ones of ours, and the original's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import nejm, write_rows
+from original_prompts import DIALECT, FILES, write_files
+from runs_support import AT_ENDPOINT, clinic, only_run, own_cases, point_at, records, run_here, settings_for
+from scripted_server import ScriptedServer
+
+from agentclinic.cases.model import as_text
+from agentclinic.clinic.prompts import SHIPPED
+from agentclinic.config import ROLES, Settings
+from agentclinic.runs.plan import Plan, make_plan
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(params=["written here", "the original's"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder named `prompts` with the four roles' files and a policy."""
+    prompts = tmp_path / "prompts"
+    if request.param == "written here":
+        return write_files(prompts)
+    if not FILES.is_dir():
+        pytest.skip(f"the original's prompt files are not at {FILES}")
+    return Path(shutil.copytree(FILES, prompts, copy_function=shutil.copyfile))
+
+
+def raw(folder: Path, name: str) -> Json:
+    content: Json = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return content
+
+
+def sent(server: ScriptedServer, purpose: str) -> list[list[str]]:
+    """The texts of each request of a purpose, message by message."""
+    bodies = [entry["body"] for entry in server.log() if entry["purpose"] == purpose]
+    return [[message["content"] for message in body["messages"]] for body in bodies]
+
+
+def test_the_files_run_unedited_and_are_filled_as_in_the_original(
+    server: ScriptedServer, tmp_path: Path, folder: Path
+) -> None:
+    """From the command line, in the folder of the files; what is expected is made with `str.format`."""
+    cases = own_cases(tmp_path, 1)
+    roles = AT_ENDPOINT[: AT_ENDPOINT.index("--simulator")]
+    flags = [
+        "--dataset",
+        str(cases),
+        "--doctor_bias",
+        "recency",
+        "--patient_bias",
+        "recency",
+        "--total_inferences",
+        "9",
+    ]
+    llm = point_at(tmp_path, server, llm_api="chat")
+    clinic("run", *roles, *flags, "--doctor_test_policy_enabled", "--llm_config", llm, cwd=tmp_path)
+    (record,) = records(only_run(tmp_path / "runs"))
+    assert (record["status"], record["correct"], record["dialogue"]) == ("diagnosed", True, "transcript")
+    assert record["simulator"] == {"patient": "free", "measurement": "free"}
+    (case,) = make_plan(Settings.model_validate({"run": {"dataset": str(cases)}})).cases
+    file = {role: raw(folder, role) for role in ROLES}
+
+    doctor = file["doctor"]
+    told = doctor["biases"]["recency"] + doctor["system_presentation_suffix"].format(case.door.objective)
+    base = [doctor["system_base"].format(9, asked) for asked in range(4)]
+    assert [system for system, _ in sent(server, "doctor")] == [text + told for text in base]
+    assert all("[Planning Notes]" in user for _, user in sent(server, "doctor"))
+
+    patient = file["patient"]
+    script = patient["system_symptoms_suffix"].format(as_text(case.patient))
+    expected = patient["system_base"] + patient["biases"]["recency"] + script
+    assert {system for system, _ in sent(server, "patient")} == {expected}
+    newest = patient["user_prompt_template"].format(agent_hist="(nothing yet)", question=record_says(record, "doctor"))
+    assert sent(server, "patient")[0][1] == newest.rstrip()
+
+    chart = file["measurement"]["system_presentation_suffix"].format(as_text(case.exam))
+    assert [system for system, _ in sent(server, "measurement")] == [file["measurement"]["system_base"] + chart]
+
+    judged = file["moderator"]["user_prompt_template"].format(correct=case.diagnosis, diag=record["diagnosis_text"])
+    assert sent(server, "moderator") == [[file["moderator"]["system_prompt"], judged.rstrip()]]
+    assert len(sent(server, "planner")[0]) == 2, "a transcript, not a chat"
+    assert all(raw(folder, "test_policy")["instructions"] in texts[0] for texts in sent(server, "planner"))
+
+
+def record_says(record: Json, role: str) -> str:
+    return str(next(turn["text"] for turn in record["transcript"] if turn["role"] == role))
+
+
+@pytest.mark.anyio
+async def test_every_text_that_is_edited_is_sent(server: ScriptedServer, tmp_path: Path, folder: Path) -> None:
+    for name in (*ROLES, "test_policy"):
+        marked = {
+            key: f"{text} <{name} {key}>" if isinstance(text, str) else text for key, text in raw(folder, name).items()
+        }
+        write_files(folder, **{name: marked})
+    cases = write_rows(tmp_path / "cases.jsonl", nejm(image_url="data:image/png;base64,AAAA"))
+    settings = settings_for(
+        server,
+        tmp_path / "runs",
+        runtime={"llm_api": "chat"},
+        prompts_dir=str(folder),
+        dataset=str(cases),
+        doctor_image_request=True,
+        doctor_test_policy_enabled=True,
+    )
+    await run_here(settings)
+    for role, purpose in {**{role: role for role in ROLES}, "test_policy": "planner"}.items():
+        marks = [f"<{role} {key}>" for key, text in raw(folder, role).items() if isinstance(text, str)]
+        assert marks
+        for texts in sent(server, purpose):
+            assert [mark for mark in marks if mark not in "\n".join(texts)] == []
+
+
+def planned(folder: Path, **run: Any) -> Plan:
+    run = {"prompts_dir": str(folder), "num_scenarios": 1, "doctor_test_policy_enabled": True, **run}
+    return make_plan(Settings.model_validate({"run": run}))
+
+
+def ways(plan: Plan) -> tuple[str, str, str, bool]:
+    assert plan.policy
+    return plan.roles.patient, plan.roles.laboratory, plan.roles.dialogue_of("doctor"), plan.policy.file.chat
+
+
+def test_settings_override_what_the_files_imply(folder: Path) -> None:
+    assert ways(planned(folder)) == ("free", "free", "transcript", False)
+    assert ways(planned(folder, simulator="grounded")) == ("grounded", "grounded", "transcript", False)
+    assert ways(planned(folder, dialogue="chat")) == ("free", "free", "chat", True)
+
+
+def test_each_file_implies_it_for_its_own_role_only(tmp_path: Path) -> None:
+    write_files(tmp_path, doctor=DIALECT["doctor"])
+    assert ways(planned(tmp_path)) == ("voiced", "voiced", "transcript", True)
+    write_files(tmp_path, doctor=raw(SHIPPED, "doctor"), patient=DIALECT["patient"])
+    assert ways(planned(tmp_path)) == ("free", "voiced", "chat", True)
+
+
+def test_a_file_that_cannot_be_used_ends_the_command_with_a_plain_error(tmp_path: Path) -> None:
+    write_files(tmp_path / "prompts", patient={**DIALECT["patient"], "system_symptoms_suffix": "None."})
+    said = clinic("run", cwd=tmp_path, expect=2).stderr
+    assert "patient.json: system_base lacks {patient} ({} of system_symptoms_suffix in the original's dialect)" in said
+    assert not (tmp_path / "runs").exists()
