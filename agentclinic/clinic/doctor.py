@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from agentclinic.cases.model import Door
 from agentclinic.models.base import Image, Message, Reply
 from agentclinic.results.turn import Exchange, Turn
-from agentclinic.results.utterance import read_utterance
+from agentclinic.results.utterance import REPEATED, read_utterance
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,30 @@ def utterance(reply: Reply, *, turn: int, earlier: Iterable[str] = (), dialogue:
     said = turn_of(reply, turn=turn, role="doctor")
     raw = reply.text if read.text != reply.text.strip() else None
     return said.model_copy(update={"text": read.text, "raw": raw, "action": read.action, "slips": read.slips})
+
+
+MOST_REPEATS = 3
+"""From the next repetition on, a doctor is asked to commit: a small model that goes round in circles does not stop."""
+
+
+class Repetition:
+    """Whether a doctor has just repeated itself, and how often it has done so."""
+
+    def __init__(self) -> None:
+        self._now = False
+        self._count = 0
+
+    def note(self, said: Turn) -> None:
+        """Take note of what the doctor said."""
+        self._now = REPEATED in said.slips
+        self._count += self._now
+
+    @property
+    def state(self) -> Literal["", "repeated", "stuck"]:
+        """What the doctor has to be told: nothing, that it repeats itself, or that it must commit."""
+        if not self._now:
+            return ""
+        return "stuck" if self._count > MOST_REPEATS else "repeated"
 
 
 def door_text(door: Door) -> str:

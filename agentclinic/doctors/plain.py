@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
+from agentclinic.clinic.doctor import Dialogue, History, Incoming, Repetition, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, fill, joined, placed
 from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
 from agentclinic.results.turn import Exchange, Turn
-from agentclinic.results.utterance import REPEATED
-
-MOST_REPEATS = 3
-"""From the next repetition on, a doctor is asked to commit: a small model that goes round in circles does not stop."""
 
 
 class PlainDoctor:
@@ -41,9 +37,7 @@ class PlainDoctor:
         self._waiting: list[str] = []
         """What reached the doctor since it last said something that was understood."""
         self._images: tuple[Image, ...] = ()
-        self._repeated = False
-        self._repeats = 0
-        """How often it has said what it said before."""
+        self._repetition = Repetition()
         self._parts = {
             "images": prompt.text("images_suffix") if images else "",
             "no_tests": "" if tests else prompt.text("no_tests"),
@@ -93,8 +87,7 @@ class PlainDoctor:
     def speak(self, incoming: Incoming, reply: Reply, *, turn: int) -> Turn:
         """Take the model's reply as this doctor's utterance, and remember it."""
         said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
-        self._repeated = REPEATED in said.slips
-        self._repeats += self._repeated
+        self._repetition.note(said)
         self.say(incoming, said.text, understood=said.action is None or said.action.kind != "none")
         return said
 
@@ -112,14 +105,12 @@ class PlainDoctor:
 
     def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
-        asked_for = "chat_turn"
-        if self._repeated and self._repeats > MOST_REPEATS:
-            asked_for = "chat_stuck"
-        elif self._repeated and self._tests:
-            asked_for = "chat_repeated"
-        if last:
-            asked_for = "chat_last"
-        expected = fill(self._prompt.text(asked_for), turn=turn, max_infs=self._limit)
+        state = self._repetition.state
+        if state == "repeated" and not self._tests:
+            state = ""  # it is told to order a test
+        expected = fill(
+            self._prompt.text("chat_last" if last else f"chat_{state or 'turn'}"), turn=turn, max_infs=self._limit
+        )
         messages = self._chatted.messages(
             "Doctor", newest=joined(*self._waiting, self._heard(incoming), notes, expected)
         )

@@ -46,7 +46,7 @@ from agentclinic.models.structured import (
     with_instruction,
     written_call,
 )
-from agentclinic.results.turn import Usage
+from agentclinic.results.turn import NOTHING_ASKED, Usage
 
 if TYPE_CHECKING:
     import httpx2
@@ -457,7 +457,8 @@ class _Tally:
 
     def usage(self, retries: int) -> Usage:
         """Tokens of all answers; tries without an answer are counted, but their tokens are not known."""
-        tokens = reduce(add, self.spent) if self.spent else Usage()
+        nothing = Usage() if self.requests else NOTHING_ASKED
+        tokens = reduce(add, self.spent) if self.spent else nothing
         return replace(tokens, requests=self.requests, retries=retries)
 
     def reply(self, answer: wire.Answer, parsed: BaseModel | None = None) -> Reply:

@@ -9,7 +9,7 @@ from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
 from agentclinic.doctors.planner.prompting import Speak
 from agentclinic.doctors.planner.rules import check_order
 from agentclinic.models.base import Reply
-from agentclinic.results.actions import DIAGNOSIS_READY
+from agentclinic.results.actions import DIAGNOSIS_READY, parse_action
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 
 
@@ -17,7 +17,7 @@ class PolicyDoctor:
     """Gives the engine's notes to any doctor, and checks what it orders against the planning rules.
 
     With `inline`, which is the same doctor, plan and utterance come in one reply of its model. The doctor is then asked
-    on its own, with the notes, only if no utterance came.
+    on its own, with the notes, only if no utterance came, or no diagnosis on the last turn.
     """
 
     def __init__(
@@ -58,6 +58,8 @@ class PolicyDoctor:
             details=decision.details,
         )
         spoken = decision.spoken
+        if spoken and last and parse_action(spoken.text).kind != "diagnosis":
+            spoken = None  # asked on its own, a doctor that has to commit is told nothing else
         if decision.diagnosis:
             text = f"{DIAGNOSIS_READY}: {decision.diagnosis}"
             spoken = Reply(text, usage=NOTHING_ASKED, notes=("early finish by the planner",))

@@ -147,7 +147,14 @@ class Discriminators(BaseModel):
     discriminators: list[Discriminator] = Field(json_schema_extra={"maxItems": MOST_DISCRIMINATORS})
 
 
-Words = Annotated[str, Field(json_schema_extra={"maxLength": _UTTERANCE})]
+Words = Annotated[
+    str,
+    Field(
+        description="What you say as the doctor: one question to the patient, REQUEST TEST: and the name of a test, or "
+        "DIAGNOSIS READY: and the disease.",
+        json_schema_extra={"maxLength": _UTTERANCE},
+    ),
+]
 
 
 class PlanThenSpeak(PlannerReply):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Dialogue, History, Incoming, door_text, utterance
+from agentclinic.clinic.doctor import Dialogue, History, Incoming, Repetition, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import Prompt, Prompts, fill, joined
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
@@ -137,6 +137,7 @@ class UncertaintyDoctor:
         self.limit = limit
         self._store = store
         self._history = History()
+        self._repetition = Repetition()
         self.images: tuple[Image, ...] = ()
         self.last_action: Action | None = None
         self.structured = False
@@ -164,6 +165,15 @@ class UncertaintyDoctor:
             self._store.begin(self.session_id)
             self._begun = True
         return self._store.load(self.session_id)
+
+    def moment(self, incoming: Incoming, *, last: bool) -> str:
+        """The text of the prompt file for this moment of the encounter; empty if there is nothing to say about it."""
+        if last:
+            return "last_turn"
+        if not incoming.speaker:
+            return "first_turn"
+        # In the transcript form slips are only counted, as in the original.
+        return self._repetition.state if self._dialogue == "chat" else ""
 
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
@@ -207,6 +217,7 @@ class UncertaintyDoctor:
         reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
         earlier = self._history.said_by("Doctor")
         said = utterance(reply, turn=attempt.turn, earlier=earlier, dialogue=self._dialogue)
+        self._repetition.note(said)
         return said.model_copy(update={"details": details})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
@@ -287,7 +298,7 @@ class _Attempt:
 
     def _messages(self) -> tuple[Message, ...]:
         doctor, prompt = self._doctor, self._doctor.prompt
-        moment = "last_turn" if self.last else "" if self._incoming.speaker else "first_turn"
+        moment = doctor.moment(self._incoming, last=self.last)
         user = fill(
             prompt.text("user_prompt_template"),
             record=doctor.session().accumulated_notes or prompt.text("no_notes"),
