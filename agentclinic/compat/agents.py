@@ -70,10 +70,11 @@ def set_llm_config(
     keep the rest.
     """
     where = "set_llm_config"
-    known = ambient_settings()
-    file = (
-        LLMFile(openai=known.openai, llm=known.llm) if config is None else parse_settings(LLMFile, dict(config), where)
-    )
+    if config is None:
+        known = ambient_settings()
+        file = LLMFile(openai=known.openai, llm=known.llm)
+    else:
+        file = parse_settings(LLMFile, dict(config), where)
     given = {name: dict(value) for name, value in (("responses", responses), ("runtime", runtime)) if value is not None}
     llm = parse_settings(LLMFile, {"llm": given}, where).llm
     changes = {name: getattr(llm, name) for name in given}
@@ -107,9 +108,14 @@ def query_model(
     return sync_bridge.call(model.reply, Request(Purpose.QUERY, messages)).text
 
 
-def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, *unused: object) -> str:
-    """Have a judge compare two diagnoses: `yes` or `no`, the words the original's scripts compare with."""
-    del unused  # the original's scripts pass a pipeline, which nothing uses
+def compare_results(
+    diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None, *unused: object
+) -> str:
+    """Have a judge compare two diagnoses: `yes` or `no`, the words that the original's scripts compare with.
+
+    Further arguments, which those scripts pass, have no effect.
+    """
+    del mod_pipe, unused
     judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
     verdict = sync_bridge.call(judge.judge, parse_action(diagnosis).content, correct_diagnosis)
     return "yes" if verdict.correct else "no"
@@ -120,19 +126,16 @@ class _Counted:
 
     prompt_tokens = 0
     completion_tokens = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Tokens sent and received."""
-        return self.prompt_tokens + self.completion_tokens
+    total_tokens = 0
 
     def _count(self, *turns: Turn) -> None:
         for usage in filter(None, (turn.usage for turn in turns)):
             self.prompt_tokens += usage.input_tokens or 0
             self.completion_tokens += usage.output_tokens or 0
+        self.total_tokens = self.prompt_tokens + self.completion_tokens
 
     def _forget_tokens(self) -> None:
-        self.prompt_tokens = self.completion_tokens = 0
+        self.prompt_tokens = self.completion_tokens = self.total_tokens = 0
 
 
 class _Agent(_Counted):

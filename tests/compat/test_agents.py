@@ -28,7 +28,7 @@ from agentclinic.config import LLMFile
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.doctors.uncertainty.store import set_current_session
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
-from agentclinic.models.base import MalformedError, Model, ServerError
+from agentclinic.models.base import ConnectError, MalformedError, Model, ServerError
 from agentclinic.runs.build import Models
 from agentclinic.runs.lazy_model import set_ambient_settings
 
@@ -294,7 +294,7 @@ def write_config(folder: Path, server: ScriptedServer, **llm: Any) -> None:
 
 def test_set_llm_config_wins_over_the_file_and_may_change_one_section(server: ScriptedServer, tmp_path: Path) -> None:
     write_config(tmp_path, server, runtime={"llm_api": "chat", "tries": 1})
-    agentclinic.query_model("m", "p", "s")
+    agentclinic.query_model("m", "p", "s")  # as the file says
     agentclinic.set_llm_config(responses={"max_output_tokens": 77, "model": "evil"})
     agentclinic.query_model("m", "p", "s")
     agentclinic.set_llm_config(runtime={"llm_api": "responses"})
@@ -313,7 +313,9 @@ def test_a_broken_llm_config_is_named_without_its_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"llm\.config\.json: unknown key 'openai\.base_ulr'") as failure:
         agentclinic.query_model("m", "p", "s")
     assert "sk-planted" not in str(failure.value)
-    agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin")
+    agentclinic.set_llm_config({"openai": {"base_url": "http://127.0.0.1:9"}}, runtime={"tries": 1, "timeout": 0})
+    with pytest.raises(ConnectError):
+        agentclinic.query_model("m", "p", "s")
 
 
 def test_inside_a_run_the_folders_llm_config_is_not_read(server: ScriptedServer, tmp_path: Path) -> None:

@@ -49,7 +49,10 @@ class Step(BaseModel):
         """Later versions of the original have `uncertainties`, reasons by name, and `action`."""
         if not isinstance(data, Mapping):
             return data
-        renamed = {_RENAMED.get(key, key): value for key, value in data.items()}
+        renamed = dict(data)
+        for theirs, ours in _RENAMED.items():
+            if theirs in renamed and ours not in renamed:
+                renamed[ours] = renamed.pop(theirs)
         given = renamed.get("current_uncertainties")
         if isinstance(given, Mapping):
             doubts = read_uncertainties(given)

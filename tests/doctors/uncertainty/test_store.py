@@ -19,7 +19,7 @@ import pytest
 from helpers import ORIGINAL, needs_original
 
 from agentclinic.doctors.uncertainty import store as sessions
-from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, read_session
+from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, Step, read_session
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +107,14 @@ def test_the_originals_later_format_is_read_and_the_file_stays_as_it_is(folder: 
     assert sessions.get_all_new_information("s2") == ["fever"], "the conclusion is not a fact to conclude from"
     sessions.append_step("s2", "chills", {"Malaria": "smear"}, "ASK PATIENT: Where were you?")
     assert [step["step_number"] for step in json.loads((folder / "s2.json").read_text())["steps"]] == [1, 2]
+    both = {
+        "step_number": 1,
+        "new_information": "",
+        "current_uncertainties": [],
+        "next_step_action": "x",
+        "action": "y",
+    }
+    assert Step.model_validate(both).model_dump() == both, "a user's own key stays"
 
 
 @needs_original
