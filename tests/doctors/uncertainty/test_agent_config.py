@@ -146,12 +146,16 @@ def test_the_originals_file_is_read() -> None:
 
 
 def test_the_synthesis_model_is_that_of_the_settings_else_of_the_agent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     agent_file(tmp_path, "synthesis_model: null", "synthesis_model: other")
     assert plan_of(doctor="uncertainty").settings.run.synthesis_llm == "other"
     assert plan_of(doctor="uncertainty", synthesis_llm="mine").settings.run.synthesis_llm == "mine"
+    point_at(tmp_path, server)
+    said = UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), "mine", max_infs=1).inference_doctor("")
+    assert said == "DIAGNOSIS READY: Migraine"
+    assert [body["model"] for body in server.bodies()] == ["mine", "other"]
 
 
 def test_doctor_llm_wins_over_the_agents_model_if_the_user_set_it(
