@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from agentclinic import privacy
-from agentclinic.errors import AgentClinicError
+from agentclinic.errors import AgentClinicError, InputError
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -37,10 +38,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit(1) from None
 
 
-def original_main(argv: Sequence[str] | None = None) -> None:
-    """`python agentclinic.py`: without a command, it runs an evaluation."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    main(arguments or ["run"])
+def original_main(config: str | Path | None = None, llm: str | Path | None = None, workers: int | None = None) -> None:
+    """`python agentclinic.py`: without a command, it runs an evaluation.
+
+    In Python, the arguments are the paths of the two config files and the number of workers.
+    """
+    if isinstance(config, Mapping) or isinstance(llm, Mapping):  # its key must not end up in an error message
+        raise InputError("main takes the paths of agentclinic.config.json and llm.config.json, not what is in them")
+    given = {"--config": config, "--llm-config": llm, "--workers": workers}
+    flags = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
+    main(["run", *flags] if flags else sys.argv[1:] or ["run"])
 
 
 _GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case, Door
-from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.doctor import Doctor, Incoming
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
@@ -26,12 +27,15 @@ from agentclinic.compat.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
 from agentclinic.doctors.custom import DoctorView
 from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.doctors.uncertainty.agent_config import load_agent
+from agentclinic.doctors.planner.doctor import PolicyDoctor
+from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
+from agentclinic.doctors.planner.settings import PolicyFile, load_policy
+from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import current_store
 from agentclinic.models.base import Image, Message, Purpose, Request
 from agentclinic.results.actions import Action, parse_action
-from agentclinic.results.turn import Exchange, Usage
+from agentclinic.results.turn import Exchange, Turn, Usage
 from agentclinic.runs.lazy_model import LazyModel, ambient_settings, set_ambient_settings
 
 
@@ -48,16 +52,37 @@ AnyScenario = Scenario | DoctorView | ForeignScenario
 
 
 def load_llm_config(path: str | Path = "llm.config.json") -> dict[str, Any]:
-    """Read `llm.config.json`; pass the result to `set_llm_config`."""
+    """Read `llm.config.json`, use its settings from now on, and return them."""
     data = read_json(Path(path))
-    parse_settings(LLMFile, data, str(path))
+    _use(parse_settings(LLMFile, data, str(path)))
     return dict(data)
 
 
-def set_llm_config(config: Mapping[str, Any]) -> None:
-    """Use these endpoint and request settings from now on; reserved keys are never sent."""
-    parsed = parse_settings(LLMFile, dict(config), "set_llm_config")
-    set_ambient_settings(Settings(openai=parsed.openai, llm=parsed.llm))
+def set_llm_config(
+    config: Mapping[str, Any] | None = None,
+    *,
+    responses: Mapping[str, Any] | None = None,
+    runtime: Mapping[str, Any] | None = None,
+) -> None:
+    """Use these endpoint and request settings from now on; reserved keys are never sent.
+
+    `config` is everything that `llm.config.json` may hold. `responses` and `runtime` replace one of its sections and
+    keep the rest.
+    """
+    where = "set_llm_config"
+    if config is None:
+        known = ambient_settings()
+        file = LLMFile(openai=known.openai, llm=known.llm)
+    else:
+        file = parse_settings(LLMFile, dict(config), where)
+    given = {name: dict(value) for name, value in (("responses", responses), ("runtime", runtime)) if value is not None}
+    llm = parse_settings(LLMFile, {"llm": given}, where).llm
+    changes = {name: getattr(llm, name) for name in given}
+    _use(file.model_copy(update={"llm": file.llm.model_copy(update=changes)}))
+
+
+def _use(file: LLMFile) -> None:
+    set_ambient_settings(Settings(openai=file.openai, llm=file.llm))
 
 
 def query_model(
@@ -71,26 +96,49 @@ def query_model(
     max_prompt_len: int | None = None,
     clip_prompt: bool | None = None,
 ) -> str:
-    """Ask a model once and return its text. Inside a run, the request goes through the run's models."""
+    """Ask a model once and return its text.
+
+    Outside runs, the settings are those of `llm.config.json` in the working folder, or of `set_llm_config`. Inside a
+    run, the request goes through the run's models.
+    """
     given = {"tries": tries, "timeout": timeout, "max_prompt_len": max_prompt_len, "clip_prompt": clip_prompt}
-    known = ambient_settings()
-    runtime = known.llm.runtime.model_copy(update={k: v for k, v in given.items() if v is not None})
-    settings = known.model_copy(update={"llm": known.llm.model_copy(update={"runtime": runtime})})
-    image = getattr(scene, "image_url", None) if image_requested else None
-    images = (Image(image),) if image else ()
+    model = LazyModel(model_str, {name: value for name, value in given.items() if value is not None})
+    images = _images(scene) if image_requested else ()
     messages = (Message("system", system_prompt), Message("user", prompt, images=images))
-    return sync_bridge.call(LazyModel(model_str, settings).reply, Request(Purpose.QUERY, messages)).text
+    return sync_bridge.call(model.reply, Request(Purpose.QUERY, messages)).text
 
 
-def compare_results(diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None) -> str:
-    """Have a judge compare two diagnoses: `Yes` or `No`. `mod_pipe` is ignored."""
-    del mod_pipe
+def compare_results(
+    diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None, *unused: object
+) -> str:
+    """Have a judge compare two diagnoses: `yes` or `no`, the words that the original's scripts compare with.
+
+    Further arguments, which those scripts pass, have no effect.
+    """
+    del mod_pipe, unused
     judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
     verdict = sync_bridge.call(judge.judge, parse_action(diagnosis).content, correct_diagnosis)
-    return "Yes" if verdict.correct else "No"
+    return "yes" if verdict.correct else "no"
 
 
-class _Agent:
+class _Counted:
+    """The tokens of an agent since it was made or reset. What an endpoint does not report counts as 0."""
+
+    prompt_tokens = 0
+    completion_tokens = 0
+    total_tokens = 0
+
+    def _count(self, *turns: Turn) -> None:
+        for usage in filter(None, (turn.usage for turn in turns)):
+            self.prompt_tokens += usage.input_tokens or 0
+            self.completion_tokens += usage.output_tokens or 0
+        self.total_tokens = self.prompt_tokens + self.completion_tokens
+
+    def _forget_tokens(self) -> None:
+        self.prompt_tokens = self.completion_tokens = self.total_tokens = 0
+
+
+class _Agent(_Counted):
     """What `PatientAgent` and `MeasurementAgent` share."""
 
     _core: Patient | Laboratory
@@ -122,11 +170,14 @@ class PatientAgent(_Agent):
         """Forget the dialogue."""
         scenario, backend, bias = self._arguments
         prompt = load_prompt("patient", user_prompts())
+        self._forget_tokens()
         self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias))
 
     def inference_patient(self, question: str) -> str:
         """Answer the doctor's words."""
-        return sync_bridge.call(self._core.answer, question).text
+        answer = sync_bridge.call(self._core.answer, question)
+        self._count(answer)
+        return answer.text
 
 
 class MeasurementAgent(_Agent):
@@ -141,15 +192,26 @@ class MeasurementAgent(_Agent):
     def reset(self) -> None:
         """Forget the dialogue."""
         scenario, backend = self._arguments
+        self._forget_tokens()
         self._core = Laboratory(scenario.case, LazyModel(backend), load_prompt("measurement", user_prompts()))
 
     def inference_measurement(self, question: str) -> str:
         """Report what the doctor's words request; the reply starts with `RESULTS:`."""
-        return sync_bridge.call(self._core.report, parse_action(question).content, question).text
+        report = sync_bridge.call(self._core.report, parse_action(question).content, question)
+        self._count(report)
+        return report.text
 
 
-class DoctorAgent:
-    """The plain doctor, one utterance per call; also a base class for custom doctors."""
+_FINAL = re.compile(r"\s*This is the final question\. Please provide a diagnosis\.\s*")
+"""What the original's script appends to the dialogue on the last turn."""
+MEMORY = "Experience from earlier cases, which may not apply to this one:"
+
+
+class DoctorAgent(_Counted):
+    """The plain doctor, one utterance per call; also a base class for custom doctors.
+
+    With `use_test_policy`, it plans with the test policy of that name, as in a run with `doctor_test_policy_enabled`.
+    """
 
     _core: PlainDoctor | UncertaintyDoctor
 
@@ -160,17 +222,22 @@ class DoctorAgent:
         max_infs: int = 20,
         bias_present: str | None = None,
         img_request: bool = False,
+        test_policy: str | None = None,
+        use_test_policy: bool = False,
     ) -> None:
         self.MAX_INFS = max_infs
         self._scenario = scenario
         self._backend = backend_str
         self._bias = _bias(bias_present)
         self._images = img_request
+        self._policy = load_policy(test_policy or "test_policy", user_prompts()).file if use_test_policy else None
         self.reset()
 
     def reset(self) -> None:
         """Forget the dialogue and start at the first turn."""
         self._core = self._new_core()
+        self._speaker: Doctor = self._core if self._policy is None else self._planning(self._policy)
+        self._forget_tokens()
         self._turn = 0
         self._usage: Usage | None = None
         self._exchanges: tuple[Exchange, ...] = ()
@@ -185,6 +252,12 @@ class DoctorAgent:
             bias=self._bias,
             images=self._images,
         )
+
+    def _planning(self, policy: PolicyFile) -> PolicyDoctor:
+        bias = load_prompt("doctor", user_prompts()).bias(self._bias)
+        door, model = _door_of(self._scenario), LazyModel(self._backend)
+        engine = DifferentialDiagnosisEngine(model, policy, door, limit=self.MAX_INFS, bias=bias, dialogue="transcript")
+        return PolicyDoctor(self._core, engine)
 
     @property
     def infs(self) -> int:
@@ -204,12 +277,15 @@ class DoctorAgent:
         """Add something to the history."""
         self._core.hear(hist_str)
 
-    def inference_doctor(self, question: str, image_requested: bool = False) -> str:
-        """Say the next thing in reply to `question`; once the turns are used up, say so."""
+    def inference_doctor(self, question: str, image_requested: bool = False, memory_context: str = "") -> str:
+        """Say the next thing in reply to `question`; once the turns are used up, say so.
+
+        `memory_context` is shown to the doctor in this turn, as experience from earlier cases.
+        """
         if self._turn >= self.MAX_INFS:
             return "Maximum inferences reached"
-        image = getattr(self._scenario, "image_url", None) if image_requested else None
-        images = (Image(image),) if image else ()
+        question, final = _FINAL.subn("", question)
+        images = _images(self._scenario) if image_requested else ()
         exchanges = self._exchanges
         if self._said is None:
             opening = load_prompt("doctor", user_prompts()).text("opening")
@@ -218,16 +294,22 @@ class DoctorAgent:
             incoming = Incoming(_SPEAKERS[self._said.kind], question, images)
             exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
         turn = self._turn + 1
-        act = partial(self._core.act, turn=turn, last=turn == self.MAX_INFS)
-        (said,) = sync_bridge.call(act, incoming, exchanges)
+        notes = f"{MEMORY}\n{memory_context.strip()}" if memory_context.strip() else ""
+        act = partial(self._speaker.act, turn=turn, last=bool(final) or turn == self.MAX_INFS, notes=notes)
+        turns = sync_bridge.call(act, incoming, exchanges)
+        said = turns[-1]
         # Only now: a call that failed can be made again.
         self._turn, self._exchanges, self._said = turn, exchanges, said.action
+        self._count(*turns)
         self._usage = self._usage + said.usage if self._usage and said.usage else said.usage
         return said.text
 
 
 class UncertaintyAwareDoctorAgent(DoctorAgent):
-    """The uncertainty-aware doctor in place of `DoctorAgent`: with its own session, one tool call per utterance."""
+    """The uncertainty-aware doctor in place of `DoctorAgent`: with its own session, one tool call per utterance.
+
+    `agent_type` is the entry of `agent_config.yaml`; its model plays the doctor unless `backend_str` names another.
+    """
 
     def __init__(
         self,
@@ -236,20 +318,21 @@ class UncertaintyAwareDoctorAgent(DoctorAgent):
         max_infs: int = 20,
         bias_present: str | None = None,
         img_request: bool = False,
+        agent_type: str = UNCERTAINTY,
     ) -> None:
-        backend = backend_str or load_agent().settings.model
-        super().__init__(scenario, backend, max_infs, bias_present, img_request)
+        self.agent_type = agent_type
+        self._agent = load_agent(name=agent_type).settings
+        super().__init__(scenario, backend_str or self._agent.model, max_infs, bias_present, img_request)
 
     def _new_core(self) -> UncertaintyDoctor:
         """A new doctor with a new session; the files of old sessions stay."""
         own = user_prompts()
-        model = LazyModel(self._backend)
         self.session_id = f"scenario_{_number_of(self._scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
         return UncertaintyDoctor(
             _door_of(self._scenario),
-            model,
-            model,
-            load_agent().settings,
+            LazyModel(self._backend),
+            LazyModel(self._agent.synthesis_model or self._backend),
+            self._agent,
             Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")}),
             limit=self.MAX_INFS,
             store=current_store(),
@@ -268,11 +351,11 @@ class UncertaintyAwareDoctorAgent(DoctorAgent):
         """Tokens received so far; None if the endpoint does not report them."""
         return self._usage.output_tokens if self._usage else 0
 
-    @property
-    def total_tokens(self) -> int | None:
-        """Tokens sent and received."""
-        sent, received = self.input_tokens, self.output_tokens
-        return None if sent is None or received is None else sent + received
+
+def _images(scenario: AnyScenario | None) -> tuple[Image, ...]:
+    """The image of a scenario, if it has one."""
+    address = getattr(scenario, "image_url", None)
+    return (Image(address),) if address else ()
 
 
 def _door_of(scenario: AnyScenario) -> Door:

@@ -43,6 +43,21 @@ class Scenario:
         return self.case.diagnosis
 
     @property
+    def scenario_dict(self) -> Mapping[str, JSON]:
+        """The row of the case file, with the truth in it."""
+        return self.case.row
+
+    @property
+    def tests(self) -> JSON:
+        """The test results of an OSCE case; an NEJM case has them among its examination findings."""
+        return self.case.exam.get("Test_Results", {}) if isinstance(self.case.exam, dict) else {}
+
+    @property
+    def question(self) -> str:
+        """The printed question of an NEJM case, which may give findings away; empty for an OSCE case."""
+        return str(self.case.row.get("question", ""))
+
+    @property
     def image_url(self) -> str | None:
         """Address of the case's image, if it has one."""
         return self.case.image
@@ -53,9 +68,9 @@ class ScenarioLoader:
 
     scenario: ClassVar[type[Scenario]] = Scenario
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(self, file_path: str | Path | None = None) -> None:
         name = self.scenario.dataset
-        cases = load_cases(name, {name: str(path)} if path else None)
+        cases = load_cases(name, {name: str(file_path)} if file_path else None)
         self.scenarios = [self.scenario(case) for case in cases]
         self.num_scenarios = len(self.scenarios)
 

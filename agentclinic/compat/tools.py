@@ -1,7 +1,7 @@
 """The doctor's two tools and its sessions as plain functions, under the original's names.
 
-Each tool writes to the current session (`set_current_session`) and returns what to say next. The model in
-`agent_config.yaml` synthesizes the diagnosis.
+Each tool writes to the current session (`set_current_session`) and returns what to say next. The diagnosis is
+synthesized by `synthesis_model` in `agent_config.yaml`, else by `model`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def final_diagnosis(reason_ready: str) -> str:
     session = store.load(session_id)
     if not session.facts:
         return NOT_YET
-    model = LazyModel(load_agent().settings.model)
+    agent = load_agent().settings
+    model = LazyModel(agent.synthesis_model or agent.model)
     prompt = load_prompt("synthesis", user_prompts())
     synthesis = sync_bridge.call(synthesise, model, prompt, session.facts, top_of(session))
     return conclude(store, session_id, reason_ready, synthesis)

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import anyio
 
 from agentclinic import privacy, sync_bridge
-from agentclinic.config import Settings
+from agentclinic.config import Settings, load_settings
 from agentclinic.models.base import Reply, Request
 from agentclinic.runs.build import Models, current
 
-_settings = Settings()
+USUAL = Path("llm.config.json")
+_settings: Settings | None = None
 _open: dict[str, Models] = {}
 _opening = anyio.Lock()
 
 
 def ambient_settings() -> Settings:
-    """The settings used outside runs."""
-    return _settings
+    """The settings used outside runs: those set, else `llm.config.json` of the working folder, else the defaults."""
+    return _settings or load_settings(llm_config=USUAL if USUAL.is_file() else None)
 
 
-def set_ambient_settings(settings: Settings) -> None:
-    """Use these settings outside runs from now on."""
+def set_ambient_settings(settings: Settings | None) -> None:
+    """Use these settings outside runs from now on; None goes back to the file of the working folder."""
     global _settings
     _settings = settings
 
 
 class LazyModel:
-    """A model found by name when it is first asked: one of the run's models, or its own outside runs."""
+    """A model found by name when it is asked: one of the run's models, or its own outside runs."""
 
-    def __init__(self, name: str, settings: Settings | None = None) -> None:
+    def __init__(self, name: str, runtime: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self._settings = settings
+        self._runtime = dict(runtime or {})
+        """Changes to `llm.runtime`, outside runs only."""
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request or raise a `ModelError`."""
-        models = current.get() or await _models(self._settings or _settings)
+        models = current.get() or await _models(self._settings())
         return await models.get(self.name).reply(request)
+
+    def _settings(self) -> Settings:
+        known = ambient_settings()
+        runtime = known.llm.runtime.model_copy(update=self._runtime)
+        return known.model_copy(update={"llm": known.llm.model_copy(update={"runtime": runtime})})
 
 
 async def _models(settings: Settings) -> Models:

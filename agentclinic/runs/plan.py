@@ -207,17 +207,19 @@ def _path(name: str | None) -> Path | None:
 
 
 def _with_agent(settings: Settings, agent: Agent) -> Settings:
-    """Decide on the doctor's model: `doctor_llm` if the user set it, else the one in the agent's configuration."""
+    """Decide on the doctor's models: those the user set, else those in the agent's configuration."""
     run = settings.run
+    if agent.settings.synthesis_model and not run.synthesis_llm:
+        run = run.model_copy(update={"synthesis_llm": agent.settings.synthesis_model})
     if "doctor_llm" not in run.model_fields_set:
-        return settings.model_copy(update={"run": run.model_copy(update={"doctor_llm": agent.settings.model})})
-    if agent.settings.model not in (run.doctor_llm, "builtin"):
+        run = run.model_copy(update={"doctor_llm": agent.settings.model})
+    elif agent.settings.model not in (run.doctor_llm, "builtin"):
         warnings.warn(
             f"doctor_llm {run.doctor_llm!r} overrides the model {agent.settings.model!r} in {agent.path}; "
             "leave doctor_llm out to use the latter",
             stacklevel=2,
         )
-    return settings
+    return settings.model_copy(update={"run": run})
 
 
 def _with_people(settings: Settings) -> Settings:

@@ -8,31 +8,38 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import NEJM, OSCE, Scripted, case_of
+from policy_support import plan, replied
 from scripted_server import ScriptedServer
 
 import agentclinic
 from agentclinic import sync_bridge
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.compat import agents
+from agentclinic.compat import agents, tools
+from agentclinic.compat.agents import DoctorAgent, MeasurementAgent, PatientAgent
 from agentclinic.compat.scenarios import Scenario, ScenarioLoader
 from agentclinic.config import LLMFile
-from agentclinic.errors import AgentClinicError, ConfigError
-from agentclinic.models.base import MalformedError, Model, ServerError
+from agentclinic.doctors.uncertainty.agent_config import SHIPPED
+from agentclinic.doctors.uncertainty.store import set_current_session
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.models.base import ConnectError, MalformedError, Model, ServerError
 from agentclinic.runs.build import Models
+from agentclinic.runs.lazy_model import set_ambient_settings
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Every test starts with the settings of a new process."""
-    agents.set_llm_config({})
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test starts in an empty folder, with the settings of a new process."""
+    monkeypatch.chdir(tmp_path)
+    set_ambient_settings(None)
     yield
-    agents.set_llm_config({})
+    set_ambient_settings(None)
 
 
 @pytest.fixture
@@ -58,7 +65,7 @@ def play_as_the_original_does(scenario: Scenario) -> tuple[str, bool, str]:
         doctor_dialogue = doctor.inference_doctor(pi_dialogue, image_requested=False)
         if "DIAGNOSIS READY" in doctor_dialogue:
             verdict = agentclinic.compare_results(doctor_dialogue, scenario.diagnosis_information(), "builtin", None)
-            return doctor_dialogue, verdict == "Yes", doctor.agent_hist
+            return doctor_dialogue, verdict == "yes", doctor.agent_hist
         if "REQUEST TEST" in doctor_dialogue:
             pi_dialogue = measurement.inference_measurement(doctor_dialogue)
             assert pi_dialogue.startswith("RESULTS:")
@@ -94,16 +101,18 @@ def test_the_loaders_read_the_originals_files(tmp_path: Path) -> None:
     (tmp_path / "osce.jsonl").write_text(json.dumps({"OSCE_Examination": OSCE}) + "\n")
     (tmp_path / "nejm.jsonl").write_text(json.dumps(NEJM) + "\n")
     for name in ("MedQA", "MedQAExtended", "MIMICIV"):
-        opened = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "osce.jsonl")
+        opened = getattr(agentclinic, f"ScenarioLoader{name}")(file_path=tmp_path / "osce.jsonl")
         scenario = opened.get_scenario(id=0)
         assert type(scenario) is getattr(agentclinic, f"Scenario{name}")
         assert (opened.num_scenarios, scenario.diagnosis_information()) == (1, "Migraine")
         assert scenario.examiner_information() == OSCE["Objective_for_Doctor"]
         assert scenario.patient_information() == OSCE["Patient_Actor"]
-        assert scenario.exam_information()["Test_Results"] == OSCE["Test_Results"]
+        assert scenario.exam_information()["Test_Results"] == scenario.tests == OSCE["Test_Results"]
+        assert (scenario.scenario_dict, scenario.question) == ({"OSCE_Examination": OSCE}, "")
     for name in ("NEJM", "NEJMExtended"):
         scenario = getattr(agentclinic, f"ScenarioLoader{name}")(tmp_path / "nejm.jsonl").sample_scenario()
-        assert scenario.image_url == NEJM["image_url"]
+        assert (scenario.image_url, scenario.question) == (NEJM["image_url"], NEJM["question"])
+        assert (scenario.scenario_dict, scenario.tests) == (NEJM, {})
     assert agentclinic.ScenarioMedQA({"OSCE_Examination": OSCE}).diagnosis_information() == "Migraine"
 
 
@@ -143,6 +152,69 @@ def test_a_failed_call_can_be_repeated(scripted: dict[str, Scripted]) -> None:
     assert scripted["d"].requests[1] == scripted["d"].requests[2]
 
 
+def test_agents_count_tokens_as_integers(server: ScriptedServer) -> None:
+    agentclinic.set_llm_config({"openai": {"base_url": server.base_url}})
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "d")
+    patient = agentclinic.PatientAgent(scenario, "p")
+    measurement = agentclinic.MeasurementAgent(scenario, "m")
+    steps: dict[DoctorAgent | PatientAgent | MeasurementAgent, Callable[[], str]] = {
+        doctor: lambda: doctor.inference_doctor(""),
+        patient: lambda: patient.inference_patient("Hello?"),
+        measurement: lambda: measurement.inference_measurement("REQUEST TEST: CBC"),
+    }
+    for agent, step in steps.items():
+        assert (agent.total_tokens, agent.prompt_tokens, agent.completion_tokens) == (0, 0, 0)
+        step()
+        once = agent.total_tokens
+        assert once == agent.prompt_tokens + agent.completion_tokens > agent.prompt_tokens > 0
+        step()
+        assert agent.total_tokens > once
+        agent.reset()
+        server.fault("no_usage", times=1)
+        step()
+        assert (agent.total_tokens, agent.prompt_tokens, agent.completion_tokens) == (0, 0, 0), "not reported"
+
+
+def test_memory_context_is_shown_marked_and_for_one_turn(scripted: dict[str, Scripted]) -> None:
+    scripted["d"] = Scripted("Hello?", "And now?")
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d")
+    doctor.inference_doctor("", memory_context="Ask about travel first.\n")
+    doctor.inference_doctor("Hi.", memory_context="")
+    first, second = scripted["d"].prompts
+    assert f"{agents.MEMORY}\nAsk about travel first." in first
+    assert "travel" not in second
+    assert agents.MEMORY not in second
+
+
+def test_the_originals_last_words_make_it_the_last_turn(scripted: dict[str, Scripted]) -> None:
+    scripted["d"] = Scripted("Hello?", "DIAGNOSIS READY: Flu")
+    doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "d", max_infs=20)
+    doctor.inference_doctor("")
+    doctor.inference_doctor("A cough. This is the final question. Please provide a diagnosis.\n")
+    assert load_prompt("doctor").text("last_turn") in scripted["d"].prompts[1]
+    assert "Patient: A cough.\n" in doctor.agent_hist
+    drop_in = agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), max_infs=20)
+    drop_in.inference_doctor("")
+    said = drop_in.inference_doctor("A cough. This is the final question. Please provide a diagnosis.")
+    assert said.startswith("DIAGNOSIS READY: ")
+
+
+def test_a_doctor_with_a_test_policy_plans_before_it_speaks(scripted: dict[str, Scripted]) -> None:
+    sure = plan(Migraine="+5 +5 +5 +5", Stroke="-5 -5 ?1 ?1", Flu="-5 -5 ?1 ?1")
+    scripted["d"] = Scripted(replied(plan(Migraine="+2 ?2 ?2 ?2", Stroke="+2 ?2 ?2 ?2")), "Hello?", replied(sure))
+    scenario = Scenario(case_of(OSCE))
+    doctor = agentclinic.DoctorAgent(scenario, "d", test_policy="test_policy", use_test_policy=True)
+    assert doctor.inference_doctor("") == "Hello?"
+    assert "Stroke" in scripted["d"].prompts[1], "the plan's notes"
+    assert doctor.inference_doctor("It throbs.") == "DIAGNOSIS READY: Migraine", "said by the planner, which is sure"
+    assert doctor.prompt_tokens == 20, "the planner's tokens count"
+    assert doctor.agent_hist.endswith("Patient: It throbs.\n\nDoctor: DIAGNOSIS READY: Migraine\n\n")
+    with pytest.raises(ConfigError, match=r"there is no mine\.json"):
+        agentclinic.DoctorAgent(scenario, test_policy="mine", use_test_policy=True)
+    agentclinic.DoctorAgent(scenario, test_policy="mine", use_test_policy=False)
+
+
 def test_requested_images_are_sent_and_stay_in_view(scripted: dict[str, Scripted]) -> None:
     scripted["d"] = Scripted("REQUEST IMAGES", "Itchy?", "DIAGNOSIS READY: Psoriasis")
     doctor = agentclinic.DoctorAgent(Scenario(case_of(NEJM)), "d", img_request=True)
@@ -167,7 +239,7 @@ def test_an_unknown_bias_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("said", "verdict"),
-    [("DIAGNOSIS READY: Migraine", "Yes"), ("Migraine", "Yes"), ("DIAGNOSIS READY: Cluster headache", "No")],
+    [("DIAGNOSIS READY: Migraine", "yes"), ("Migraine", "yes"), ("DIAGNOSIS READY: Cluster headache", "no")],
 )
 def test_compare_results_says_yes_or_no(said: str, verdict: str) -> None:
     assert agentclinic.compare_results(said, "Migraine", "builtin") == verdict
@@ -177,6 +249,90 @@ def test_compare_results_never_reads_nonsense_as_no(scripted: dict[str, Scripted
     scripted["judge"] = Scripted("Hard to say")
     with pytest.raises(MalformedError):
         agentclinic.compare_results("Migraine", "Migraine", "judge")
+
+
+def final_diagnosis_by_hand() -> str:
+    set_current_session("scenario_1_mine")
+    tools.diagnosis_step("fever", "flu, cold", "ASK PATIENT: Since when?")
+    return tools.final_diagnosis("sure")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: agentclinic.query_model("some", "p", "s"),
+        lambda: agentclinic.compare_results("flu", "grippe", "some"),
+        lambda: agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "some").inference_doctor(""),
+        lambda: agentclinic.PatientAgent(Scenario(case_of(OSCE)), "some").inference_patient("Hello?"),
+        lambda: agentclinic.MeasurementAgent(Scenario(case_of(OSCE)), "some").inference_measurement("CBC"),
+        lambda: agentclinic.UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), "some").inference_doctor(""),
+        final_diagnosis_by_hand,
+    ],
+    ids=["query", "judge", "doctor", "patient", "laboratory", "drop-in doctor", "final_diagnosis"],
+)
+def test_the_functions_use_the_working_folders_llm_config(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[], str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/nowhere")
+    (tmp_path / "agent").mkdir()
+    agent = SHIPPED.read_text(encoding="utf-8").replace("synthesis_model: null", "synthesis_model: some")
+    (tmp_path / "agent" / "agent_config.yaml").write_text(agent)
+    write_config(tmp_path, server)
+    server.control(
+        steps=[{"new_information": "x", "current_uncertainties": "a, b", "next_step_action": "ASK PATIENT: y"}]
+    )
+    assert call()
+    assert [entry["body"]["model"] for entry in server.log()] == ["some"]
+
+
+def write_config(folder: Path, server: ScriptedServer, **llm: Any) -> None:
+    """An `llm.config.json` that points at the server."""
+    config = {"openai": {"api_key": "sk-planted", "base_url": server.base_url}, "llm": llm}
+    (folder / "llm.config.json").write_text(json.dumps(config))
+
+
+def test_set_llm_config_wins_over_the_file_and_may_change_one_section(server: ScriptedServer, tmp_path: Path) -> None:
+    write_config(tmp_path, server, runtime={"llm_api": "chat", "tries": 1})
+    agentclinic.query_model("m", "p", "s")  # as the file says
+    agentclinic.set_llm_config(responses={"max_output_tokens": 77, "model": "evil"})
+    agentclinic.query_model("m", "p", "s")
+    agentclinic.set_llm_config(runtime={"llm_api": "responses"})
+    agentclinic.query_model("m", "p", "s")
+    first, second, third = server.log()
+    assert [entry["path"] for entry in (first, second, third)] == [*["/v1/chat/completions"] * 2, "/v1/responses"]
+    assert "max_tokens" not in first["body"]
+    assert second["body"]["max_tokens"] == third["body"]["max_output_tokens"] == 77
+    assert "evil" not in json.dumps(server.bodies())
+    with pytest.raises(ConfigError, match=r"set_llm_config: unknown key 'llm\.runtime\.trys'; did you mean 'tries'"):
+        agentclinic.set_llm_config(runtime={"trys": 2})
+
+
+def test_a_broken_llm_config_is_named_without_its_key(tmp_path: Path) -> None:
+    (tmp_path / "llm.config.json").write_text('{"openai": {"api_key": "sk-planted", "base_ulr": "x"}}')
+    with pytest.raises(ConfigError, match=r"llm\.config\.json: unknown key 'openai\.base_ulr'") as failure:
+        agentclinic.query_model("m", "p", "s")
+    assert "sk-planted" not in str(failure.value)
+    agentclinic.set_llm_config({"openai": {"base_url": "http://127.0.0.1:9"}}, runtime={"tries": 1, "timeout": 0})
+    with pytest.raises(ConnectError):
+        agentclinic.query_model("m", "p", "s")
+
+
+def test_inside_a_run_the_folders_llm_config_is_not_read(server: ScriptedServer, tmp_path: Path) -> None:
+    write_config(tmp_path, server)
+    (tmp_path / "llm.config.json").rename(tmp_path / "other.json")
+    (tmp_path / "llm.config.json").write_text("{")
+
+    class Asking:
+        def __init__(self, scenario: object) -> None:
+            pass
+
+        def inference_doctor(self, question: str) -> str:
+            return f"DIAGNOSIS READY: {agentclinic.query_model('some', 'p', 's', tries=1)}"
+
+    server.control(rules=[{"match": {"purpose": "query"}, "reply": "Gout"}])
+    run = agentclinic.evaluate(Asking, [case_of(OSCE)], llm_config="other.json", progress=False, check=False)
+    assert run.records[0].diagnosis_text == "Gout"
 
 
 def test_query_model_asks_the_configured_endpoint(server: ScriptedServer, tmp_path: Path) -> None:
@@ -189,7 +345,7 @@ def test_query_model_asks_the_configured_endpoint(server: ScriptedServer, tmp_pa
             }
         )
     )
-    agentclinic.set_llm_config(agentclinic.load_llm_config(path))
+    assert agentclinic.load_llm_config(path)["llm"]["responses"]["max_output_tokens"] == 77
     server.control(rules=[{"match": {"purpose": "query"}, "reply": "I am well."}])
     assert agentclinic.query_model("some-model", "How are you?", "Be brief.") == "I am well."
     (body,) = server.bodies()
@@ -235,7 +391,7 @@ def test_a_whole_encounter_with_a_model_at_an_endpoint(server: ScriptedServer) -
         )
         said = doctor.inference_doctor(answer)
     assert said == "DIAGNOSIS READY: Migraine"
-    assert agentclinic.compare_results(said, "Migraine", "judge") == "Yes"
+    assert agentclinic.compare_results(said, "Migraine", "judge") == "yes"
     purposes = [entry["purpose"] for entry in server.log()]
     assert purposes == ["doctor", "patient"] * 2 + ["doctor", "measurement", "doctor", "moderator"]
 
@@ -249,13 +405,22 @@ def test_set_llm_config_refuses_unknown_keys() -> None:
 def test_a_model_without_a_key_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="set OPENAI_API_KEY"):
         agentclinic.query_model("gpt-5", "p", "s")
 
 
+def test_main_takes_the_two_config_files_and_the_number_of_workers(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps({"run": {"num_scenarios": 1, "output_dir": "out"}}))
+    (tmp_path / "llm.json").write_text(json.dumps({"llm": {"runtime": {"tries": 3}}}))
+    agentclinic.main("mine.json", "llm.json", 2)
+    (used,) = (json.loads(path.read_text()) for path in (tmp_path / "out").glob("*/config.used.json"))
+    assert (used["run"]["workers"], used["llm"]["runtime"]["tries"]) == (2, 3)
+    with pytest.raises(InputError, match="main takes the paths") as failure:
+        agentclinic.main({}, {"openai": {"api_key": "sk-planted"}}, 2)
+    assert "sk-planted" not in str(failure.value)
+
+
 def test_the_agents_use_a_users_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "prompts").mkdir()
     own = {"system_base": "Mine. {patient}", "user_prompt_template": "{reply}"}
     (tmp_path / "prompts" / "patient.json").write_text(json.dumps(own))
@@ -277,7 +442,7 @@ def test_a_call_works_in_a_notebook_where_a_loop_is_always_running() -> None:
     async def cell() -> str:
         return agents.compare_results("Migraine", "Migraine", "builtin")
 
-    assert asyncio.run(cell()) == "Yes"
+    assert asyncio.run(cell()) == "yes"
 
 
 def test_calls_from_plain_threads_use_one_background_loop() -> None:

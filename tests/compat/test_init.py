@@ -220,14 +220,16 @@ FOREIGN = """
     def main():
         scenario = ScenarioMedQA({"tests": {}, "diagnosis": "Gout"})
         doctor_agent = UncertaintyAwareDoctorAgent(
-            scenario=scenario, bias_present=None, backend_str="builtin", max_infs=4, img_request=False)
+            scenario=scenario, bias_present=None, backend_str="builtin", max_infs=4, img_request=False,
+            agent_type="uncertainty_aware_doctor")
         said = ""
         for turn in range(4):
-            reply = doctor_agent.inference_doctor(said, image_requested=False)
+            reply = doctor_agent.inference_doctor(said, image_requested=False, memory_context="")
             print(reply)
             if "DIAGNOSIS READY" in reply:
                 break
             said = "RESULTS: not available" if "REQUEST TEST" in reply else "Yes, it hurts very much since yesterday."
+        assert doctor_agent.total_tokens == doctor_agent.prompt_tokens + doctor_agent.completion_tokens == 0
         print(doctor_agent.session_id)
 
     if __name__ == "__main__":

@@ -30,6 +30,12 @@ needs_public_data = pytest.mark.skipif(
 )
 
 
+ORIGINAL = PUBLIC.parent / "original" / "files"
+needs_original = pytest.mark.skipif(
+    not ORIGINAL.is_dir(), reason="the original's files are not at ../shared/original/files"
+)
+
+
 def public_path(name: str) -> Path:
     return PUBLIC / "agentclinic" / PUBLIC_FILES[name][0]
 

@@ -1,8 +1,13 @@
-"""Agents by configuration: `agent_config.yaml`, validated when it is read."""
+"""Agents by configuration: `agent_config.yaml`, validated when it is read.
+
+The original's file has entries for other agents, with other tools: only the entry in use must fit this doctor.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,33 +29,28 @@ class AgentSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(default="builtin", min_length=1)
+    synthesis_model: str | None = Field(default=None, min_length=1)
     system_prompt: str = Field(min_length=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
-    max_turns: int = 1
+    max_turns: int = Field(default=1, ge=1)
     tools: tuple[str, ...] = ("diagnosis_step", "final_diagnosis")
     terminal_tools: tuple[str, ...] = ("final_diagnosis",)
-
-    @field_validator("max_turns")
-    @classmethod
-    def _one_call(cls, value: int) -> int:
-        if value != 1:
-            raise ValueError("must be 1: each turn of the consultation is one tool call")
-        return value
 
     @field_validator("tools", "terminal_tools")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in ARGUMENTS:
-                raise ValueError(f"there is no tool {name!r}{suggestion(name, ARGUMENTS)}")
+                ours = " and ".join(ARGUMENTS)
+                raise ValueError(f"there is no tool {name!r}; correct the name, or use an entry with only {ours}")
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> AgentSettings:
         if "diagnosis_step" not in self.tools:
             raise ValueError("tools must contain diagnosis_step: without it nothing is recorded")
-        if not set(self.terminal_tools) <= {"final_diagnosis"} & set(self.tools):
-            raise ValueError("terminal_tools may contain only final_diagnosis, and only if tools does")
+        if not set(self.terminal_tools) <= set(self.tools):
+            raise ValueError("terminal_tools may contain only what tools contains")
         return self
 
 
@@ -59,7 +59,7 @@ class AgentFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    agents: dict[str, AgentSettings]
+    agents: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,18 @@ def load_agent(path: Path | None = None, name: str = UNCERTAINTY) -> Agent:
     agents = parse_settings(AgentFile, data, str(path)).agents
     if name not in agents:
         raise ConfigError(f"{path}: agents has no {name!r}{suggestion(name, agents)}")
-    settings = agents[name]
+    settings = parse_settings(AgentSettings, agents[name], f"{path}: agents.{name}")
+    _say_what_is_ignored(path, name, settings, agents)
     return Agent(settings, path, hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16])
+
+
+def _say_what_is_ignored(path: Path, name: str, settings: AgentSettings, agents: Mapping[str, Any]) -> None:
+    others = [other for other in agents if other != name]
+    ignored = [f"the other entries ({', '.join(others)})"] if others else []
+    if settings.max_turns != 1:
+        ignored.append(f"max_turns {settings.max_turns} (the doctor makes one tool call each time it speaks)")
+    if ignored:
+        warnings.warn(f"{path}: the entry {name} is used; ignored: {', '.join(ignored)}", stacklevel=3)
 
 
 def _read(path: Path) -> Any:

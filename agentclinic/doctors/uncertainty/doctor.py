@@ -329,7 +329,7 @@ class _Attempt:
         if structured:
             system = replace(messages[0], content=joined(messages[0].content, doctor.prompt.text("structured")))
             messages = (system, *messages[1:])
-        names = tuple(name for name in agent.tools if name not in agent.terminal_tools or not self._too_early)
+        names = tuple(name for name in agent.tools if name != "final_diagnosis" or not self._too_early)
         reply = await doctor.model.reply(
             Request(
                 Purpose.DOCTOR,

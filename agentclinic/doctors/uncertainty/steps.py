@@ -69,12 +69,13 @@ class Doubts:
 NO_DOUBTS = Doubts((), ())
 
 
-def read_uncertainties(given: str | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
-    """Read a differential given as text (`a, b (why), c` or `a: why; b: why`) or as a list."""
+def read_uncertainties(given: str | Mapping[str, Any] | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
+    """Read a differential given as text (`a, b (why), c` or `a: why; b: why`), as a list, or as reasons by name."""
     if isinstance(given, str):
         said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
-    items = [read for read in map(_one, given) if read is not None]
+    entries = _by_name(given) if isinstance(given, Mapping) else given
+    items = [read for read in map(_one, entries) if read is not None]
     return Doubts(tuple(said for said, _ in items), tuple(item for _, item in items))
 
 
@@ -90,11 +91,19 @@ def loosely(value: object) -> object:
             return value
     if isinstance(value, Mapping):
         single = "diagnosis" in value
-        value = [value] if single else [{"diagnosis": name, "probability": share} for name, share in value.items()]
+        value = [value] if single else _by_name(value)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return value
     entries = [entry for entry in value if isinstance(entry, Uncertainty | Mapping | str)]
     return [item for _, item in filter(None, map(_one, _in_one_scale(entries)))]
+
+
+def _by_name(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A differential as an object: a probability or a reason for each name."""
+    return [
+        {"diagnosis": _MARKER.sub("", str(name)), "reason" if _share(value) is None else "probability": value}
+        for name, value in given.items()
+    ]
 
 
 def _in_one_scale(entries: list[Any]) -> list[Any]:

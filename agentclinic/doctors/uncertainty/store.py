@@ -2,7 +2,8 @@
 
 The functions at the end have the original's names. The current session is a context variable: each thread and each
 task has its own. Files are written completely or not at all, so a killed process leaves the last complete step behind.
-A file that is not a session is never renamed, changed or removed; only a run replaces files in its own folder.
+A file that is not a session is never renamed, changed or removed; only a run replaces files in its own folder. The
+formats of all versions of the original are read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
@@ -42,6 +43,26 @@ class Step(BaseModel):
     current_uncertainties: list[str]
     next_step_action: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_version(cls, data: Any) -> Any:
+        """Later versions of the original have `uncertainties`, reasons by name, and `action`."""
+        if not isinstance(data, Mapping):
+            return data
+        renamed = dict(data)
+        for theirs, ours in _RENAMED.items():
+            if theirs in renamed and ours not in renamed:
+                renamed[ours] = renamed.pop(theirs)
+        given = renamed.get("current_uncertainties")
+        if isinstance(given, Mapping):
+            doubts = read_uncertainties(given)
+            kept = [item.model_dump(mode="json") for item in doubts.items]
+            renamed |= {"current_uncertainties": list(doubts.said), "differential": kept}
+        return renamed
+
+
+_RENAMED = {"uncertainties": "current_uncertainties", "action": "next_step_action"}
+
 
 class Session(BaseModel):
     """A session in the original's format; other keys are ours or the user's and are kept."""
@@ -52,6 +73,29 @@ class Session(BaseModel):
     steps: list[Step] = Field(default_factory=list)
     accumulated_notes: str = ""
     current_uncertainties: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_version(cls, data: Any) -> Any:
+        """The original writes its conclusion as a last step; here it belongs to the session, and is no fact."""
+        if not isinstance(data, Mapping):
+            return data
+        session, given = dict(data), data.get("current_uncertainties")
+        if isinstance(given, Mapping):
+            session["current_uncertainties"] = list(read_uncertainties(given).said)
+        steps = session.get("steps")
+        if isinstance(steps, list) and steps and isinstance(steps[-1], Mapping) and "synthesis_prompt" in steps[-1]:
+            last = steps[-1]
+            reason = last.get("reason_ready") or last.get("action_reason")
+            concluded = {key: last.get(key) for key in ("final_diagnosis", "synthesis_prompt")}
+            session = {**session, **concluded, "reason_ready": reason, "steps": steps[:-1]}
+        return session
+
+    @model_validator(mode="after")
+    def _with_notes(self) -> Session:
+        """Later versions of the original keep no notes."""
+        self.accumulated_notes = self.accumulated_notes or _notes(self.steps)
+        return self
 
     @property
     def facts(self) -> list[str]:
@@ -69,8 +113,12 @@ class Session(BaseModel):
         )
         self.steps.append(step)
         self.current_uncertainties = list(uncertainties)
-        self.accumulated_notes = "\n\n".join(map(_note, self.steps))
+        self.accumulated_notes = _notes(self.steps)
         return step
+
+
+def _notes(steps: Sequence[Step]) -> str:
+    return "\n\n".join(map(_note, steps))
 
 
 def _note(step: Step) -> str:
@@ -204,7 +252,10 @@ def get_current_session() -> str:
 
 
 def append_step(
-    session_id: str, new_information: str, current_uncertainties: str | Sequence[str], next_step_action: str
+    session_id: str,
+    new_information: str,
+    current_uncertainties: str | Sequence[str] | Mapping[str, str],
+    next_step_action: str,
 ) -> dict[str, Any]:
     """Add a step to a session and return it."""
     said = read_uncertainties(current_uncertainties).said

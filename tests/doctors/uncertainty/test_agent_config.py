@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import plan_of
-from runs_support import clinic, only_run, records
+from fakes import OSCE, case_of, plan_of
+from helpers import ORIGINAL, needs_original
+from runs_support import clinic, only_run, point_at, records
+from scripted_server import ScriptedServer
 
+from agentclinic.compat.agents import UncertaintyAwareDoctorAgent
+from agentclinic.compat.scenarios import Scenario
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.runs.resume import plan_again
@@ -39,11 +43,11 @@ def test_the_shipped_agent_matches_the_original() -> None:
     ("old", "new", "told"),
     [
         ("temperature:", "temprature:", r"agent_config\.yaml: .*temprature.*did you mean 'temperature'"),
-        ("max_turns: 1", "max_turns: 2", r"max_turns.*must be 1: each turn of the consultation is one tool call"),
+        ("max_turns: 1", "max_turns: 0", r"max_turns.*greater than or equal to 1"),
         ("temperature: null", "temperature: 7", r"temperature.*less than or equal to 2"),
-        ("[diagnosis_step, final_diagnosis]", "[diagnosis_stp]", r"no tool 'diagnosis_stp'; did you mean"),
+        ("[diagnosis_step, final_diagnosis]", "[diagnosis_stp]", r"agents\.uncertainty_aware_doctor: .*'diagnosis_stp"),
         ("[diagnosis_step, final_diagnosis]", "[final_diagnosis]", r"tools must contain diagnosis_step"),
-        ("terminal_tools: [final_diagnosis]", "terminal_tools: [diagnosis_step]", r"may contain only final_diagnosis"),
+        ("[diagnosis_step, final_diagnosis]", "[diagnosis_step]", r"terminal_tools may contain only"),
         ("uncertainty_aware_doctor:", "uncertainty_aware_docter:", r"has no 'uncertainty_aware_doctor'; did you"),
         ("model: builtin", 'model: ""', r"model.*at least 1 character"),
         ("  uncertainty_aware_doctor:", "  - uncertainty:\n  x: [", r"agent_config\.yaml line \d+: not valid YAML"),
@@ -66,10 +70,92 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_mistake_ends_the_command_with_exit_code_2(tmp_path: Path) -> None:
-    agent_file(tmp_path, "max_turns: 1", "max_turns: 2")
+    agent_file(tmp_path, "max_turns: 1", "max_turns: 0")
     done = clinic("run", "--doctor", "uncertainty", cwd=tmp_path, expect=2)
     assert "max_turns" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+OTHERS = """
+  librarian:
+    model: some/model
+    system_prompt: Find old cases.
+    max_turns: 3
+    tools: [think, select_experiences]
+    terminal_tools: [select_experiences]
+  documenting_doctor:
+    model: some/model
+    system_prompt: Document each step.
+    tools: [document_step, final_diagnosis]
+    terminal_tools: [document_step]
+"""
+"""Entries for agents with tools of their own, as the original's file has them."""
+
+
+def many_agents(folder: Path) -> Path:
+    """A file in the original's style: other agents, both tools terminal, more than one turn."""
+    path = agent_file(folder, "terminal_tools: [final_diagnosis]", "terminal_tools: [diagnosis_step, final_diagnosis]")
+    path.write_text(path.read_text().replace("max_turns: 1 ", "max_turns: 5 ").rstrip() + "\n" + OTHERS)
+    return path
+
+
+def test_other_agents_entries_are_ignored_with_one_line(server: ScriptedServer, tmp_path: Path) -> None:
+    many_agents(tmp_path)
+    point_at(tmp_path, server)
+    server.control(tool="diagnosis_step")
+    flags = ["--doctor", "uncertainty", "--doctor_llm", "scripted", "--num_scenarios", "1", "--total_inferences", "2"]
+    done = clinic("run", *flags, cwd=tmp_path)
+    (line,) = (line for line in done.stderr.splitlines() if "agent_config.yaml" in line)
+    assert "the entry uncertainty_aware_doctor is used" in line
+    assert "the other entries (librarian, documenting_doctor), max_turns 5 (the doctor makes one tool call" in line
+    offered = [[tool["name"] for tool in body["tools"]] for body in server.bodies() if "tools" in body]
+    assert offered[0] == ["diagnosis_step"], "too early to conclude, though the file calls both tools terminal"
+    assert offered[-1] == ["diagnosis_step", "final_diagnosis"]
+
+
+def test_an_entry_is_chosen_by_agent_type_and_refused_if_it_needs_other_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = many_agents(tmp_path)
+    renamed = "  my_doctor:\n    system_prompt: Mine.\n    model: mine\n    synthesis_model: other\n"
+    path.write_text(path.read_text() + renamed)
+    scenario = Scenario(case_of(OSCE))
+    with pytest.warns(UserWarning, match="the entry my_doctor is used"):
+        doctor = UncertaintyAwareDoctorAgent(scenario, agent_type="my_doctor")
+    assert doctor.system_prompt().startswith("Mine.")
+    told = (
+        r"agents\.documenting_doctor: tools: there is no tool 'document_step'; correct the name, or use an entry with "
+        "only diagnosis_step and final_diagnosis"
+    )
+    with pytest.raises(ConfigError, match=told):
+        UncertaintyAwareDoctorAgent(scenario, agent_type="documenting_doctor")
+    with pytest.raises(ConfigError, match=r"agents has no 'my_docter'; did you mean 'my_doctor'"):
+        UncertaintyAwareDoctorAgent(scenario, agent_type="my_docter")
+
+
+@needs_original
+def test_the_originals_file_is_read() -> None:
+    path = ORIGINAL / "agent" / "agent_config.yaml"
+    with pytest.warns(UserWarning, match=r"ignored: the other entries \(simple_agent, .*experience_generation_agent\)"):
+        agent = load_agent(path).settings
+    assert (agent.model, agent.temperature) == ("openai/gpt-5-mini", 0.2)
+    assert agent.terminal_tools == agent.tools == ("diagnosis_step", "final_diagnosis")
+    with pytest.raises(ConfigError, match="there is no tool 'query_medical_guidelines'"):
+        load_agent(path, "uncertainty_documentation_agent")
+
+
+def test_the_synthesis_model_is_that_of_the_settings_else_of_the_agent(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent_file(tmp_path, "synthesis_model: null", "synthesis_model: other")
+    assert plan_of(doctor="uncertainty").settings.run.synthesis_llm == "other"
+    assert plan_of(doctor="uncertainty", synthesis_llm="mine").settings.run.synthesis_llm == "mine"
+    point_at(tmp_path, server)
+    said = UncertaintyAwareDoctorAgent(Scenario(case_of(OSCE)), "mine", max_infs=1).inference_doctor("")
+    assert said == "DIAGNOSIS READY: Migraine"
+    assert [body["model"] for body in server.bodies()] == ["mine", "other"]
 
 
 def test_doctor_llm_wins_over_the_agents_model_if_the_user_set_it(

@@ -177,7 +177,8 @@ def test_the_originals_agent_counts_tokens_and_can_be_reset(server: ScriptedServ
     assert doctor.inference_doctor("Two days.") == "DIAGNOSIS READY: Gout", "the last turn concludes"
     spent = sum(max(1, len(json.dumps(b)) // 4) for b in server.bodies())
     assert doctor.input_tokens is not None
-    assert one < (doctor.input_tokens or 0) + (doctor.output_tokens or 0) < 2 * spent
+    assert (doctor.prompt_tokens, doctor.completion_tokens) == (doctor.input_tokens, doctor.output_tokens)
+    assert one < doctor.total_tokens < 2 * spent
     assert doctor.inference_doctor("And now?") == "Maximum inferences reached"
     assert doctor.agent_hist == f"Doctor: {first}\n\nPatient: Two days.\n\nDoctor: DIAGNOSIS READY: Gout\n\n"
     assert doctor.session_id not in doctor.system_prompt()
@@ -188,7 +189,8 @@ def test_the_originals_agent_counts_tokens_and_can_be_reset(server: ScriptedServ
     assert len(read_session(home / "agent" / "diagnosis_sessions" / f"{before}.json").steps) == 2
     server.control(rules=[{"match": {"purpose": "doctor"}, "fault": "no_usage"}])
     doctor.inference_doctor("")
-    assert doctor.total_tokens is None, "unknown is not 0"
+    assert doctor.input_tokens is None, "unknown is not 0"
+    assert (doctor.total_tokens, doctor.prompt_tokens) == (0, 0), "except where the original has a number"
 
 
 def test_a_failed_call_can_be_repeated_without_a_second_step(server: ScriptedServer, home: Path) -> None:

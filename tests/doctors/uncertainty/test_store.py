@@ -16,9 +16,10 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from helpers import ORIGINAL, needs_original
 
 from agentclinic.doctors.uncertainty import store as sessions
-from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, read_session
+from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, Step, read_session
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,85 @@ def test_the_originals_functions_write_the_originals_format(folder: Path) -> Non
         "ST elevation",
     ]
     assert sessions.get_accumulated_notes("s1") == sessions.load_session("s1")["accumulated_notes"]
+
+
+LATER = {
+    "session_id": "s2",
+    "steps": [
+        {
+            "step_number": 1,
+            "new_information": "fever",
+            "uncertainties": {"1) Flu": "season", "2) Malaria (falciparum)": "travel"},
+            "reference_relevance": "no match",
+            "action": "REQUEST TEST: Blood smear",
+            "action_reason": "tells them apart",
+        },
+        {
+            "step_number": 2,
+            "new_information": "Final diagnosis: Malaria",
+            "uncertainties": {},
+            "reference_relevance": "N/A",
+            "action": "DIAGNOSIS READY",
+            "action_reason": "The smear decides.",
+            "final_diagnosis": "Malaria",
+            "synthesis_prompt": "Which disease?",
+        },
+    ],
+    "current_uncertainties": {"Malaria": "smear"},
+    "all_information": ["fever"],
+}
+"""The original's later format: reasons by name, other keys, no notes, the conclusion as a step."""
+
+
+def test_the_originals_later_format_is_read_and_the_file_stays_as_it_is(folder: Path) -> None:
+    folder.mkdir()
+    before = json.dumps(LATER)
+    (folder / "s2.json").write_text(before)
+    session = sessions.load_session("s2")
+    assert (folder / "s2.json").read_text() == before
+    (step,) = session["steps"]
+    assert step["current_uncertainties"] == ["Flu (season)", "Malaria (falciparum) (travel)"]
+    assert [item["diagnosis"] for item in step["differential"]] == ["Flu", "Malaria (falciparum)"]
+    assert step["next_step_action"] == "REQUEST TEST: Blood smear"
+    assert (step["action_reason"], step["reference_relevance"]) == ("tells them apart", "no match")
+    assert session["current_uncertainties"] == ["Malaria (smear)"]
+    assert session["accumulated_notes"].startswith("[Step 1]\nNew Info: fever\nDifferential: Flu (season)")
+    assert (session["final_diagnosis"], session["reason_ready"]) == ("Malaria", "The smear decides.")
+    assert session["synthesis_prompt"] == "Which disease?"
+    assert sessions.get_all_new_information("s2") == ["fever"], "the conclusion is not a fact to conclude from"
+    sessions.append_step("s2", "chills", {"Malaria": "smear"}, "ASK PATIENT: Where were you?")
+    assert [step["step_number"] for step in json.loads((folder / "s2.json").read_text())["steps"]] == [1, 2]
+    both = {
+        "step_number": 1,
+        "new_information": "",
+        "current_uncertainties": [],
+        "next_step_action": "x",
+        "action": "y",
+    }
+    assert Step.model_validate(both).model_dump() == both, "a user's own key stays"
+
+
+@needs_original
+@pytest.mark.parametrize(
+    ("name", "steps", "final"),
+    [
+        ("scenario_28994_da0c1c07_1770517052", 20, None),
+        ("scenario_4427973584_1770430784", 16, None),
+        ("scenario_4457819792_1769808836", 19, ""),
+        ("scenario_8828_bf6c1103_1770580612", 11, "Transient synovitis"),
+    ],
+)
+def test_session_files_of_every_version_of_the_original_are_read(name: str, steps: int, final: str | None) -> None:
+    path = ORIGINAL / "agent" / "diagnosis_sessions" / f"{name}.json"
+    before = path.read_bytes()
+    session = read_session(path)
+    assert path.read_bytes() == before
+    assert [step.step_number for step in session.steps] == list(range(1, steps + 1))
+    assert len(session.facts) == steps
+    assert all(step.current_uncertainties and step.next_step_action for step in session.steps)
+    assert session.accumulated_notes.count("[Step ") in (steps, steps + 1)
+    assert getattr(session, "final_diagnosis", None) == final
+    assert not any(fact.startswith("Final diagnosis") for fact in session.facts)
 
 
 def test_a_session_can_be_loaded_changed_saved_and_cleared(folder: Path) -> None:

@@ -121,6 +121,12 @@ def test_the_originals_chest_pain_example_returns_what_the_original_says(
     assert (written["synthesis_answer"], written["synthesis_model"]) == ("Costochondritis", "gpt-5-mini")
 
 
+def test_the_chest_pain_example_ends_in_costochondritis_without_a_model() -> None:
+    for arguments, _ in CHEST_PAIN:
+        execute_tool("diagnosis_step", arguments)
+    assert execute_tool("final_diagnosis", {"reason_ready": "Reproducible."}) == "DIAGNOSIS READY: Costochondritis"
+
+
 def test_final_diagnosis_waits_for_facts(folder: Path) -> None:
     assert execute_tool("final_diagnosis", {"reason_ready": "I am sure"}) == compat_tools.NOT_YET
     assert not folder.exists()
