@@ -202,6 +202,14 @@ async def test_on_the_last_turn_the_doctor_is_told_so() -> None:
     assert [reminder in prompt for prompt in consultation.model.prompts] == [False, True]
 
 
+async def test_a_doctor_that_does_not_commit_on_the_last_turn_is_asked_on_its_own() -> None:
+    consultation = Consultation(ASKS, ASKS, "DIAGNOSIS READY: Flu", limit=2)
+    consultation.model._answers[2] = Reply("DIAGNOSIS READY: Flu", usage=USAGE)
+    transcript = await consultation.held()
+    assert transcript.diagnosis == "Flu"
+    assert [request.schema is None for request in consultation.model.requests] == [False, False, True]
+
+
 # In runs.
 
 

@@ -301,6 +301,24 @@ async def test_tool_calls_written_as_text_are_used_and_structured_output_takes_o
     assert (played.said, played.facts) == (AS_USUAL, FACTS)
     assert "the tool call was written as text" in played.notes
     assert ['"tools"' in body for body in played.asked()] == [True, False, False]
+    assert played.record["usage"]["doctor"]["input_tokens"], "what was not sent costs nothing"
+
+
+async def test_a_doctor_that_goes_round_in_circles_is_told_so_and_then_to_conclude(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    again = doctor([1, 2, 3, 4, 5, 6], **calls(step("nothing new", "ASK PATIENT: Since when?")))
+    texts = load_prompts(None, "uncertainty")["uncertainty"].texts
+    played = await play(server, tmp_path, again, steps=[STEPS[-1]])
+    told = [
+        "stuck" if texts["stuck"] in body else "repeated" if texts["repeated"] in body else ""
+        for body in played.asked()
+    ]
+    assert told == ["", "", "repeated", "repeated", "repeated", "stuck", "stuck"]
+    (tmp_path / "b").mkdir()
+    server.reset()
+    played = await play(server, tmp_path / "b", again, steps=[STEPS[-1]], dialogue="transcript")
+    assert not any(texts["repeated"] in body for body in played.asked()), "slips are only counted there"
 
 
 async def test_invalid_structured_output_is_not_said_to_the_patient(server: ScriptedServer, tmp_path: Path) -> None:
