@@ -273,13 +273,16 @@ def _cost_table(arms: Sequence[Path]) -> Iterator[str]:
     yield "| arm | doctor's requests a turn | all requests a turn | tokens in a turn | tokens out a turn |"
     yield "|---|---|---|---|---|"
     for place in arms:
-        records = [record for record in _records(place) if record.usage]
+        records = list(_records(place))
         turns = sum(record.num_turns or 0 for record in records)
         if not turns:
             continue
-        doctor = sum(_used(record, "requests", "doctor", "planner", "synthesis") for record in records)
-        every = sum(_used(record, "requests") for record in records)
-        sent, received = (sum(_used(record, kind) for record in records) for kind in ("input_tokens", "output_tokens"))
+        # Turn by turn: the sum of a record is unknown if a single request was not answered.
+        used = [(turn.role, turn.usage) for record in records for turn in record.transcript or () if turn.usage]
+        doctor = sum(usage.requests for role, usage in used if role in ("doctor", "planner"))
+        every = sum(usage.requests for _, usage in used)
+        sent = sum(usage.input_tokens or 0 for _, usage in used)
+        received = sum(usage.output_tokens or 0 for _, usage in used)
         yield (
             f"| {place.name} | {doctor / turns:.2f} | {every / turns:.2f} | {sent / turns:.0f} "
             f"| {received / turns:.0f} |"
@@ -294,11 +297,6 @@ def _patient_table(arms: Sequence[Path]) -> Iterator[str]:
         slips = ", ".join(f"{kind} {count}" for kind, count in outcome.slips.get("patient", {}).items())
         replies = outcome.utterances.get("patient", 0)
         yield f"| {place.name} | {replies} | {outcome.by_code.get('patient', 0)} | {slips or 'none'} |"
-
-
-def _used(record: Record, kind: str, *roles: str) -> int:
-    used = record.usage or {}
-    return sum(used[role].get(kind) or 0 for role in used if role != "moderator" and (not roles or role in roles))
 
 
 def _role_tables(folder: Path) -> Iterator[str]:
