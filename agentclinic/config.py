@@ -114,10 +114,10 @@ class RunSettings(_Section):
     """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
-    resource_level: str | None = None
-    """Free text to copy into every record, for runs that compare care settings."""
+    resource_level: Literal["normal", "busy", "scarce"] | None = None
+    """Care setting: results take twice as long when busy and four times as long when scarce (docs/scoring.md)."""
     measurement_cost_llm: str | None = None
-    """Deprecated: accepted and ignored."""
+    """Ignored: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None
     """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
     record: str | None = None
@@ -401,7 +401,8 @@ def load_settings(
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
     if parsed.run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
-        warnings.warn("run.measurement_cost_llm is deprecated and ignored", FutureWarning, stacklevel=2)
+        replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
+        warnings.warn(f"run.measurement_cost_llm is ignored: {replaced}", FutureWarning, stacklevel=2)
     return Settings(
         run=parsed.run,
         datasets={name: str(_relative_to(folders, path)) for name, path in parsed.datasets.items()},

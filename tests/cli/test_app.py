@@ -113,7 +113,7 @@ def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
 
     done = clinic("run", cwd=tmp_path)
 
-    assert "warning: run.measurement_cost_llm is deprecated" in done.stderr
+    assert "warning: run.measurement_cost_llm is ignored" in done.stderr
 
 
 def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_path: Path) -> None:
