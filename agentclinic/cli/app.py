@@ -503,7 +503,9 @@ def _add_generate(source: str, section: type[BaseModel], about: str) -> None:
         config: Annotated[
             Path | None,
             typer.Option(
-                help="Settings for generating cases. [default: generate_cases/gen.config.json or gen.config.json]"
+                "--config",
+                "--gen-config",
+                help="Settings for generating cases. [default: generate_cases/gen.config.json or gen.config.json]",
             ),
         ] = None,
         clinic_config: Annotated[
