@@ -276,7 +276,10 @@ def score(
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the first is the baseline.", metavar="RUN...")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+    ],
     judge: JudgeOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
