@@ -67,7 +67,7 @@ class RunOptions(TypedDict, total=False):
     planner_baseline: Literal["door", "full"]
     synthesis_llm: str | None
     synthesis_endpoint: str | None
-    resource_level: str | None
+    resource_level: Literal["normal", "busy", "scarce"] | None
     measurement_cost_llm: str | None
     prompts_dir: str | None
     record: str | None

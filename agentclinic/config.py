@@ -114,10 +114,10 @@ class RunSettings(_Section):
     """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
-    resource_level: str | None = None
-    """Free text to copy into every record, for runs that compare care settings."""
+    resource_level: Literal["normal", "busy", "scarce"] | None = None
+    """Care setting: results take twice as long when busy and four times as long when scarce (docs/scoring.md)."""
     measurement_cost_llm: str | None = None
-    """Deprecated: accepted and ignored."""
+    """Ignored: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None
     """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
     record: str | None = None
@@ -372,7 +372,7 @@ def without_credentials(url: str | None) -> str | None:
 
 
 _USED = "agentclinic"
-"""The section that only a run's `config.used.json` has: what the program wrote down about the run."""
+"""The section that only our runs' `config.used.json` has: what the program wrote down about the run."""
 
 
 def load_settings(
@@ -383,12 +383,15 @@ def load_settings(
 ) -> Settings:
     """Read both files (defaults if a path is None) and apply `overrides` to the `run` section.
 
-    `config` may be a run's `config.used.json`, whose `openai` and `llm` sections apply unless `llm_config` is given.
+    `config` may be a run's `config.used.json`, also one of the original's: its `openai` and `llm` sections apply unless
+    `llm_config` is given, and paths that are not next to it are relative to the working folder, as in the run.
     `allow_hosts` comes from `--allow-host` and cannot be set in a file.
     """
     data = read_json(config) if config else {}
     llm = load_llm_file(llm_config)
-    if isinstance(data, dict) and _USED in data:
+    folders = [config.parent if config else Path()]
+    if _is_used(data):
+        folders.append(Path())
         used_llm = {name: section for name, section in data.items() if name in LLMFile.model_fields}
         data = {name: section for name, section in data.items() if name != _USED and name not in used_llm}
         if llm_config is None:
@@ -398,11 +401,11 @@ def load_settings(
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
     if parsed.run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
-        warnings.warn("run.measurement_cost_llm is deprecated and ignored", FutureWarning, stacklevel=2)
-    folder = config.parent if config else Path()
+        replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
+        warnings.warn(f"run.measurement_cost_llm is ignored: {replaced}", FutureWarning, stacklevel=2)
     return Settings(
         run=parsed.run,
-        datasets={name: str(_relative_to(folder, path)) for name, path in parsed.datasets.items()},
+        datasets={name: str(_relative_to(folders, path)) for name, path in parsed.datasets.items()},
         endpoints=parsed.endpoints,
         openai=llm.openai,
         llm=llm.llm,
@@ -413,8 +416,11 @@ def load_settings(
 
 def is_used_config(path: Path) -> bool:
     """Whether a file is a run's `config.used.json`, which holds the `openai` and `llm` sections too."""
-    data = read_json(path)
-    return isinstance(data, dict) and _USED in data
+    return _is_used(read_json(path))
+
+
+def _is_used(data: Any) -> bool:
+    return isinstance(data, dict) and (_USED in data or {"run", "llm"} <= data.keys())
 
 
 def load_llm_file(path: Path | None) -> LLMFile:
@@ -422,9 +428,10 @@ def load_llm_file(path: Path | None) -> LLMFile:
     return parse_settings(LLMFile, read_json(path), str(path)) if path else LLMFile()
 
 
-def _relative_to(folder: Path, path: str) -> Path:
-    """The full path, so that a run resumed from another folder finds the same file."""
-    return (folder / Path(path).expanduser()).absolute()
+def _relative_to(folders: Sequence[Path], path: str) -> Path:
+    """The full path, so that a run resumed from another folder finds the same file; in the first folder that has it."""
+    places = [(folder / Path(path).expanduser()).absolute() for folder in folders]
+    return next((place for place in places if place.exists()), places[-1])
 
 
 def read_json(path: Path) -> Any:

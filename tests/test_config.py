@@ -61,7 +61,7 @@ def test_a_config_file_of_the_original_is_accepted(tmp_path: Path) -> None:
         "workers": 4,
         "doctor_test_policy_enabled": False,
         "doctor_test_policy": "test_policy",
-        "resource_level": "high",
+        "resource_level": "busy",
         "output_dir": "runs",
     }
     config = write(tmp_path / "c.json", {"run": run, "datasets": {"MedQA": "processed_data/x.jsonl"}})
@@ -145,7 +145,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_the_deprecated_key_causes_a_warning_that_users_see(tmp_path: Path) -> None:
     write(tmp_path / "agentclinic.config.json", {"run": {"measurement_cost_llm": "gpt-4"}})
-    with pytest.warns(FutureWarning, match="measurement_cost_llm is deprecated"):
+    with pytest.warns(FutureWarning, match="is ignored: test_economics_log is filled from a price table"):
         load_settings(tmp_path / "agentclinic.config.json")
     shown = subprocess.run(
         [sys.executable, "-m", "agentclinic", "data", "list"],
@@ -154,7 +154,8 @@ def test_the_deprecated_key_causes_a_warning_that_users_see(tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    assert shown.stderr == "warning: run.measurement_cost_llm is deprecated and ignored\n"
+    assert shown.stderr.startswith("warning: run.measurement_cost_llm is ignored: ")
+    assert shown.stderr.count("\n") == 1
 
 
 def full_of_secrets() -> Settings:

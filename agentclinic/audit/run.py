@@ -31,6 +31,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.results.original import case_of_result, turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
@@ -165,48 +166,63 @@ async def review_run(
     return _report(report, items, seed, judge, reviews, known, made_up)
 
 
+_RESULT = {"scenario_id", "dataset", "problem_info"}
+"""What `agentclinic_api_only.py` writes about the case."""
+
+
 def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, list[Item]]:
     """The replies of a run with the cases in its folder or in another file, and a report without findings."""
     data = load_run(place)
     played = load_cases(str(cases)) if cases else read_cases(data.path.parent)
-    if not played:
-        raise InputError(
-            f"{place}: this run does not contain its cases (there is no {CASES}), and without charts there is nothing "
-            "to audit; name the file they were played from with --cases FILE"
-        )
     by_hash = {case.id: case for case in played}
     # Records of the original have no hash: both row and diagnosis must agree.
     by_row = {(case.scenario_id, case.diagnosis): case for case in played}
     items: list[Item] = []
-    audited = without_transcript = without_case = 0
+    dataset: str | None = None
+    audited = without_transcript = without_case = in_part = 0
     for record in data.records():
         row = (record.scenario_id, record.ground_truth or "")
         case = by_hash.get(record.case_hash) if record.case_hash else by_row.get(row)
+        if case is None and not cases:
+            case = case_of_result(record.model_dump(include=_RESULT), data.path)
+        if not record.transcript:
+            record.transcript = turns_in_histories(record)[0] or None
+            in_part += record.transcript is not None
         if not record.transcript:
             without_transcript += 1
         elif case is None:
             without_case += 1
         else:
             audited += 1
+            dataset = case.dataset
             items += [Item(record, case, turn, reply) for turn, reply in audited_replies(record)]
     source = str(cases or data.path.parent / CASES)
+    if not audited and without_case and not played:
+        raise InputError(
+            f"{place}: this run does not contain its cases (there is no {CASES}), and without charts there is nothing "
+            "to audit; name the file they were played from with --cases FILE"
+        )
     if not audited and without_case:
         raise InputError(
             f"{place}: none of its cases is in {source} (they are matched by content); "
             "name the file they were played from with --cases FILE"
         )
     if not audited and without_transcript:
-        raise InputError(f"{place}: its records have no turn-by-turn transcript, so there is nothing to audit")
+        raise InputError(
+            f"{place}: its records have no turn-by-turn transcript, and none can be read from the histories, so there "
+            "is nothing to audit"
+        )
     if not audited:
         raise InputError(f"{place}: there are no records to audit")
     notes = {
         f"{without_transcript} records have no transcript and were not audited": without_transcript,
+        f"{in_part} records have no transcript, and only the first turns could be read from their histories": in_part,
         f"{without_case} records are of cases that are not in {source}, and were not audited": without_case,
     }
     played_by = {(i.reply.role, getattr(i.record, f"{i.reply.role}_llm") or "not recorded") for i in items}
     report = AuditReport(
         run=data.name,
-        dataset=str(cases) if cases else played[0].dataset,
+        dataset=str(cases) if cases else dataset,
         models={role: sorted(name for played, name in played_by if played == role) for role in ROLES},
         encounters=audited,
         without_transcript=without_transcript,

@@ -276,7 +276,10 @@ def score(
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; the first is the baseline.", metavar="RUN...")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+    ],
     judge: JudgeOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
@@ -503,7 +506,9 @@ def _add_generate(source: str, section: type[BaseModel], about: str) -> None:
         config: Annotated[
             Path | None,
             typer.Option(
-                help="Settings for generating cases. [default: generate_cases/gen.config.json or gen.config.json]"
+                "--config",
+                "--gen-config",
+                help="Settings for generating cases. [default: generate_cases/gen.config.json or gen.config.json]",
             ),
         ] = None,
         clinic_config: Annotated[

@@ -98,7 +98,7 @@ _GEN_SCRIPTS = {"gen_mimic_tutorial.py": "mimic", "gen_medqa_tutorial.py": "medq
 
 
 def gen_config() -> dict[str, object]:
-    """The `gen.config.json` of a new folder: the original's keys, with paths relative to its parent folder."""
+    """The `gen.config.json` of a new folder: the original's keys, with paths in the new folder."""
     defaults = GenFile()
     return {
         "common": {"model": defaults.common.model, "llm_config": "llm.config.json", "sleep_seconds": 0.0},

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.formats import demographics_in
 from agentclinic.errors import InputError
+from agentclinic.generate.rows import read_rows
 from agentclinic.generate.source import Selection, SourceCase, Truth
-from agentclinic.jsonl import read_json_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import sentences
 
@@ -77,7 +76,7 @@ def select_questions(path: Path, limit: int | None = None) -> Selection:
     """Read MedQA's question files and choose the questions that ask for a diagnosis, in the order of the files."""
     cases: dict[str, SourceCase] = {}
     skipped: Counter[str] = Counter()
-    for where, row in _rows(path):
+    for where, row in read_rows(path):
         case = question_case(row, where)
         if isinstance(case, str):
             skipped[case] += 1
@@ -100,6 +99,8 @@ def select_questions(path: Path, limit: int | None = None) -> Selection:
 def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
     """One question as a source, or the reason why it cannot be one."""
     question, options, answer, letter = (row.get(name) for name in ("question", "options", "answer", "answer_idx"))
+    if isinstance(options, list) and all(isinstance(one, dict) for one in options):  # as some exports have them
+        options = {one.get("key"): one.get("value") for one in options}
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"{where}: question is missing or not text; is this a file of MedQA questions?")
     if not isinstance(options, dict) or not isinstance(answer, str) or not answer.strip():
@@ -158,12 +159,3 @@ def _section(sentence: str, before: str) -> str:
         if pattern.search(sentence):
             return name
     return before
-
-
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    if not files or not files[0].is_file():
-        raise InputError(f"{path}: not a .jsonl file of questions or a folder with such files; name it with --base-dir")
-    for file in files:
-        for number, row in read_json_lines(file):
-            yield f"{file} line {number}", row

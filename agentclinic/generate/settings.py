@@ -15,7 +15,7 @@ from agentclinic.config import parse_settings, read_json
 from agentclinic.errors import ConfigError
 
 SCRIPTS_FOLDER = "generate_cases"
-"""Where the original keeps its scripts; paths in a config there are relative to the folder above."""
+"""Where the original keeps its scripts and their config."""
 
 
 class _Section(BaseModel):
@@ -114,7 +114,7 @@ class MedqaSettings(SourceSettings):
     output: str = "processed_data/agentclinic_medqa_generated.jsonl"
     """File to append the cases to; quarantine, trace and manifest are written next to it."""
     base_dataset_dir: str | None = None
-    """File of questions (JSON lines), or a folder with such files. Also as --base-dir."""
+    """File of questions (.jsonl, .json, .parquet or .arrow), or a folder with such files. Also as --base-dir."""
 
 
 class GenFile(_Section):
@@ -126,7 +126,8 @@ class GenFile(_Section):
 
 
 SECTIONS: Mapping[str, type[SourceSettings]] = {"mimic": MimicSettings, "medqa": MedqaSettings}
-_PATHS = frozenset({"llm_config", "prompts_dir", "output", "base_dataset_dir", "cache_dir"})
+_INPUTS = frozenset({"llm_config", "prompts_dir", "base_dataset_dir"})
+"""Paths that must exist; what is written goes where the command runs, as in the original."""
 
 
 def default_config() -> Path | None:
@@ -136,19 +137,31 @@ def default_config() -> Path | None:
 
 
 def load(config: Path | None, source: str, overrides: Mapping[str, Any]) -> tuple[CommonSettings, SourceSettings]:
-    """The settings for one source: flags win over the file, the file over the defaults; its paths become absolute."""
+    """The settings for one source: flags win over the file, the file over the defaults."""
     file = parse_settings(GenFile, read_json(config) if config else {}, str(config))
-    root = config.absolute().parent if config else Path.cwd()
-    root = root.parent if config and root.name == SCRIPTS_FOLDER else root
-    common = _merged(CommonSettings, file.common, root, overrides)
-    return common, _merged(SECTIONS[source], getattr(file, source), root, overrides)
+    common = _merged(CommonSettings, file.common, "common", config, overrides)
+    return common, _merged(SECTIONS[source], getattr(file, source), source, config, overrides)
 
 
 _Kind = TypeVar("_Kind", bound=_Section)
 
 
-def _merged(kind: type[_Kind], written: _Kind, root: Path, overrides: Mapping[str, Any]) -> _Kind:
-    values = written.model_dump(exclude_unset=True)
-    values |= {name: str(root / Path(values[name]).expanduser()) for name in _PATHS & values.keys() if values[name]}
+def _merged(
+    kind: type[_Kind], written: _Kind, section: str, config: Path | None, overrides: Mapping[str, Any]
+) -> _Kind:
     given = {name: value for name, value in overrides.items() if name in kind.model_fields}
-    return parse_settings(kind, values | given, "the flags")
+    values = written.model_dump(exclude_unset=True) | given
+    for name in _INPUTS & values.keys() - given.keys():
+        if config and values[name]:
+            values[name] = _found(values[name], f"{config}: {section}.{name}", config.absolute().parent)
+    return parse_settings(kind, values, "the flags")
+
+
+def _found(name: str, key: str, folder: Path) -> str:
+    """A path in a config file: next to the file, above the folder of scripts, or where the command runs."""
+    places = [folder, *([folder.parent] if folder.name == SCRIPTS_FOLDER else []), Path.cwd()]
+    tried = list(dict.fromkeys(str(place / Path(name).expanduser()) for place in places))
+    found = next((path for path in tried if Path(path).exists()), None)
+    if found is None:
+        raise ConfigError(f"{key}: {name} does not exist; looked for {', '.join(tried)}")
+    return found

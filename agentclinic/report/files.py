@@ -55,7 +55,8 @@ def write_report(
 
 def run_names(places: Sequence[Path]) -> list[str]:
     """Short names of runs; their whole paths if the names are the same."""
-    short = [place.name if place.is_dir() else place.parent.name or place.stem for place in places]
+    folders = [place if place.is_dir() else place.parent if place.name == RECORDS else None for place in places]
+    short = [(folder and folder.name) or place.stem for folder, place in zip(folders, places, strict=True)]
     return [name if short.count(name) == 1 else str(place) for name, place in zip(short, places, strict=True)]
 
 

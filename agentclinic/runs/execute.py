@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.clinic.human import Leave
-from agentclinic.config import read_json
+from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, is_private
@@ -152,11 +153,32 @@ async def play_missing(
                 progress.stop()
         seconds = round(time.perf_counter() - began, 3)
         summary = running.summary()
-        folders.write_json(
-            folder / folders.SUMMARY, {**summary.model_dump(mode="json"), "timing": {"seconds": seconds}}
-        )
+        folders.write_json(folder / folders.SUMMARY, _summary(plan, folder, summary, seconds))
     missing = len(plan.units) - running.presented
     return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
+
+
+def _summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> dict[str, Any]:
+    """`summary.json`: the original's keys, which other programs read, then ours."""
+    run, started = plan.settings.run, re.search(r"\d{8}_\d{6}", folder.name)
+    return {
+        "dataset": plan.dataset,
+        **{f"{role}_llm": getattr(run, f"{role}_llm") for role in ROLES},
+        "num_scenarios": len(plan.units),
+        "total_presented": summary.presented,
+        "total_correct": summary.correct,
+        "accuracy": summary.accuracy,
+        "total_inferences": run.total_inferences,
+        "duration_seconds": seconds,
+        "timestamp": started[0] if started else f"{datetime.now():%Y%m%d_%H%M%S}",
+        "output_dir": str(folder),
+        "scenario_file": folders.RECORDS,
+        "llm_responses_config": plan.settings.llm.responses,
+        "llm_runtime_config": plan.settings.llm.runtime.model_dump(mode="json"),
+        "resource_level": run.resource_level,
+        **summary.model_dump(mode="json"),
+        "timing": {"seconds": seconds},
+    }
 
 
 class _Player:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case, as_text
@@ -33,9 +32,8 @@ from agentclinic.results.turn import Turn, Usage
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.undo import Tape
+from agentclinic.scoring.economics import economics
 
-UNKNOWN_ECONOMICS: dict[str, Any] = {"test_economics_log": None, "test_economics_totals": None}
-"""Prices of tests are not known to this version: null, never 0."""
 METERED = (*ROLES, "planner", "synthesis")
 """Parts whose use is counted, each separately."""
 
@@ -131,6 +129,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     record.usage = {role: asdict(models.usage[role]) for role in METERED if role in models.usage}
     record.cost_usd = {role: models.cost_usd(role, used) for role, used in (record.usage or {}).items()}
     record.simulator = _simulators(plan, models)
+    record.test_economics_log, record.test_economics_totals = economics(record)
     record.doctor_hist = played.doctor.history
     record.patient_hist = played.patient.history.text
     record.measurement_hist = played.laboratory.history.text
@@ -307,7 +306,6 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "llm_responses_config": plan.settings.llm.responses,
             "llm_runtime_config": plan.settings.llm.runtime.model_dump(mode="json"),
             "resource_level": run.resource_level,
-            **UNKNOWN_ECONOMICS,
             "case_hash": case.id,
             "data_class": plan.data_class,
             "door": case.door,

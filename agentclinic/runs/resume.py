@@ -38,7 +38,11 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     used = read_json(path)
     ours = used.get("agentclinic") if isinstance(used, dict) else None
     if not isinstance(ours, dict) or not isinstance(ours.get("digest"), dict):
-        raise InputError(f"{path} was not written by this program; such a run can be regraded but not resumed")
+        raise InputError(
+            f"{path} was not written by this program: it does not say what the results depend on, so the run cannot be "
+            "resumed. It can be scored, reported, compared, audited and regraded; play its settings again with "
+            f"agentclinic run --config {path}"
+        )
     data = {name: used[name] for name in _SECTIONS if name in used}
     data["run"] = {**data.get("run", {}), **(overrides or {})}
     return parse_settings(Settings, data, str(path)), ours["digest"]

@@ -20,7 +20,8 @@ UNKNOWN = "unknown"
 UNANSWERED = "unanswered"
 """Provenance of what was ordered on the last turn."""
 ANSWERED_BY = ("chart", "chart_equivalent", "default_normal", "unavailable", UNKNOWN, UNANSWERED)
-_NOT_DONE = frozenset({"unavailable", UNANSWERED})
+NOT_DONE = frozenset({"unavailable", UNANSWERED})
+"""Provenances of what was ordered and not done."""
 _NO_ANSWER = frozenset({"unavailable", "default_normal"})
 
 
@@ -31,6 +32,15 @@ class Price(NamedTuple):
     waiting_hours: float | None = None
     panel: str | None = None
     """What it is billed under: the members of a panel are charged once per encounter, with the panel."""
+
+
+_WAITING = {"busy": 2.0, "scarce": 4.0}
+"""Waiting time relative to `resource_level` normal: it doubles with each step. An assumption, not a measurement."""
+
+
+def waiting_factor(resource_level: str | None) -> float:
+    """How much longer results take at a resource level; prices and the time of a test itself do not depend on it."""
+    return _WAITING.get(resource_level or "", 1.0)
 
 
 PriceOf = Callable[[str], Price | None]
@@ -68,11 +78,12 @@ class Bill(NamedTuple):
     untimed: int
 
 
-def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf) -> Bill:
+def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf, waiting: float = 1.0) -> Bill:
     """Σ prices of the items that were done, a panel once; waiting is Σ over orders of the longest of their items.
 
     The items of one order run in parallel, the orders one after another. Anything unavailable or unanswered was not
     done. A single test done twice is charged twice. Items without a price or a time are counted, not taken as 0.
+    `waiting` multiplies the waiting time.
     """
     charged: set[str] = set()
     usd, hours = [], []
@@ -80,7 +91,7 @@ def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf) -> Bill:
     for order in orders:
         waits = [0.0]
         for item in order:
-            if item.provenance in _NOT_DONE:
+            if item.provenance in NOT_DONE:
                 continue
             price = price_of(item.name) or Price(None)
             untimed += price.waiting_hours is None
@@ -93,7 +104,7 @@ def bill(orders: Sequence[Sequence[Item]], price_of: PriceOf) -> Bill:
             unpriced += price.usd is None
             usd.append(price.usd or 0.0)
         hours.append(max(waits))
-    return Bill(math.fsum(usd), math.fsum(hours), priced, unpriced, untimed)
+    return Bill(math.fsum(usd), waiting * math.fsum(hours), priced, unpriced, untimed)
 
 
 STRATA = ("0", "(0, 0.25]", "(0.25, 0.5]", "> 0.5")
@@ -175,18 +186,19 @@ class Observation(NamedTuple):
 def observe(record: Record, price_of: PriceOf = no_prices) -> Observation:
     """Reduce a record to counts of its orders and their bill."""
     missing, asked = record.status == "model_failed", requests(record)
-    tests = None if missing or asked is None else _tests([r for r in asked if r.kind == "test"], price_of)
+    waiting = waiting_factor(record.resource_level)
+    tests = None if missing or asked is None else _tests([r for r in asked if r.kind == "test"], price_of, waiting)
     return Observation(case_key(record), strict(record), record.resource_level or NOT_RECORDED, missing, tests)
 
 
-def _tests(orders: Sequence[Request], price_of: PriceOf) -> Tests:
+def _tests(orders: Sequence[Request], price_of: PriceOf, waiting: float) -> Tests:
     ordered = [items(order) for order in orders]
     every = [item for order in ordered for item in order]
     return Tests(
         len(orders),
         repeated([order.content for order in orders]),
         tuple(item.provenance for item in every),
-        bill(ordered, price_of),
+        bill(ordered, price_of, waiting),
         stratum(every),
     )
 

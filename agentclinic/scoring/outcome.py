@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -44,6 +45,11 @@ class Summary(BaseModel):
     """Tokens by role; null if an endpoint did not report them."""
     cost_usd: dict[str, float | None] = {}
     """Cost by role; null if a price is not known."""
+    total_tests: int | None = None
+    """As in the original: tests that were ordered; null if no record says."""
+    total_estimated_cost_usd: float | None = None
+    """As in the original: what they cost, as far as it is known."""
+    tests_without_price: int = 0
 
 
 class RunningSummary:
@@ -64,6 +70,8 @@ class RunningSummary:
         """Known tokens in and out; unknown ones do not count."""
         self.usage: dict[str, dict[str, int | None]] = {}
         self.cost: dict[str, float | None] = {}
+        self.tests: list[float | None] | None = None
+        """What each test ordered cost, if a record says."""
 
     def add(self, record: Record) -> None:
         """Count one record."""
@@ -88,6 +96,10 @@ class RunningSummary:
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
             self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
+        if record.test_economics_log is not None:
+            costs = [entry.get("estimate_cost") for entry in record.test_economics_log if isinstance(entry, dict)]
+            self.tests = self.tests or []
+            self.tests += costs
         for role, money in (record.cost_usd or {}).items():
             before = self.cost.get(role, 0.0)
             self.cost[role] = None if before is None or money is None else before + money
@@ -119,6 +131,7 @@ class RunningSummary:
         """The summary so far."""
         presented = self.presented
         scored = presented - self.missing
+        known = [cost for cost in self.tests or () if cost is not None]
         return Summary(
             accuracy=self.correct / presented if presented else None,
             presented=presented,
@@ -136,6 +149,9 @@ class RunningSummary:
             by_code=dict(sorted(self.by_code.items())),
             usage=dict(sorted(self.usage.items())),
             cost_usd=dict(sorted(self.cost.items())),
+            total_tests=None if self.tests is None else len(self.tests),
+            total_estimated_cost_usd=math.fsum(known) if known or self.tests == [] else None,
+            tests_without_price=len(self.tests or ()) - len(known),
         )
 
 

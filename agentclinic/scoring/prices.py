@@ -17,8 +17,13 @@ def knowledge_prices(name: str) -> Price | None:
     A single test is billed with its panel only if the order names the panel itself; tests ordered separately are
     charged separately, once per encounter.
     """
-    test = _by_name().get(fold(name)) or _named_in(name)
+    test = priced_test(name)
     return Price(test.price.usd, test.wait_minutes / 60, test.id) if test else None
+
+
+def priced_test(name: str) -> Test | None:
+    """The test of this name, or the first test named in it; None if the knowledge base does not know it."""
+    return _by_name().get(fold(name)) or _named_in(name)
 
 
 def _named_in(name: str) -> Test | None:

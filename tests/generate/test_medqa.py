@@ -134,7 +134,7 @@ def test_files_are_read_in_order_and_copies_and_cases_beyond_the_limit_are_count
 
 @pytest.mark.parametrize("place", [".", "nowhere.jsonl"])
 def test_without_questions_the_error_says_what_to_do(place: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"not a \.jsonl file of questions .* name it with --base-dir"):
+    with pytest.raises(InputError, match=r"not a file of questions \(\.jsonl, .* name it with --base-dir"):
         select_questions(tmp_path / place)
 
 

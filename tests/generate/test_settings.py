@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 
 import pytest
 from generate_support import question, write_questions
+from helpers import PUBLIC
 from runs_support import clinic, lines
 
 from agentclinic.compat.init import gen_config, write_folder
 from agentclinic.errors import ConfigError
 from agentclinic.generate.settings import GenFile, MimicSettings, load
+
+ORIGINAL = PUBLIC.parent / "original" / "files"
 
 
 def config(path: Path, **content: Any) -> Path:
@@ -31,6 +35,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
         common={"model": "from-file", "sleep_seconds": 1.5},
         mimic={"limit": 7, "base_dataset_dir": "tables"},
     )
+    (tmp_path / "tables").mkdir()
     common, section = load(path, "mimic", {"model": "from-flag", "workers": 30, "output": "here.jsonl"})
     assert (common.model, common.sleep_seconds, common.workers) == ("from-flag", 1.5, 30)
     assert (section.limit, section.output, section.base_dataset_dir) == (7, "here.jsonl", str(tmp_path / "tables"))
@@ -38,9 +43,43 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
     assert defaults == MimicSettings()
 
 
-def test_paths_in_a_config_in_the_scripts_folder_are_relative_to_the_folder_above(tmp_path: Path) -> None:
-    path = config(tmp_path / "generate_cases" / "gen.config.json", medqa={"output": "processed_data/x.jsonl"})
-    assert load(path, "medqa", {})[1].output == str(tmp_path / "processed_data" / "x.jsonl")
+def test_what_is_read_is_next_to_the_file_or_in_the_working_folder_and_what_is_written_in_the_latter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The original's own file: `../` from its folder, and data below the folder the command runs in."""
+    path = config(
+        tmp_path / "repo" / "generate_cases" / "gen.config.json",
+        common={"llm_config": "../llm.config.json"},
+        medqa={"base_dataset_dir": "datasets/medqa", "output": "processed_data/x.jsonl"},
+    )
+    (tmp_path / "repo" / "llm.config.json").write_text("{}")
+    (tmp_path / "datasets" / "medqa").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+    common, section = load(path, "medqa", {})
+
+    assert Path(common.llm_config or "").samefile(tmp_path / "repo" / "llm.config.json")
+    assert section.base_dataset_dir == str(tmp_path / "datasets" / "medqa")
+    assert section.output == "processed_data/x.jsonl"
+    (tmp_path / "datasets" / "medqa").rmdir()
+    with pytest.raises(ConfigError) as missing:
+        load(path, "medqa", {})
+    assert f"{path}: medqa.base_dataset_dir: datasets/medqa does not exist" in str(missing.value)
+    for place in (path.parent, path.parent.parent, tmp_path):
+        assert str(place / "datasets" / "medqa") in str(missing.value)
+    load(path, "medqa", {"base_dataset_dir": "a flag replaces it"})
+
+
+@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not at ../shared/original/files")
+def test_the_originals_config_makes_cases_as_it_is(tmp_path: Path) -> None:
+    shutil.copytree(ORIGINAL / "generate_cases", tmp_path / "generate_cases")
+    shutil.copy(ORIGINAL / "llm.config.json", tmp_path)
+    write_questions(tmp_path / "q.jsonl", [question(n) for n in range(3)])
+    flags = ("--gen_config", "generate_cases/gen.config.json", "--base-dir", "q.jsonl", "--model", "builtin")
+
+    clinic("generate", "medqa", *flags, "--sleep_seconds", "0", cwd=tmp_path)
+
+    assert len(lines(tmp_path / "processed_data" / "medqa_grounded.jsonl")) == 3
 
 
 @pytest.mark.parametrize(
@@ -85,7 +124,8 @@ def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bo
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert len(lines(folder / "processed_data" / "agentclinic_medqa_generated.jsonl")) == 12
+    written = (tmp_path if elsewhere else folder) / "processed_data" / "agentclinic_medqa_generated.jsonl"
+    assert len(lines(written)) == 12
     assert "12 of 12 cases made, 0 in quarantine" in done.stdout
 
 

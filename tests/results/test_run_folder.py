@@ -82,7 +82,7 @@ def test_an_output_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_settings_are_written_in_the_originals_shape(server: ScriptedServer, tmp_path: Path) -> None:
-    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1, resource_level="rural"))
+    finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=1, resource_level="busy"))
 
     assert re.fullmatch(r"OpenOSCE_Demo_\d{8}_\d{6}(_\d+)?", finished.folder.name)
     used = json.loads((finished.folder / "config.used.json").read_text())
@@ -91,11 +91,34 @@ async def test_the_settings_are_written_in_the_originals_shape(server: ScriptedS
     assert used["openai"] == {"base_url": server.base_url}, "and no key, not even an empty one"
     assert (used["run"]["doctor_llm"], used["run"]["total_inferences"]) == ("scripted", 20)
     assert used["llm"]["runtime"]["tries"] == 2
-    assert used["agentclinic"]["digest"]["run.resource_level"] == "rural"
+    assert used["agentclinic"]["digest"]["run.resource_level"] == "busy"
+
+
+async def test_the_summary_has_the_originals_keys(server: ScriptedServer, tmp_path: Path) -> None:
+    settings = settings_for(server, tmp_path, num_scenarios=2, repeats=2, resource_level="busy", total_inferences=9)
+
+    finished, entries = await run_here(settings)
+
+    found = summary(finished.folder)
+    assert {key: found[key] for key in ("dataset", "num_scenarios", "total_presented", "total_inferences")} == {
+        "dataset": "OpenOSCE_Demo",
+        "num_scenarios": 4,
+        "total_presented": 4,
+        "total_inferences": 9,
+    }
+    assert found["total_correct"] == found["correct"] == sum(entry["correct"] for entry in entries)
+    assert {found[f"{role}_llm"] for role in ROLES} == {"scripted"}
+    assert found["duration_seconds"] == found["timing"]["seconds"]
+    assert finished.folder.name == f"OpenOSCE_Demo_{found['timestamp']}"
+    assert (found["output_dir"], found["scenario_file"]) == (str(finished.folder), "scenarios.jsonl")
+    assert (found["llm_responses_config"], found["llm_runtime_config"]["tries"]) == ({}, 2)
+    costs = [entry["test_economics_totals"]["total_estimated_cost_usd"] for entry in entries]
+    assert (found["resource_level"], found["total_tests"], found["tests_without_price"]) == ("busy", 4, 0)
+    assert found["total_estimated_cost_usd"] == sum(costs) > 0
 
 
 async def test_a_record_has_the_originals_fields_and_ours(server: ScriptedServer, tmp_path: Path) -> None:
-    settings = settings_for(server, tmp_path, num_scenarios=1, resource_level="rural", total_inferences=9)
+    settings = settings_for(server, tmp_path, num_scenarios=1, resource_level="busy", total_inferences=9)
 
     _, (record,) = await run_here(settings)
 
@@ -107,8 +130,17 @@ async def test_a_record_has_the_originals_fields_and_ours(server: ScriptedServer
     assert (record["scenario_id"], record["dataset"], record["status"]) == (0, "OpenOSCE_Demo", "diagnosed")
     assert (record["num_turns"], record["max_infs"], record["correct"]) == (4, 9, True)
     assert (record["diagnosis_text"], record["final_doctor_dialogue"]) == ("Migraine", "DIAGNOSIS READY: Migraine")
-    assert (record["test_economics_log"], record["test_economics_totals"]) == (None, None), "unknown, not 0"
-    assert (record["resource_level"], record["image_request_enabled"]) == ("rural", False)
+    (ordered,) = record["test_economics_log"]
+    assert list(ordered) == [
+        "test_name", "estimate_currency", "estimate_cost", "expected_wait_time_minutes", "expected_duration_minutes",
+        "assumptions", "resource_level",
+    ]  # fmt: skip
+    assert (ordered["estimate_currency"], ordered["resource_level"]) == ("USD", "busy")
+    assert list(record["test_economics_totals"]) == [
+        "total_estimated_cost_usd", "total_expected_wait_time_minutes", "total_expected_duration_minutes",
+        "tests_without_price",
+    ]  # fmt: skip
+    assert (record["resource_level"], record["image_request_enabled"]) == ("busy", False)
     assert record["llm_runtime_config"]["tries"] == 2
     assert record["doctor_hist"].endswith("Doctor: DIAGNOSIS READY: Migraine\n\n")
     assert "Patient: I have had a throbbing headache for two days.\n\n" in record["patient_hist"]

@@ -199,7 +199,7 @@ def test_the_command_refuses_a_changed_run_and_leaves_it_as_it_is(tmp_path: Path
 def test_a_folder_that_is_not_a_run_or_is_the_originals_is_refused(tmp_path: Path) -> None:
     assert "not the folder of a run" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
     (tmp_path / "config.used.json").write_text('{"run": {}, "openai": {}}')
-    assert "regraded but not resumed" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
+    assert "cannot be resumed. It can be scored" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
 
 
 async def test_failed_units_are_played_again_only_when_asked(server: ScriptedServer, tmp_path: Path) -> None:

@@ -248,9 +248,10 @@ def only_run(output: Path) -> Path:
 
 
 def untimed(value: Any) -> Any:
-    """The value without anything under a key named `timing`."""
+    """The value without `timing`, and without the original's keys of a summary for the same."""
     if isinstance(value, dict):
-        return {key: untimed(item) for key, item in value.items() if key != "timing"}
+        timed = {"timing"} | ({"duration_seconds", "timestamp", "output_dir"} if "scenario_file" in value else set())
+        return {key: untimed(item) for key, item in value.items() if key not in timed}
     return [untimed(item) for item in value] if isinstance(value, list) else value
 
 

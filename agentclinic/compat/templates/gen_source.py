@@ -15,5 +15,5 @@ except ModuleNotFoundError as error:
 if __name__ == "__main__":
     given = sys.argv[1:]
     config = Path(__file__).resolve().parent / "gen.config.json"
-    named = any(flag.partition("=")[0] == "--config" for flag in given)
+    named = any(flag.partition("=")[0].replace("_", "-") in ("--config", "--gen-config") for flag in given)
     main(["generate", "{source}", *([] if named or not config.is_file() else ["--config", str(config)]), *given])

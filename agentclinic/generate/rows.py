@@ -1,0 +1,97 @@
+"""The rows of a data set on disk, in the formats people have: JSON Lines, JSON, Parquet, and Hugging Face's Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from agentclinic.errors import ConfigError, InputError
+from agentclinic.jsonl import read_json_lines
+
+_DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
+"""Files that Hugging Face's `datasets` writes next to the rows."""
+Rows = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read_rows(path: Path) -> Rows:
+    """Each row with its place; from a folder, all files in it, or else in the folders in it (`train`, `test`)."""
+    files = [path] if path.is_file() else _files(path, "*") or _files(path, "*/*")
+    unknown = [file for file in files if file.suffix not in _READERS]
+    if not files or unknown:
+        endings = ", ".join(_READERS)
+        raise InputError(
+            f"{path}: not a file of questions ({endings}) or a folder with such files; name it with --base-dir"
+        )
+    for file in files:
+        yield from _READERS[file.suffix](file)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    found = (file for file in folder.glob(pattern) if file.suffix in _READERS and file.name not in _DESCRIPTIONS)
+    return sorted(file for file in found if file.is_file())
+
+
+def _json_lines(file: Path) -> Rows:
+    for number, row in read_json_lines(file):
+        yield f"{file} line {number}", row
+
+
+def _json(file: Path) -> Rows:
+    """A JSON array of rows, or JSON Lines under this ending, as `datasets` and pandas also write them."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        rows = json.loads(text) if text.lstrip().startswith("[") else None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: not valid JSON ({error})") from None
+    if rows is None:
+        yield from _json_lines(file)
+    for number, row in enumerate(rows or ()):
+        if not isinstance(row, dict):
+            raise InputError(f"{file} row {number}: expected a JSON object, found {type(row).__name__}")
+        yield f"{file} row {number}", row
+
+
+def _parquet(file: Path) -> Rows:
+    duckdb = _module("duckdb", "Parquet")
+    try:
+        found = duckdb.connect().execute("SELECT * FROM read_parquet(?)", [str(file)])
+        names = [column[0] for column in found.description]
+        rows = found.fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"{file}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
+    for number, row in enumerate(rows):
+        yield f"{file} row {number}", dict(zip(names, row, strict=True))
+
+
+def _arrow(file: Path) -> Rows:
+    """Arrow's stream format, which `save_to_disk` and the cache of `datasets` use, or its file format."""
+    arrow, ipc = _module("pyarrow", "Arrow"), _module("pyarrow.ipc", "Arrow")
+    try:
+        content = file.read_bytes()
+        is_file = content.startswith(b"ARROW1")
+        rows = (ipc.open_file(content) if is_file else ipc.open_stream(content)).read_all().to_pylist()
+    except (OSError, arrow.ArrowException) as error:
+        raise InputError(f"{file}: cannot be read as Arrow ({str(error).splitlines()[0]})") from None
+    for number, row in enumerate(rows):
+        yield f"{file} row {number}", row
+
+
+def _module(name: str, what: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConfigError(
+            f"reading {what} needs {name}, which is not installed: pip install '.[generate]' in a clone"
+        ) from None
+
+
+_READERS: Mapping[str, Callable[[Path], Rows]] = {
+    ".jsonl": _json_lines,
+    ".json": _json,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+}

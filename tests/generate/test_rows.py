@@ -1,0 +1,85 @@
+"""Files of MedQA questions in the formats people have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generate_support import question, write_questions
+
+from agentclinic.errors import InputError
+from agentclinic.generate.medqa import select_questions
+from agentclinic.generate.rows import read_rows
+from agentclinic.generate.source import Selection
+
+ROWS = [question(0), question(1)]
+
+
+def selected(path: Path) -> Selection:
+    return select_questions(path)
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> tuple[str, ...]:
+    return selected(write_questions(tmp_path / "expected" / "q.jsonl", ROWS)).keys
+
+
+def parquet(path: Path, rows: list[dict[str, Any]]) -> Path:
+    duckdb = pytest.importorskip("duckdb")
+    lines = write_questions(path.with_suffix(".ndjson"), rows)
+    duckdb.connect().execute(f"COPY (FROM read_json('{lines}')) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def saved_to_disk(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """A split as `datasets.save_to_disk` writes it."""
+    arrow = pytest.importorskip("pyarrow")
+    folder.mkdir(parents=True)
+    for name in ("dataset_info.json", "state.json"):
+        (folder / name).write_text("{}")
+    table = arrow.Table.from_pylist(rows)
+    with arrow.ipc.new_stream(str(folder / "data-00000-of-00001.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    return folder
+
+
+def test_json_as_an_array_or_as_lines(tmp_path: Path, expected: tuple[str, ...]) -> None:
+    (tmp_path / "array.json").write_text(json.dumps(ROWS, indent=1))
+    assert selected(tmp_path / "array.json").keys == expected
+    assert selected(write_questions(tmp_path / "lines.json", ROWS)).keys == expected
+
+
+def test_parquet_with_options_as_a_struct_or_as_a_list(tmp_path: Path, expected: tuple[str, ...]) -> None:
+    listed = [{**row, "options": [{"key": k, "value": v} for k, v in row["options"].items()]} for row in ROWS]
+
+    assert selected(parquet(tmp_path / "struct.parquet", ROWS)).keys == expected
+    assert selected(parquet(tmp_path / "list.parquet", listed)).keys == expected
+
+
+def test_what_save_to_disk_writes_as_one_split_or_as_several(tmp_path: Path, expected: tuple[str, ...]) -> None:
+    saved_to_disk(tmp_path / "medqa" / "test", ROWS[:1])
+    saved_to_disk(tmp_path / "medqa" / "train", ROWS[1:])
+    (tmp_path / "medqa" / "dataset_dict.json").write_text("{}")
+
+    assert selected(tmp_path / "medqa").keys == expected
+    assert selected(tmp_path / "medqa" / "test").keys == expected[:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("q.json", "[{]", "q.json: not valid JSON"),
+        ("q.json", "[1]", "q.json row 0: expected a JSON object"),
+        ("q.parquet", "no", "q.parquet: cannot be read as Parquet"),
+        ("q.arrow", "no", "q.arrow: cannot be read as Arrow"),
+        ("q.csv", "question", r"q.csv: not a file of questions \(.jsonl, .json, .parquet, .arrow\)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(name: str, content: str, complaint: str, tmp_path: Path) -> None:
+    if name.endswith(".arrow"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=complaint):
+        list(read_rows(tmp_path / name))
