@@ -40,7 +40,7 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     if not isinstance(ours, dict) or not isinstance(ours.get("digest"), dict):
         raise InputError(f"{path} was not written by this program; such a run can be regraded but not resumed")
     data = {name: used[name] for name in _SECTIONS if name in used}
-    data["run"] = {**data.get("run", {}), **(overrides or {})}
+    data["run"] = {**data.get("run", {}), **(ours.get("unsupported_bias") or {}), **(overrides or {})}
     return parse_settings(Settings, data, str(path)), ours["digest"]
 
 
