@@ -18,8 +18,11 @@ from agentclinic.cli.options import (
     DryRunOption,
     JsonOption,
     JudgeOption,
+    KeyOption,
     LLMConfigOption,
     MaxCostOption,
+    MemoryOption,
+    OutputFileOption,
     OutputOption,
     QuietOption,
     RecordsArgument,
@@ -27,6 +30,7 @@ from agentclinic.cli.options import (
     RunArgument,
     SeedOption,
     TokenLimitOption,
+    UncertaintyAwareOption,
     default_file,
     read_settings,
     with_fields_of,
@@ -86,16 +90,23 @@ def run(
     quiet: QuietOption = False,
     json: JsonOption = False,
     report: ReportOption = False,
+    output_file: OutputFileOption = None,
+    use_uncertainty_aware: UncertaintyAwareOption = False,
+    _key: KeyOption = None,
+    _memory: MemoryOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Evaluate a doctor on a data set.
 
-    Flags override the config files, which override the defaults. Flags may be written with `_` or `-`.
+    Flags override the config files, which override the defaults. Flags may be written with `_` or `-`. The flags of the
+    original's scripts work too; docs/runs.md lists them.
     """
     from agentclinic.cli.run import run_command
 
+    if use_uncertainty_aware:
+        overrides = {"doctor": "uncertainty", **overrides}
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report)
+    run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report, output_file=output_file)
 
 
 @app.command()
