@@ -50,7 +50,7 @@ class _Answer(NamedTuple):
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
 _POLICY = frozenset({"constraints", "differential_settings"})
-_COST_NOTE = "the model that estimated the price of tests; `agentclinic score` has a list of prices instead"
+_COST_NOTE = "no model estimates the price of tests here; they have a list of prices (docs/scoring.md)"
 
 
 def check_folder(folder: Path) -> list[Finding]:
@@ -180,20 +180,21 @@ def _translated(keys: Iterator[str]) -> _Answer:
 
 def _agents(path: Path) -> _Answer:
     """Each agent in the file is tried as the uncertainty doctor; the original's other agents have other tasks."""
-    names = _agent_names(path)
-    problems: dict[str, str] = {}
-    for name in names:
-        try:
-            load_agent(path, name)
-        except AgentClinicError as error:
-            problems[name] = str(error)
-    usable = [name for name in names if name not in problems]
+    usable, others = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the others are not used, which is said below
+        for name in _agent_names(path):
+            try:
+                load_agent(path, name)
+                usable.append(name)
+            except AgentClinicError:
+                others.append(name)
     if not usable:
-        load_agent(path)  # raises
-    others = f"; no counterpart: {', '.join(problems)}" if problems else ""
-    return _Answer(
-        Verdict.TRANSLATED if problems else Verdict.RUNS, f"--uncertainty_agent_type {' or '.join(usable)}{others}"
-    )
+        load_agent(path)  # raises, with the reason
+    chosen = f"choose with --uncertainty_agent_type: {', '.join(usable)}"
+    if others:
+        return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
+    return _Answer(note=chosen)
 
 
 def _agent_names(path: Path) -> list[str]:

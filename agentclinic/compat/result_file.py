@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from agentclinic.files import is_private
 from agentclinic.jsonl import JsonLines
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import Record
+from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_folder import RECORDS
 
 _SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Measurement"}
@@ -16,18 +18,22 @@ _SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Measureme
 
 def append_results(folder: Path, file: Path) -> None:
     """Append a run's records to a file, in the order of their rows; whoever may not read the run may not read them."""
+    rows = {case.id: case.row for case in read_cases(folder)}
     with JsonLines(file, private=is_private(folder)) as lines:
         for record in sorted(read_records(folder / RECORDS), key=lambda record: (record.repeat, record.scenario_id)):
-            lines.append({**record.model_dump(mode="json"), **result(record)})
+            lines.append({**record.model_dump(mode="json"), **result(record, rows[record.case_hash or ""])})
 
 
-def result(record: Record) -> dict[str, Any]:
-    """What a record says under the keys of the original's script; token counts that are not known are null."""
+def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says under the keys of the original's script; token counts that are not known are null.
+
+    `row` is the case as its file has it.
+    """
     tokens = {role: _tokens((record.usage or {}).get(role) or {}) for role in _SPEAKERS}
     return {
-        "problem_info": record.door.objective if record.door else None,
+        "problem_info": row,
         "correct_diagnosis": record.ground_truth,
-        "model_diagnosis": record.diagnosis_text,
+        "model_diagnosis": record.final_doctor_dialogue,
         "dialogue_history": [
             f"{_SPEAKERS[turn.role]}: {turn.text}" for turn in record.transcript or () if turn.role in _SPEAKERS
         ],

@@ -249,7 +249,7 @@ def _with_agent(settings: Settings, agent: Agent) -> Settings:
     """Decide on the doctor's model: `doctor_llm` if the user set it, else the one in the agent's configuration."""
     run = settings.run
     if "doctor_llm" not in run.model_fields_set:
-        return _with(settings, doctor_llm=agent.settings.model)
+        return settings.model_copy(update={"run": run.model_copy(update={"doctor_llm": agent.settings.model})})
     if agent.settings.model not in (run.doctor_llm, "builtin"):
         warnings.warn(
             f"doctor_llm {run.doctor_llm!r} overrides the model {agent.settings.model!r} in {agent.path}; "

@@ -163,14 +163,15 @@ def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer
     written = [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]
     assert written == []
     assert key not in done.stdout + done.stderr
+    cases = lines(tmp_path / "own_cases.jsonl")
     before, *results = lines(tmp_path / "results.jsonl")
     assert before == {"scenario_id": 0}, "the original appends"
     assert [result["scenario_id"] for result in results] == [1, 2]
     for result, record in zip(results, records(only_run(tmp_path / "runs")), strict=True):
         assert record.items() <= result.items(), "a record, with the keys of the original's script"
-        assert result["problem_info"] == record["door"]["objective"]
+        assert result["problem_info"] == cases[record["scenario_id"]]
         assert result["correct_diagnosis"] == record["ground_truth"]
-        assert result["model_diagnosis"] == record["diagnosis_text"]
+        assert result["model_diagnosis"] == f"DIAGNOSIS READY: {record['diagnosis_text']}"
         assert [text.partition(": ")[0] for text in result["dialogue_history"]][:2] == ["Doctor", "Patient"]
         used = result["token_usage"]
         assert used["doctor"]["total_tokens"] == used["doctor"]["prompt_tokens"] + used["doctor"]["completion_tokens"]

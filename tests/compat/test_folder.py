@@ -66,7 +66,7 @@ def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
         "cases.jsonl": ("cases", Verdict.RUNS),
     }
     notes = {path: one.note for path, one in found.items()}
-    assert "measurement_cost_llm is deprecated" in notes["agentclinic.config.json"]
+    assert "run.measurement_cost_llm" in notes["agentclinic.config.json"]
     assert "--preset original" in notes["agentclinic.config.json"]
     assert str(tmp_path / "processed_data" / "agentclinic_medqa.jsonl") in notes["other.config.json"]
     assert notes["llm.config.json"] == "models at http://host/v1"
