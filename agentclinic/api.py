@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 class RunOptions(TypedDict, total=False):
     """The settings of a run, by their names in `agentclinic.config.json`; docs/settings.md says what each does."""
 
+    preset: Literal["original"] | None
     num_scenarios: int | None
     offset: int
     scenarios: str | None
@@ -53,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     measurement_endpoint: str | None
     moderator_endpoint: str | None
     agent_config: str | None
+    uncertainty_agent_type: str | None
     doctor_bias: str | None
     patient_bias: str | None
     doctor_image_request: bool

@@ -28,6 +28,7 @@ from pydantic import (
     StrictBool,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from agentclinic.errors import ConfigError
@@ -39,9 +40,30 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "original": {
+        "simulator": "free",
+        "dialogue": "transcript",
+        "missing_test": "normal",
+        "planner_baseline": "full",
+    }
+}
+"""What each preset sets; `planner_baseline` matters only to runs with a test policy."""
+
+
+def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """The `run` settings of several places, the last of which wins; a preset counts as set where it is named."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged |= {**PRESETS.get(str(layer.get("preset")), {}), **layer}
+    return merged
+
+
 class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
+    preset: Literal["original"] | None = None
+    """Named settings that other flags can change; as a flag, a preset overrides the config file (docs/runs.md)."""
     dataset: str = "OpenOSCE_Demo"
     """Data set: a name from `agentclinic data list` or from `datasets`, or the path of a case file."""
     num_scenarios: int | None = Field(default=None, ge=1)
@@ -86,16 +108,18 @@ class RunSettings(_Section):
     """Doctor: plain, uncertainty, a reference doctor (see docs/scoring.md), or your own as FILE.py:Class."""
     agent_config: str | None = None
     """Config file of the uncertainty doctor (default: `agent/agent_config.yaml` if it exists, else the shipped one)."""
+    uncertainty_agent_type: str | None = None
+    """Name of the uncertainty doctor's agent in that file (default: uncertainty_aware_doctor)."""
     doctor_bias: str | None = None
-    """Bias to add to the doctor's prompt; None for no bias."""
+    """Bias to add to the doctor's prompt; None for no bias. A bias not in doctor.json is ignored with a warning."""
     patient_bias: str | None = None
-    """Bias to add to the patient's prompt; None for no bias."""
+    """Bias to add to the patient's prompt; None for no bias. A bias not in patient.json is ignored with a warning."""
     simulator: Literal["grounded", "voiced", "free"] | None = None
     """How language models play patient and laboratory: grounded, voiced or free (default: voiced)."""
     dialogue: Literal["chat", "transcript"] | None = None
     """How models are shown the dialogue: chat or transcript (default: chat)."""
     doctor_image_request: bool = False
-    """Let the doctor ask for images with REQUEST IMAGES (NEJM and NEJM_Ext)."""
+    """Let the doctor ask for images with REQUEST IMAGES; ignored with a warning if no case has an image."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"
     """What the laboratory reports for a test that is not in the chart."""
     silent_symptom: Literal["deny", "unknown"] = "deny"
@@ -126,6 +150,11 @@ class RunSettings(_Section):
     """Folder in which to create the run folder."""
     check: bool = True
     """Before the first scenario, send one short request to each model and stop if it cannot be used."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, data: object) -> object:
+        return layered(data) if isinstance(data, dict) else data
 
     @field_validator("doctor_bias", "patient_bias", mode="before")
     @classmethod
@@ -220,8 +249,8 @@ class RuntimeSettings(_Section):
 
     tries: int = Field(default=6, ge=1)
     """How many times to try a request before it counts as failed."""
-    timeout: float = Field(default=30.0, ge=0)
-    """Longest wait between two tries, in seconds."""
+    timeout: float = Field(default=5.0, ge=0)
+    """Shortest wait between two tries, in seconds; a server that asks for more gets it."""
     request_timeout: float = Field(default=120.0, gt=0)
     """Time limit for one request, in seconds."""
     encounter_timeout: float | None = Field(default=None, gt=0)
@@ -383,21 +412,21 @@ def load_settings(
 ) -> Settings:
     """Read both files (defaults if a path is None) and apply `overrides` to the `run` section.
 
-    `config` may be a run's `config.used.json`, also one of the original's: its `openai` and `llm` sections apply unless
-    `llm_config` is given, and paths that are not next to it are relative to the working folder, as in the run.
-    `allow_hosts` comes from `--allow-host` and cannot be set in a file.
+    `config` may have the `openai` and `llm` sections too, as a run's `config.used.json` and the original's early
+    configs do; they apply unless `llm_config` is given, and paths that are not next to such a file are relative to the
+    working folder, as in its run. `allow_hosts` comes from `--allow-host` and cannot be set in a file.
     """
     data = read_json(config) if config else {}
     llm = load_llm_file(llm_config)
     folders = [config.parent if config else Path()]
-    if _is_used(data):
-        folders.append(Path())
-        used_llm = {name: section for name, section in data.items() if name in LLMFile.model_fields}
-        data = {name: section for name, section in data.items() if name != _USED and name not in used_llm}
-        if llm_config is None:
-            llm = parse_settings(LLMFile, used_llm, str(config))
+    if isinstance(data, dict):
+        own = {name: data[name] for name in LLMFile.model_fields if name in data}
+        folders += [Path()] if own or _USED in data else []
+        data = {name: section for name, section in data.items() if name != _USED and name not in own}
+        if own and llm_config is None:
+            llm = parse_settings(LLMFile, own, str(config))
     clinic = parse_settings(ClinicFile, data, str(config))
-    run = clinic.run.model_dump(exclude_unset=True) | dict(overrides or {})
+    run = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
     parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
     if parsed.run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
@@ -414,13 +443,10 @@ def load_settings(
     )
 
 
-def is_used_config(path: Path) -> bool:
-    """Whether a file is a run's `config.used.json`, which holds the `openai` and `llm` sections too."""
-    return _is_used(read_json(path))
-
-
-def _is_used(data: Any) -> bool:
-    return isinstance(data, dict) and (_USED in data or {"run", "llm"} <= data.keys())
+def has_llm_sections(path: Path) -> bool:
+    """Whether a config also has what `llm.config.json` has: a run's `config.used.json`, or a config of early days."""
+    data = read_json(path)
+    return isinstance(data, dict) and any(name in data for name in LLMFile.model_fields)
 
 
 def load_llm_file(path: Path | None) -> LLMFile:
@@ -435,9 +461,9 @@ def _relative_to(folders: Sequence[Path], path: str) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; every error names the file and what to do."""
+    """Read a JSON file without its comments (keys that begin with `_`); every error names the file and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), object_hook=_without_comments)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
     except json.JSONDecodeError as error:
@@ -446,6 +472,10 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _without_comments(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if not key.startswith("_")}
 
 
 Parsed = TypeVar("Parsed", bound=BaseModel)

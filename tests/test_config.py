@@ -22,8 +22,11 @@ from agentclinic.config import (
     parse_settings,
     without_credentials,
 )
+from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
+from agentclinic.generate.settings import load as load_generation
 
+ORIGINAL = Path(__file__).parents[2] / "shared" / "original" / "files"
 SECRET = "sk-planted-0123456789"
 
 
@@ -256,5 +259,90 @@ def test_a_used_config_brings_its_own_endpoint_unless_another_is_given(tmp_path:
     assert (alone.run.seed, alone.datasets) == (7, {"Mine": "/data/mine.jsonl"})
     assert (alone.openai.base_url, alone.llm.runtime.tries) == ("http://127.0.0.1:8000/v1", 2)
     assert (given.run.seed, given.openai.base_url, given.llm.runtime.tries) == (7, None, 4)
-    with pytest.raises(ConfigError, match="unknown key 'openai'"):
-        load_settings(write(tmp_path / "c.json", {"openai": {}}))
+
+
+@pytest.mark.filterwarnings("ignore:run.measurement_cost_llm")
+@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not here")
+def test_the_originals_own_files_are_accepted() -> None:
+    split = load_settings(ORIGINAL / "agentclinic.config.json", ORIGINAL / "llm.config.json")
+    (one_file,) = ORIGINAL.glob("runs/*/config.used.json")
+    early = load_settings(one_file)
+
+    assert (split.run.num_scenarios, split.llm.runtime.llm_api) == (200, "chat")
+    assert (early.run.num_scenarios, early.llm.runtime.tries, early.llm.runtime.timeout) == (3, 30, 2.0)
+    assert early.openai.base_url == "http://127.0.0.1:18000/v1"
+
+
+def test_a_config_of_early_versions_holds_everything(tmp_path: Path) -> None:
+    config = write(
+        tmp_path / "agentclinic.config.json",
+        {
+            "openai": {"api_key": SECRET, "base_url": "http://127.0.0.1:8000/v1"},
+            "run": {"dataset": "MedQA", "num_scenarios": 3},
+            "llm": {"responses": {"max_output_tokens": 256}, "runtime": {"tries": 30, "timeout": 2.0}},
+            "datasets": {"MedQA": "agentclinic_medqa.jsonl"},
+        },
+    )
+
+    settings = load_settings(config)
+
+    assert (settings.run.num_scenarios, settings.llm.runtime.tries) == (3, 30)
+    assert settings.llm.responses == {"max_output_tokens": 256}
+    assert settings.openai.api_key == SecretStr(SECRET)
+    assert settings.datasets == {"MedQA": str(tmp_path / "agentclinic_medqa.jsonl")}
+    with pytest.raises(ConfigError, match="did you mean 'tries'"):
+        load_settings(write(config, {"llm": {"runtime": {"trys": 3}}}))
+
+
+def test_keys_that_begin_with_an_underscore_are_comments_in_every_json_file(tmp_path: Path) -> None:
+    comment = {"_comment": "why", "_old": {"nonsense": 1}}
+    config = write(tmp_path / "c.json", {**comment, "run": {**comment, "workers": 3}})
+    llm = write(tmp_path / "l.json", {**comment, "llm": {"responses": comment, "runtime": {**comment, "tries": 2}}})
+    gen = write(tmp_path / "g.json", {**comment, "common": {**comment, "workers": 4}})
+    write(tmp_path / "test_policy.json", {**comment, "constraints": {**comment, "finish_early_if_confident": 0.9}})
+
+    settings = load_settings(config, llm)
+    common, _ = load_generation(gen, "medqa", {})
+    policy = load_policy(folder=tmp_path)
+
+    assert (settings.run.workers, settings.llm.runtime.tries, common.workers) == (3, 2, 4)
+    assert settings.llm.responses == {}
+    assert policy.file.constraints.finish_early_if_confident == 0.9
+
+
+# Presets
+
+
+def test_a_preset_sets_what_the_original_did(tmp_path: Path) -> None:
+    run = load_settings(overrides={"preset": "original"}).run
+    assert (run.simulator, run.dialogue, run.missing_test, run.planner_baseline) == (
+        "free",
+        "transcript",
+        "normal",
+        "full",
+    )
+    assert run.preset == "original"
+
+
+def test_a_preset_counts_where_it_is_named(tmp_path: Path) -> None:
+    """As a flag it overrides the file, in a file the file's own keys override it, and other flags override both."""
+    plain = write(tmp_path / "plain.json", {"run": {"simulator": "grounded", "seed": 5}})
+    named = write(tmp_path / "named.json", {"run": {"preset": "original", "simulator": "grounded"}})
+
+    flag = load_settings(plain, None, {"preset": "original", "dialogue": "chat"}).run
+    file = load_settings(named, None, {"missing_test": "unavailable"}).run
+
+    assert (flag.simulator, flag.dialogue, flag.missing_test, flag.seed) == ("free", "chat", "normal", 5)
+    assert (file.simulator, file.dialogue, file.missing_test) == ("grounded", "transcript", "unavailable")
+
+
+def test_a_used_config_repeats_a_preset_with_what_flags_changed(tmp_path: Path) -> None:
+    given = load_settings(None, None, {"preset": "original", "simulator": "voiced"})
+    used = write(tmp_path / "config.used.json", given.public())
+
+    assert load_settings(used).run == given.run
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(ConfigError, match="preset: input should be 'original'"):
+        load_settings(overrides={"preset": "orginal"})

@@ -40,7 +40,7 @@ def test_links_lead_to_files_that_are_there(document: Path) -> None:
 def test_commands_and_flags_in_examples_exist(document: Path) -> None:
     known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups if group.name}
-    used = set(re.findall(r"^\$? ?agentclinic ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE))
+    used = set(re.findall(r"^\$? ?agentclinic ([a-z][a-z-]*)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert used <= known
     flags = set(re.findall(r"agentclinic run[^\n`]*?--([a-z_]+)", document.read_text(encoding="utf-8")))
     ours = {"config", "llm_config", "quiet", "json", "report", "help", "dry_run", "max_cost", "token_limit"}

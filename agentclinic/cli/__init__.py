@@ -53,13 +53,35 @@ def original_main(config: str | Path | None = None, llm: str | Path | None = Non
 _GLOBAL = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
 
 
+_RENAMED = {"--agent-dataset": "--dataset", "--scenario-offset": "--offset"}
+"""Flags of the original that have another name here."""
+_WITH_VALUE = frozenset(
+    {"--doctor-image-request", "--doctor-test-policy-enabled", "--use-memory", "--use-uncertainty-aware"}
+)
+"""Flags of the original that are on or off, and that its users also write with a value: True or False."""
+
+
 def normalized(arguments: Sequence[str]) -> list[str]:
-    """Write flags with `-` instead of `_`, and put `run` before bare flags, as the original's users call it."""
-    result = []
-    for index, argument in enumerate(arguments):
-        if argument.startswith("--") and "--" not in arguments[:index]:
+    """Write flags with `-` instead of `_`, as they are called here, and put `run` before bare flags.
+
+    All of it is for the original's users: `--doctor_image_request True`, `--agent_dataset MedQA`.
+    """
+    result: list[str] = []
+    left = list(arguments)
+    while left:
+        argument = left.pop(0)
+        if argument == "--":
+            result += [argument, *left]
+            break
+        if argument.startswith("--"):
             name, equals, value = argument.partition("=")
-            argument = name.replace("_", "-") + equals + value
+            name = name.replace("_", "-")
+            name = _RENAMED.get(name, name)
+            given = (value if equals else left[0] if left else "").lower()
+            if name in _WITH_VALUE and given in ("true", "false"):
+                left = left if equals else left[1:]
+                name, equals, value = name if given == "true" else f"--no-{name[2:]}", "", ""
+            argument = name + equals + value
         result.append(argument)
     if result and result[0].startswith("-") and result[0] not in _GLOBAL:
         result.insert(0, "run")

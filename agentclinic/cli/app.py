@@ -18,8 +18,11 @@ from agentclinic.cli.options import (
     DryRunOption,
     JsonOption,
     JudgeOption,
+    KeyOption,
     LLMConfigOption,
     MaxCostOption,
+    MemoryOption,
+    OutputFileOption,
     OutputOption,
     QuietOption,
     RecordsArgument,
@@ -27,6 +30,7 @@ from agentclinic.cli.options import (
     RunArgument,
     SeedOption,
     TokenLimitOption,
+    UncertaintyAwareOption,
     default_file,
     read_settings,
     with_fields_of,
@@ -86,16 +90,23 @@ def run(
     quiet: QuietOption = False,
     json: JsonOption = False,
     report: ReportOption = False,
+    output_file: OutputFileOption = None,
+    use_uncertainty_aware: UncertaintyAwareOption = False,
+    _key: KeyOption = None,
+    _memory: MemoryOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Evaluate a doctor on a data set.
 
-    Flags override the config files, which override the defaults. Flags may be written with `_` or `-`.
+    Flags override the config files, which override the defaults. Flags may be written with `_` or `-`. The flags of the
+    original's scripts work too; docs/runs.md lists them.
     """
     from agentclinic.cli.run import run_command
 
+    if use_uncertainty_aware:
+        overrides = {"doctor": "uncertainty", **overrides}
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report)
+    run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report, output_file=output_file)
 
 
 @app.command()
@@ -247,6 +258,22 @@ def init(
     from agentclinic.compat.init import write_folder
 
     write_folder(folder)
+
+
+@app.command("check-folder")
+def check_folder(
+    folder: Annotated[Path, typer.Argument(help="Folder with files of the original, e.g. a clone of its repository.")],
+    json: JsonOption = False,
+) -> None:
+    """Say what a folder of the original's files will do here.
+
+    Reads configs, prompts, agents, sessions, runs and cases as a run would, and lists for each what runs as it is, what
+    is translated, what is left to do, and what has no counterpart. Writes nothing. The exit code is 2 if a file cannot
+    be used.
+    """
+    from agentclinic.cli.folder import check_folder_command
+
+    check_folder_command(folder, as_json=json)
 
 
 # --- results --------------------------------------------------------------------------------------------------------

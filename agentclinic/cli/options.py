@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -11,7 +13,8 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agentclinic.config import Settings, is_used_config, load_settings, with_limits
+from agentclinic.config import Settings, has_llm_sections, load_settings, with_limits
+from agentclinic.errors import ConfigError
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
@@ -82,6 +85,33 @@ CheckOption = Annotated[
     ),
 ]
 
+
+def _use_key(key: str | None) -> str | None:
+    if key is not None:
+        warnings.warn(
+            "--openai_api_key: the key is now in the shell's history and was visible in the list of processes; set "
+            "OPENAI_API_KEY in the environment or in .env instead",
+            stacklevel=2,
+        )
+        # Not a setting, so that it cannot be written anywhere; like any flag, it wins over .env and the files.
+        os.environ["OPENAI_API_KEY"] = key
+    return None
+
+
+def _no_memory(wanted: bool) -> bool:
+    if wanted:
+        raise ConfigError("--use_memory: memory is not available yet; leave the flag out to run without it")
+    return wanted
+
+
+# Flags of the original's scripts; docs/runs.md lists them, --help does not.
+KeyOption = Annotated[str | None, typer.Option("--openai-api-key", hidden=True, callback=_use_key)]
+OutputFileOption = Annotated[Path | None, typer.Option("--output-file", hidden=True)]
+UncertaintyAwareOption = Annotated[
+    bool, typer.Option("--use-uncertainty-aware/--no-use-uncertainty-aware", hidden=True)
+]
+MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True, callback=_no_memory)]
+
 _SIMPLE = (bool, int, float)
 _ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
 """Flags with a short name besides the config's key."""
@@ -145,8 +175,8 @@ def read_settings(
     token_limit: int | None = None,
     max_cost: float | None = None,
 ) -> Settings:
-    """The settings in the given files, or in the usual ones; a run's config.used.json needs no llm.config.json."""
+    """The settings in the given files, or in the usual ones; a config with `openai` or `llm` is read alone."""
     config = default_file(config, "agentclinic.config.json")
-    if config is None or not is_used_config(config):
+    if config is None or not has_llm_sections(config):
         llm_config = default_file(llm_config, "llm.config.json")
     return with_limits(load_settings(config, llm_config, overrides, allow_hosts), token_limit, max_cost)

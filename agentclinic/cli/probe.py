@@ -20,6 +20,7 @@ from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool
 from agentclinic.models.endpoint import Endpoint
+from agentclinic.models.wire import API_NAMES
 from agentclinic.runs.budget import money
 from agentclinic.runs.build import Models
 from agentclinic.runs.probe_sample import WORKERS, Compared, Result, Trial, probe_sample, result_of, try_model
@@ -175,7 +176,7 @@ def _ask(text: str, *images: Image, **options: Any) -> Request:
 
 async def _text(model: Endpoint) -> tuple[bool, str]:
     reply = await model.reply(_ask("Write the word ready."))
-    api = {"responses": "the Responses API", "chat": "chat completions"}.get(model.client.api or "", "an unknown API")
+    api = API_NAMES[model.client.api] if model.client.api else "an unknown API"
     used = reply.usage
     tokens = (
         "no token counts" if used.input_tokens is None else f"{used.input_tokens} tokens in, {used.output_tokens} out"

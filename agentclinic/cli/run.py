@@ -16,8 +16,11 @@ from rich.table import Table
 
 from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import end_incomplete, end_without_result, print_json
+from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
+from agentclinic.errors import InputError
 from agentclinic.results.outcome import MISSING
+from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import Plan, make_plan
@@ -37,13 +40,28 @@ _OUTCOMES = {
 }
 
 
-def run_command(settings: Settings, *, dry_run: bool = False, quiet: bool, as_json: bool, report: bool = False) -> None:
-    """Run, then print the result; with `report`, also write a report and say where. A dry run only estimates."""
+def run_command(
+    settings: Settings,
+    *,
+    dry_run: bool = False,
+    quiet: bool,
+    as_json: bool,
+    report: bool = False,
+    output_file: Path | None = None,
+) -> None:
+    """Run, then print the result; with `report`, also write a report and say where. A dry run only estimates.
+
+    The records are also appended to `output_file`, with the keys that the original's script writes there.
+    """
     plan = make_plan(settings)
     if dry_run:
         show_estimate(estimate_run(plan), as_json=as_json)
         return
+    if output_file is not None and (output_file.is_dir() or not output_file.parent.is_dir()):
+        raise InputError(f"--output_file {output_file}: cannot be written; name a file in a folder that exists")
     finished = anyio.run(execute, plan, progress_for(quiet=quiet, stream=sys.stderr))
+    if output_file is not None:
+        append_results(finished.folder, output_file)
     _end(plan, finished, as_json=as_json, report=report)
 
 
@@ -108,6 +126,9 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     if run.doctor_test_policy_enabled:
         policy = f"{run.doctor_test_policy}, planning starts from {run.planner_baseline} information"
         table.add_row("test policy", escape(policy))
+    biases = {name: value for name in ("doctor_bias", "patient_bias") if (value := getattr(run, name))}
+    for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
+        table.add_row(name, escape(bias))
     table.add_row("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval"))
     if summary.accuracy_lenient:
         table.add_row("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentclinic.cli.format import counted, print_json
+from agentclinic.results.record import bias_label
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.format import as_number, as_percent, as_points, percent
@@ -54,6 +55,7 @@ def _outcome(result: Score) -> list[str]:
     lines.append(f"  {counted(outcome.outcomes)}")
     lines += [f"  fault {name}: {count}" for name, count in outcome.faults.items()]
     lines += [f"  {line}" for line in slip_lines(outcome)]
+    lines += [f"  {name}: {bias_label(asked)}" for name, asked in outcome.unsupported_bias.items()]
     gap = result.gap_to_full_information
     if gap:
         lines.append(f"  gap to full information: {as_points(gap)} of strict accuracy, {gap.n} cases")

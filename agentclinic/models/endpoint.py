@@ -359,12 +359,14 @@ class Endpoint:
                 got = await with_retries(
                     partial(self._try, api, content, request.purpose, tally),
                     tries=runtime.tries,
-                    ceiling=runtime.timeout,
+                    pause=runtime.timeout,
                     limiter=client.limiter,
                     clock=client.clock,
                 )
             except faults.NoRouteError as error:
-                if not client.auto or client.api == "responses":
+                if not client.auto:
+                    raise await self._with_other_api(error, api) from None
+                if client.api == "responses":
                     raise
                 if api == "chat":
                     # Neither API exists: the address is wrong, so there is nothing to remember.
@@ -400,6 +402,19 @@ class Endpoint:
                 )
             tally.note("truncated: out of output tokens")
         return self._with_written_call(request, answer, here, tally) if must_call else answer
+
+    async def _with_other_api(self, error: faults.NoRouteError, api: wire.Api) -> faults.NoRouteError:
+        """The error of a server that lacks the API in `llm_api`; it names the other API if the server has that."""
+        other: wire.Api = "chat" if api == "responses" else "responses"
+        # A request without content costs nothing: a server with that API rejects it, one without has no such address.
+        status, headers, data = await self._client.post(wire.PATHS[other], b"{}", Purpose.CHECK)
+        answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
+        if isinstance(answer, faults.NoRouteError):
+            return error
+        return faults.NoRouteError(
+            f"{self._client.host.name} has only {wire.API_NAMES[other]}, and llm_api is {api}; "
+            f"set llm.runtime.llm_api to {other} or auto"
+        )
 
     def _with_written_call(
         self, request: Request, answer: wire.Answer, here: tuple[wire.Api, str], tally: _Tally

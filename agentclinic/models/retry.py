@@ -22,8 +22,8 @@ Value = TypeVar("Value")
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
 """Failures that another try may avoid. In this layer, malformed means an empty answer."""
 
-BASE_WAIT = 0.5
-"""Upper bound of the first wait in seconds; it doubles with each try, up to the ceiling."""
+JITTER = 0.25
+"""A wait is longer by up to this share, so that requests that failed together do not come back together."""
 
 LONGEST_RETRY_AFTER = 600.0
 """Seconds. The run does not wait for an endpoint that asks for more; it can be resumed later."""
@@ -134,13 +134,12 @@ class Retry(Generic[Value]):
 
 
 async def with_retries(
-    attempt: Callable[[], Awaitable[Value]], *, tries: int, ceiling: float, limiter: Limiter, clock: Clock
+    attempt: Callable[[], Awaitable[Value]], *, tries: int, pause: float, limiter: Limiter, clock: Clock
 ) -> Retry[Value]:
     """Call `attempt` until it succeeds, fails for good, or has been tried `tries` times.
 
-    The wait before another try is what the endpoint asks for, or else random between 0 and a bound that doubles up to
-    `ceiling` ("full jitter", so that requests that failed together do not come back together). A waiting request does
-    not occupy the limiter.
+    The wait before another try is at least `pause` seconds, or what the endpoint asks for if that is longer, and a
+    little more at random. A waiting request does not occupy the limiter.
     """
     retries = 0
     while True:
@@ -158,20 +157,19 @@ async def with_retries(
         if isinstance(failure, RateLimitError):
             limiter.throttled(since, failure.retry_after)
         failure.retries = retries
-        wait = _wait(failure, retries, ceiling, clock)
+        wait = _wait(failure, pause, clock)
         retries += 1
         if wait is None or retries >= tries:
             raise failure
         await clock.sleep(wait)
 
 
-def _wait(failure: ModelError, retries: int, ceiling: float, clock: Clock) -> float | None:
+def _wait(failure: ModelError, pause: float, clock: Clock) -> float | None:
     """Seconds until the next try; None if another try would not help."""
-    if failure.kind not in RETRYABLE:
+    asked = failure.retry_after or 0.0
+    if failure.kind not in RETRYABLE or asked > LONGEST_RETRY_AFTER:
         return None
-    if failure.retry_after is not None:
-        return failure.retry_after if failure.retry_after <= LONGEST_RETRY_AFTER else None
-    return clock.random.uniform(0, min(ceiling, BASE_WAIT * 2 ** min(retries, 30)))
+    return max(pause, asked) * clock.random.uniform(1, 1 + JITTER)
 
 
 def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:

@@ -31,6 +31,7 @@ Api = Literal["responses", "chat"]
 Json = dict[str, Any]
 
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
+API_NAMES: dict[Api, str] = {"responses": "the Responses API", "chat": "chat completions"}
 
 RESERVED = frozenset({"model", "input", "messages", "stream", "background"})
 """Keys that `llm.responses` may not set: the model, the prompt, and answers in parts or in the background."""

@@ -74,7 +74,7 @@ class _Records:
         self.cases.add(record.case_hash or f"{record.dataset}:{record.scenario_id}")
         names = ("dataset", "max_infs", "doctor", "doctor_bias", "patient_bias", "missing_test", "silent_symptom")
         for name in (*names, *(f"{role}_llm" for role in ROLES)):
-            value = getattr(record, name, None)
+            value = record.setting(name)
             if value is not None:
                 self.values.setdefault(name, Counter())[str(value)] += 1
 

@@ -164,7 +164,7 @@ class _Seen:
             costs=record.cost_usd is not None,
         )
         for key, counter in self.settings.items():
-            value = getattr(record, key)
+            value = record.setting(key)
             if value is not None:
                 counter[str(value)] += 1
 

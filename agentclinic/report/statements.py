@@ -68,6 +68,8 @@ def _cannot(run: RunReport) -> Iterator[str]:
     yield from _about_cases(run)
     yield from _about_roles(run)
     outcome = run.score.outcome
+    if outcome.unsupported_bias:
+        yield "What a bias does. The one that was asked for is not supported, so the run was played without it."
     missing = sum(outcome.outcomes.get(name, 0) for name in MISSING)
     if missing:
         yield (

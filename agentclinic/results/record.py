@@ -59,6 +59,8 @@ class Record(BaseModel):
     """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
     doctor_bias: str | None = None
     patient_bias: str | None = None
+    unsupported_bias: dict[str, str] | None = None
+    """Biases that were asked for and ignored, because the prompt files lack them: by setting."""
     simulator: dict[str, str] | None = None
     """How patient and laboratory were played: grounded, voiced, or free (also builtin and people); null before 0.3."""
     dialogue: str | None = None
@@ -79,7 +81,17 @@ class Record(BaseModel):
     timing: dict[str, Any] | None = None
     """The only field in which two runs with the same seed may differ."""
 
+    def setting(self, name: str) -> Any:
+        """A field that says how the run was played; for a bias that was asked for and ignored, a label."""
+        asked = (self.unsupported_bias or {}).get(name)
+        return bias_label(asked) if asked else getattr(self, name)
+
     @property
     def unit(self) -> str:
         """Identity of the unit within its run: case and repeat."""
         return f"{self.scenario_id}:{self.case_hash or ''}:{self.repeat}"
+
+
+def bias_label(asked: str) -> str:
+    """What is shown as the bias of a run that was to have one that is not supported."""
+    return f"none (asked for: {asked}, not supported)"

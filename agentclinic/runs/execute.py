@@ -109,6 +109,7 @@ def used_config(plan: Plan, gate: Gate) -> dict[str, Any]:
             "units": len(plan.units),
             "digest": dict(plan.digest),
             "data_class": plan.data_class.value,
+            **({"unsupported_bias": dict(plan.unsupported_bias)} if plan.unsupported_bias else {}),
             **({"attestations": in_force(gate)} if gate.attested else {}),
         },
     }

@@ -20,7 +20,7 @@ from agentclinic.config import RunSettings, Settings, variable, without_credenti
 from agentclinic.doctors.custom import DoctorFactory
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
-from agentclinic.doctors.uncertainty.agent_config import USUAL, Agent, load_agent
+from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
@@ -33,8 +33,10 @@ _NOT_RESULTS = frozenset(
         "record",
         "output_dir",
         "check",
+        "preset",
         "prompts_dir",
         "agent_config",
+        "uncertainty_agent_type",
         "dataset",
         "scenarios",
         "offset",
@@ -107,6 +109,8 @@ class Plan:
     roles: Roles = Roles()
     data_class: DataClass = DataClass.PUBLIC
     """The strictest class of all rows in the data set's file, including those that are not played."""
+    unsupported_bias: Mapping[str, str] = field(default_factory=dict)
+    """Biases that were asked for and that the prompt files lack, by setting; the run has no bias there."""
 
     @property
     def people(self) -> bool:
@@ -123,10 +127,11 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     """
     custom_doctor = DoctorFactory(doctor) if doctor is not None else None
     if custom_doctor:
-        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"doctor": custom_doctor.name})})
+        settings = _with(settings, doctor=custom_doctor.name)
     settings = _with_people(_with_places(settings))
-    agent = load_agent(_path(settings.run.agent_config)) if settings.run.doctor == "uncertainty" else None
-    if agent:
+    agent = None
+    if settings.run.doctor == "uncertainty":
+        agent = load_agent(_path(settings.run.agent_config), settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
     run = settings.run
     _refuse_impossible(settings)
@@ -142,8 +147,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
                 f"{policy.path}: discriminators separate takes a second request, and doctor_test_policy_mode inline "
                 "makes only one; use with_plan or off"
             )
-    prompts["doctor"].bias(run.doctor_bias)
-    prompts["patient"].bias(run.patient_bias)
+    settings, unsupported = _without_unsupported(settings, prompts)
+    run = settings.run
     every = list(cases) or load_cases(run.dataset, settings.datasets)
     chosen = list(cases) or select(
         every,
@@ -154,6 +159,12 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         seed=run.seed,
         lockbox=run.lockbox,
     )
+    if run.doctor_image_request and not any(case.image for case in chosen):
+        warnings.warn(
+            f"doctor_image_request is ignored: no case of this run has an image ({run.dataset})", stacklevel=2
+        )
+        settings = _with(settings, doctor_image_request=False)
+        run = settings.run
     data_class = strictest(case.data_class for case in every)
     if data_class is DataClass.CREDENTIALED:
         _refuse_to_send(run, chosen)
@@ -176,6 +187,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         policy,
         roles,
         data_class,
+        unsupported,
     )
 
 
@@ -200,6 +212,33 @@ def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
         role: run.dialogue or ("chat" if as_chat else "transcript") for role, as_chat in chats.items()
     }
     return Prompts(files), Roles(played["patient"], played["measurement"], dialogue)
+
+
+def _with(settings: Settings, **run: Any) -> Settings:
+    return settings.model_copy(update={"run": settings.run.model_copy(update=run)})
+
+
+def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings, dict[str, str]]:
+    """The settings without biases that the prompt files lack, and those biases; as in the original, they are ignored.
+
+    A bias that the builtin program cannot show is refused: the run would report a false null.
+    """
+    unsupported = {}
+    for role in ("doctor", "patient"):
+        name, known = getattr(settings.run, f"{role}_bias"), prompts[role].biases
+        if name is not None and name not in known:
+            unsupported[f"{role}_bias"] = name
+            warnings.warn(
+                f"{role}_bias {name!r} is not supported and is ignored: {prompts[role].path.name} has "
+                f"{', '.join(sorted(known)) or 'no biases'}",
+                stacklevel=3,
+            )
+        elif name is not None and getattr(settings.run, f"{role}_llm") == "builtin":
+            raise ConfigError(
+                f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null; "
+                f"name a model with --{role}_llm or leave the bias out"
+            )
+    return _with(settings, **dict.fromkeys(unsupported)), unsupported
 
 
 def _path(name: str | None) -> Path | None:
@@ -231,7 +270,7 @@ def _with_people(settings: Settings) -> Settings:
     if people and run.workers > 1:
         warnings.warn(f"a person plays one scenario at a time; workers {run.workers} is ignored", stacklevel=2)
         changes["workers"] = 1
-    return settings.model_copy(update={"run": run.model_copy(update=changes)}) if changes else settings
+    return _with(settings, **changes)
 
 
 def _with_places(settings: Settings) -> Settings:
@@ -272,14 +311,8 @@ def _unit_seed(seed: int, case: Case, repeat: int) -> int:
 
 def _refuse_impossible(settings: Settings) -> None:
     run = settings.run
-    for role, bias in (("doctor", run.doctor_bias), ("patient", run.patient_bias)):
-        if bias is not None and getattr(run, f"{role}_llm") == "builtin":
-            raise ConfigError(
-                f"{role}_bias {bias!r} has no effect on the builtin {role}, and the run would report a false null; "
-                f"name a model with --{role}_llm or leave the bias out"
-            )
     _refuse_unplannable(run)
-    for key in ("synthesis_llm", "synthesis_endpoint", "agent_config"):
+    for key in ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"):
         if getattr(run, key) is not None and run.doctor != "uncertainty":
             raise ConfigError(f"{key} is for the uncertainty doctor; the doctor {run.doctor} does not use it")
     if run.synthesis_endpoint and not run.synthesis_llm:
@@ -288,13 +321,11 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
-    if run.doctor_image_request and run.dataset in DATASETS and not DATASETS[run.dataset].images:
-        raise ConfigError(f"doctor_image_request: {run.dataset} has no images; use NEJM or NEJM_Ext, or leave it off")
 
 
 def _refuse_unplannable(run: RunSettings) -> None:
     if not run.doctor_test_policy_enabled:
-        if run.planner_baseline != "door":
+        if run.planner_baseline != "door" and run.preset is None:
             raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set both")
         if run.doctor_test_policy_mode != "separate":
             raise ConfigError("doctor_test_policy_mode has no effect without doctor_test_policy_enabled; set both")

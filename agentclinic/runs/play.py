@@ -317,6 +317,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "session_id": unit.session_id if plan.agent else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
+            "unsupported_bias": dict(plan.unsupported_bias) or None,
             "dialogue": plan.roles.dialogue_of("doctor"),
             "missing_test": run.missing_test,
             "silent_symptom": _silence(plan, case),

@@ -44,7 +44,7 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
             f"agentclinic run --config {path}"
         )
     data = {name: used[name] for name in _SECTIONS if name in used}
-    data["run"] = {**data.get("run", {}), **(overrides or {})}
+    data["run"] = {**data.get("run", {}), **(ours.get("unsupported_bias") or {}), **(overrides or {})}
     return parse_settings(Settings, data, str(path)), ours["digest"]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.config import RunSettings, Settings, parse_settings, read_json, suggestion
+from agentclinic.config import RunSettings, Settings, layered, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass
@@ -76,7 +76,7 @@ def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
     arms = []
     for combination in itertools.product(*sweep.matrix.values()):
         chosen = dict(zip(sweep.matrix, combination, strict=True))
-        run = {**base.run.model_dump(exclude_unset=True), **sweep.run, **chosen}
+        run = layered(base.run.model_dump(exclude_unset=True), sweep.run, chosen)
         parsed = parse_settings(RunSettings, run, f"{path} ({_label(chosen)})")
         arms.append(Arm(chosen, base.model_copy(update={"run": parsed}), root / "arms" / _slug(chosen)))
     return sweep, arms

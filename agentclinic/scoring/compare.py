@@ -41,6 +41,7 @@ _CONDITIONS = {
     "missing_test": "missing_test",
     "silent_symptom": "silent_symptom",
     "patient_bias": "patient bias",
+    "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
 }
 _DIGESTS = ("prompts.patient", "prompts.measurement", "prompts.moderator", "version")
@@ -126,7 +127,9 @@ class Arm:
         if strict(record) is not None and lenient(record) is None:
             self.lenient_known = False
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
-            self.conditions[key][str(getattr(record, key))] += 1
+            value = getattr(record, key)
+            named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
+            self.conditions[key][", ".join(named)] += 1
 
 
 def load_arm(run: RunData, name: str | None = None) -> Arm:

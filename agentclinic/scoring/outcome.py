@@ -22,6 +22,8 @@ class Summary(BaseModel):
     """As in the original: correct ÷ presented."""
     presented: int = 0
     correct: int = 0
+    unsupported_bias: dict[str, str] = {}
+    """Biases that were asked for and ignored, because the prompt files lack them: by setting."""
     outcomes: dict[str, int] = {}
     """Encounters by how they ended; `diagnosed` is split into judged right and judged wrong."""
     faults: dict[str, int] = {}
@@ -62,6 +64,7 @@ class RunningSummary:
         self.outcomes: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self._examples: dict[str, tuple[tuple[int, int], str]] = {}
+        self.unsupported_bias: dict[str, str] = {}
         self.turns = 0
         self.utterances: Counter[str] = Counter()
         self.slips: dict[str, Counter[str]] = {}
@@ -78,6 +81,7 @@ class RunningSummary:
         self.presented += 1
         self.turns += record.num_turns or 0
         self.outcomes[outcome(record)] += 1
+        self.unsupported_bias |= record.unsupported_bias or {}
         if record.correct:
             self.correct += 1
         if record.fault:
@@ -136,6 +140,7 @@ class RunningSummary:
             accuracy=self.correct / presented if presented else None,
             presented=presented,
             correct=self.correct,
+            unsupported_bias=self.unsupported_bias,
             outcomes=dict(sorted(self.outcomes.items())),
             faults=dict(sorted(self.faults.items())),
             fault_examples={kind: message for kind, (_, message) in sorted(self._examples.items())},

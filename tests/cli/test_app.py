@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
@@ -19,7 +20,9 @@ from runs_support import (
     ROOT,
     clinic,
     environment,
+    lines,
     only_run,
+    own_cases,
     point_at,
     records,
     summary,
@@ -83,6 +86,12 @@ def test_the_package_runs_as_a_module_and_as_the_installed_command() -> None:
         (["--doctor_llm=my_model"], ["run", "--doctor-llm=my_model"]),
         (["-q"], ["run", "-q"]),
         (["resume", "a_b", "--retry_failed"], ["resume", "a_b", "--retry-failed"]),
+        (["--agent_dataset", "MedQA"], ["run", "--dataset", "MedQA"]),
+        (["--scenario_offset=3"], ["run", "--offset=3"]),
+        (["run", "--doctor_image_request", "True", "--seed", "1"], ["run", "--doctor-image-request", "--seed", "1"]),
+        (["run", "--doctor_image_request=False"], ["run", "--no-doctor-image-request"]),
+        (["run", "--use_uncertainty_aware", "false"], ["run", "--no-use-uncertainty-aware"]),
+        (["run", "--doctor_image_request", "--seed", "1"], ["run", "--doctor-image-request", "--seed", "1"]),
         (["--help"], ["--help"]),
         (["-h"], ["-h"]),
         (["--version"], ["--version"]),
@@ -137,6 +146,73 @@ def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_pat
     assert "127.0.0.1:9 could not be reached" in refused.stderr
 
 
+def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer, tmp_path: Path) -> None:
+    key = "sk-given-on-the-command-line"
+    point_at(tmp_path, server)
+    (tmp_path / "results.jsonl").write_text('{"scenario_id": 0}\n')
+    flags = ["--agent_dataset", str(own_cases(tmp_path, 4)), "--scenario_offset", "1", "--num_scenarios", "2"]
+    flags += ["--doctor_image_request", "False", "--use_memory", "False", "--doctor_bias", "None"]
+
+    done = clinic(
+        *flags, *AT_ENDPOINT, "--openai_api_key", key, "--output_file", "results.jsonl", cwd=tmp_path,
+        env=environment(OPENAI_API_KEY="another"),
+    )  # fmt: skip
+
+    assert "the shell's history" in done.stderr
+    assert {entry["headers"]["authorization"] for entry in server.log()} == {f"Bearer {key}"}
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_text()]
+    assert written == []
+    assert key not in done.stdout + done.stderr
+    cases = lines(tmp_path / "own_cases.jsonl")
+    before, *results = lines(tmp_path / "results.jsonl")
+    assert before == {"scenario_id": 0}, "the original appends"
+    assert [result["scenario_id"] for result in results] == [1, 2]
+    for result, record in zip(results, records(only_run(tmp_path / "runs")), strict=True):
+        assert record.items() <= result.items(), "a record, with the keys of the original's script"
+        assert result["problem_info"] == cases[record["scenario_id"]]
+        assert result["correct_diagnosis"] == record["ground_truth"]
+        assert result["model_diagnosis"] == f"DIAGNOSIS READY: {record['diagnosis_text']}"
+        assert [text.partition(": ")[0] for text in result["dialogue_history"]][:2] == ["Doctor", "Patient"]
+        used = result["token_usage"]
+        assert used["doctor"]["total_tokens"] == used["doctor"]["prompt_tokens"] + used["doctor"]["completion_tokens"]
+        assert used["total"]["total_tokens"] == sum(
+            used[role]["total_tokens"] for role in ("doctor", "patient", "measurement")
+        )
+    clinic("score", "results.jsonl", cwd=tmp_path, expect=2)  # the line that was there is no record
+
+
+def test_the_originals_flags_choose_the_uncertainty_doctor_and_its_agent(tmp_path: Path) -> None:
+    agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "agent_config.yaml").write_text(
+        yaml.safe_dump({"agents": {"careful": agents["uncertainty_aware_doctor"]}})
+    )
+    flags = ["--use_uncertainty_aware", "--num_scenarios", "1", "--total_inferences", "3"]
+
+    clinic(*flags, "--uncertainty_agent_type", "careful", cwd=tmp_path)
+    refused = clinic(*flags, cwd=tmp_path, expect=2)
+
+    (record,) = records(only_run(tmp_path / "runs"))
+    assert record["doctor"] == "uncertainty"
+    assert record["session_id"]
+    assert "agents has no 'uncertainty_aware_doctor'" in refused.stderr
+
+
+def test_a_preset_is_one_flag_and_its_effect_is_recorded(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server)
+    roles = [word for role in ("doctor", "patient", "measurement") for word in (f"--{role}_llm", "scripted")]
+
+    clinic("run", "--preset", "original", "--num_scenarios", "1", *roles, cwd=tmp_path)
+
+    folder = only_run(tmp_path / "runs")
+    (record,) = records(folder)
+    assert (record["simulator"], record["dialogue"]) == ({"patient": "free", "measurement": "free"}, "transcript")
+    assert record["missing_test"] == "normal"
+    run = json.loads((folder / "config.used.json").read_text())["run"]
+    effect = {"simulator": "free", "dialogue": "transcript", "missing_test": "normal", "planner_baseline": "full"}
+    assert {"preset": "original", **effect}.items() <= run.items()
+
+
 # Help
 
 
@@ -174,7 +250,8 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["run", "--dataset", "MedQU"], "did you mean 'MedQA'?"),
         (["run", "--dataset", "nowhere.jsonl"], "nowhere.jsonl"),
         (["run", "--config", "nowhere.json"], "nowhere.json: no such file"),
-        (["run", "--doctor_bias", "recensy", "--doctor_llm", "x"], "recency"),
+        (["run", "--use_memory"], "memory is not available yet"),
+        (["run", "--output_file", "nowhere/results.jsonl"], "nowhere/results.jsonl"),
         (["run", "--scenarios", "7-3"], "backwards"),
         (["run", "--doctor", "nobody"], "FILE.py:Class"),
         (["run", "--output_dir", "afile"], "afile"),

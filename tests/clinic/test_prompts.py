@@ -50,13 +50,15 @@ def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
     assert load_prompt("doctor").bias(run.doctor_bias) == ""
 
 
-def test_an_unknown_bias_is_refused_with_all_known_ones() -> None:
-    with pytest.raises(ConfigError) as refused:
-        plan_of(doctor_llm="some-model", doctor_bias="recencyy")
-    assert "recencyy" in str(refused.value)
-    assert all(bias in str(refused.value) for bias in load_prompt("doctor").biases)
-    with pytest.raises(ConfigError, match="self_diagnosis"):
-        plan_of(patient_llm="some-model", patient_bias="confirmation")
+@pytest.mark.parametrize("model", ["some-model", "builtin"])
+def test_an_unsupported_bias_is_ignored_with_a_warning_that_names_the_supported_ones(model: str) -> None:
+    with pytest.warns(UserWarning, match="recencyy") as told:
+        plan = plan_of(doctor_llm=model, doctor_bias="recencyy")
+    assert all(bias in str(told[0].message) for bias in load_prompt("doctor").biases)
+    assert plan.settings.run.doctor_bias is None
+    assert plan.unsupported_bias == {"doctor_bias": "recencyy"}
+    with pytest.warns(UserWarning, match="self_diagnosis"):
+        plan_of(patient_llm=model, patient_bias="confirmation")
 
 
 def test_a_bias_is_added_to_the_system_prompt_verbatim() -> None:

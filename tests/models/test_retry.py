@@ -43,9 +43,9 @@ def failing(*errors: ModelError) -> Callable[[], Awaitable[str]]:
     return attempt
 
 
-async def run(attempt: Callable[[], Awaitable[str]], time: FakeTime, tries: int = 6, ceiling: float = 30) -> int:
+async def run(attempt: Callable[[], Awaitable[str]], time: FakeTime, tries: int = 6, pause: float = 30) -> int:
     limiter = Limiter(4, time.clock)
-    got = await with_retries(attempt, tries=tries, ceiling=ceiling, limiter=limiter, clock=time.clock)
+    got = await with_retries(attempt, tries=tries, pause=pause, limiter=limiter, clock=time.clock)
     assert got.value == "answer"
     return got.retries
 
@@ -96,22 +96,19 @@ async def test_the_last_try_raises_and_counts_the_failures_before_it() -> None:
     assert len(time.slept) == 3
 
 
-async def test_waits_are_random_below_a_bound_that_doubles_up_to_the_ceiling() -> None:
-    bounds = [0.5, 1, 2, 4, 5, 5, 5]
-    longest = [0.0] * 7
-    for seed in range(200):
-        time = FakeTime()
-        time.clock.random.seed(seed)
-        await run(failing(*[ServerError("x") for _ in range(7)]), time, tries=8, ceiling=5)
-        assert all(0 <= wait <= bound for wait, bound in zip(time.slept, bounds, strict=True))
-        longest = [max(a, b) for a, b in zip(longest, time.slept, strict=True)]
-    assert all(most > 0.9 * bound for most, bound in zip(longest, bounds, strict=True))
-
-
-async def test_the_wait_an_endpoint_asks_for_is_used_even_above_the_ceiling() -> None:
+async def test_a_wait_is_never_shorter_than_the_setting_and_up_to_a_quarter_longer() -> None:
     time = FakeTime()
-    await run(failing(RateLimitError("x", retry_after=47.5)), time, ceiling=30)
-    assert time.slept == [47.5]
+    await run(failing(*[ServerError("x") for _ in range(200)]), time, tries=201, pause=10)
+    assert 10 <= min(time.slept) < 10.1
+    assert 12.4 < max(time.slept) <= 12.5
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(47.5, 47.5), (2.0, 30.0)])
+async def test_the_wait_an_endpoint_asks_for_counts_where_it_is_longer(asked: float, waited: float) -> None:
+    time = FakeTime()
+    await run(failing(RateLimitError("x", retry_after=asked)), time, pause=30)
+    assert len(time.slept) == 1
+    assert waited <= time.slept[0] <= 1.25 * waited
 
 
 async def test_a_request_to_wait_more_than_ten_minutes_is_a_failure() -> None:
@@ -130,7 +127,7 @@ async def test_a_waiting_request_does_not_occupy_the_limiter() -> None:
         seen.append(limiter.active)
 
     clock = Clock(sleep=sleep, now=lambda: time.time)
-    await with_retries(failing(ServerError("x")), tries=2, ceiling=1, limiter=limiter, clock=clock)
+    await with_retries(failing(ServerError("x")), tries=2, pause=1, limiter=limiter, clock=clock)
     assert seen == [0]
 
 
@@ -144,7 +141,7 @@ async def test_no_more_requests_are_in_flight_than_the_limiter_allows() -> None:
         return "answer"
 
     clock = Clock()
-    await asyncio.gather(*(with_retries(attempt, tries=1, ceiling=1, limiter=limiter, clock=clock) for _ in range(40)))
+    await asyncio.gather(*(with_retries(attempt, tries=1, pause=1, limiter=limiter, clock=clock) for _ in range(40)))
     assert most == 5
     assert limiter.active == 0
 

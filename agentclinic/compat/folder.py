@@ -1,0 +1,230 @@
+"""What a folder of the original's files will do here: file by file, by reading each as a run would."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentclinic.cases.registry import load_cases, resolve
+from agentclinic.clinic.prompts import SHIPPED, load_prompt
+from agentclinic.config import PRESETS, LLMFile, load_llm_file, load_settings, read_json, without_credentials
+from agentclinic.doctors.planner.settings import PolicyFile, load_policy
+from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
+from agentclinic.doctors.uncertainty.store import FOLDER, read_session
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.generate.settings import GenFile
+from agentclinic.generate.settings import load as load_generation
+from agentclinic.results.run_data import load_run
+from agentclinic.results.run_folder import RECORDS
+
+
+class Verdict(StrEnum):
+    """What becomes of a file."""
+
+    RUNS = "runs as it is"
+    TRANSLATED = "translated"
+    TO_DO = "to do"
+    NONE = "no counterpart"
+    BROKEN = "cannot be used"
+
+
+class Finding(NamedTuple):
+    """One file, or one folder of a run or of sessions."""
+
+    path: Path
+    """Relative to the folder."""
+    what: str
+    verdict: Verdict
+    note: str = ""
+
+
+class _Answer(NamedTuple):
+    verdict: Verdict = Verdict.RUNS
+    note: str = ""
+
+
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
+_POLICY = frozenset({"constraints", "differential_settings"})
+_COST_NOTE = "no model estimates the price of tests here; they have a list of prices (docs/scoring.md)"
+
+
+def check_folder(folder: Path) -> list[Finding]:
+    """Every file that the original's programs read or write, in a folder and those below, with its fate."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    found = [_read(folder, *place) for place in _places(folder)]
+    if not found:
+        raise InputError(f"{folder}: has no file of the original (configs, prompts, agents, sessions, runs, cases)")
+    return found
+
+
+def _places(folder: Path) -> Iterator[tuple[Path, str, Callable[[Path], _Answer]]]:
+    """The files to read, what each is, and its reader; the folders of runs and sessions are read as a whole."""
+    for where, folders, names in os.walk(folder):
+        here = Path(where)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        if RECORDS in names:
+            folders.clear()
+            yield here, "run", _run
+        elif here.name == FOLDER:
+            folders.clear()
+            if any(name.endswith(".json") for name in names):
+                yield here, "sessions", _sessions
+        else:
+            for path in (here / name for name in sorted(names)):
+                kind = _kind(path)
+                if kind:
+                    yield path, *kind
+
+
+def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
+    """What a file is, by its content, and how to read it; None for files that are of no interest."""
+    if path.suffix == ".yaml" and path.name == "agent_config.yaml":
+        return "agents", _agents
+    if path.suffix == ".jsonl":
+        return _lines_kind(path)
+    if path.suffix != ".json":
+        return None
+    keys = _keys(path)
+    if path.parent.name == "prompts":
+        if keys & _POLICY:
+            return "test policy", _policy
+        return "prompt", _prompt
+    if "run" in keys:
+        return "settings", _settings
+    if keys & set(LLMFile.model_fields):
+        return "endpoint", _endpoint
+    if keys & set(GenFile.model_fields):
+        return "generation", _generation
+    # Broken JSON has no keys; what looks like a config by its name is then reported.
+    return ("settings", _settings) if path.name.endswith("config.json") else None
+
+
+def _keys(path: Path) -> set[str]:
+    try:
+        data = read_json(path)
+    except AgentClinicError:
+        return set()
+    return set(data) if isinstance(data, dict) else set()
+
+
+def _lines_kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
+    try:
+        with path.open("rb") as file:
+            keys = set(json.loads(next((line for line in file if line.strip()), b"{}")))
+    except OSError:
+        return "cases", _cases  # which says why it cannot be read
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if "OSCE_Examination" in keys or {"question", "answers", "patient_info"} <= keys:
+        return "cases", _cases
+    return ("records", _run) if {"scenario_id", "status"} <= keys else None
+
+
+def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) -> Finding:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            verdict, note = read(path)
+        except AgentClinicError as error:
+            verdict, note = Verdict.BROKEN, str(error)
+    told = "; ".join(dict.fromkeys(str(warning.message) for warning in caught))
+    if told and verdict is Verdict.RUNS:
+        verdict = Verdict.TRANSLATED
+    return Finding(path.relative_to(folder), what, verdict, "; ".join(filter(None, (told, note))))
+
+
+def _settings(path: Path) -> _Answer:
+    settings = load_settings(path)
+    file = path.parent / resolve(settings.run.dataset, settings.datasets)[1]
+    if not file.is_file():
+        return _Answer(Verdict.TO_DO, f"put the cases of {settings.run.dataset} at {file}, or change the path")
+    ours = {"preset", *PRESETS["original"]} & settings.run.model_fields_set
+    return _Answer(note="" if ours else "add --preset original to play as the original did (docs/runs.md)")
+
+
+def _endpoint(path: Path) -> _Answer:
+    return _Answer(note=f"models at {without_credentials(load_llm_file(path).openai.base_url) or 'OpenAI'}")
+
+
+def _generation(path: Path) -> _Answer:
+    for source in ("mimic", "medqa"):
+        common, _ = load_generation(path, source, {})
+    if common.llm_config and not Path(common.llm_config).is_file():
+        return _Answer(Verdict.TO_DO, f"common.llm_config names {common.llm_config}, which does not exist")
+    return _Answer()
+
+
+def _prompt(path: Path) -> _Answer:
+    if not (SHIPPED / path.name).is_file():
+        return _Answer(Verdict.NONE, _COST_NOTE if path.stem == "measurement_cost" else "no role reads this file")
+    texts = load_prompt(path.stem, path.parent).texts
+    written = {key: text for key, text in read_json(path).items() if isinstance(text, str)}
+    return _translated(key for key, text in written.items() if texts.get(key) != text)
+
+
+def _policy(path: Path) -> _Answer:
+    load_policy(path.stem, path.parent)
+    return _translated(key for key in read_json(path) if key not in PolicyFile.model_fields)
+
+
+def _translated(keys: Iterator[str]) -> _Answer:
+    names = ", ".join(keys)
+    return _Answer(Verdict.TRANSLATED, names) if names else _Answer()
+
+
+def _agents(path: Path) -> _Answer:
+    """Each agent in the file is tried as the uncertainty doctor; the original's other agents have other tasks."""
+    usable, others = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the others are not used, which is said below
+        for name in _agent_names(path):
+            try:
+                load_agent(path, name)
+                usable.append(name)
+            except AgentClinicError:
+                others.append(name)
+    if not usable:
+        load_agent(path)  # raises, with the reason
+    chosen = f"choose with --uncertainty_agent_type: {', '.join(usable)}"
+    if others:
+        return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
+    return _Answer(note=chosen)
+
+
+def _agent_names(path: Path) -> list[str]:
+    import yaml
+
+    try:
+        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return []  # load_agent says what is wrong
+    agents = data.get("agents") if isinstance(data, dict) else None
+    return [str(name) for name in agents] if isinstance(agents, Mapping) else [UNCERTAINTY]
+
+
+def _sessions(folder: Path) -> _Answer:
+    problems, read = [], 0
+    for path in sorted(folder.glob("*.json")):
+        try:
+            read_session(path)
+            read += 1
+        except AgentClinicError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError(f"{len(problems)} of {read + len(problems)} sessions: {'; '.join(problems)}")
+    return _Answer(note=f"{read} sessions; see `agentclinic sessions`")
+
+
+def _run(place: Path) -> _Answer:
+    count = sum(1 for _ in load_run(place).records())
+    return _Answer(note=f"{count} scenarios; see `agentclinic score` and `report`")
+
+
+def _cases(path: Path) -> _Answer:
+    return _Answer(note=f"{len(load_cases(str(path)))} cases; see `agentclinic data check`")

@@ -1,0 +1,140 @@
+"""What `agentclinic check-folder` says about the original's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from helpers import osce, write_rows
+from judges_support import original_run
+from runs_support import ROOT, clinic
+
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.compat.folder import Finding, Verdict, check_folder
+from agentclinic.compat.init import write_folder
+from agentclinic.config import ROLES
+from agentclinic.errors import AgentClinicError
+
+ORIGINAL = ROOT.parent / "shared" / "original" / "files"
+
+
+def write(path: Path, data: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return path
+
+
+def told(folder: Path) -> dict[str, Finding]:
+    return {finding.path.as_posix(): finding for finding in check_folder(folder)}
+
+
+def test_a_folder_made_by_init_runs_as_it_is(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+
+    assert {finding.verdict for finding in told(tmp_path).values()} == {Verdict.RUNS}
+
+
+def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
+    write_rows(tmp_path / "cases.jsonl", osce(), osce())
+    run = {"dataset": "Mine", "measurement_cost_llm": "gpt-4o"}
+    write(tmp_path / "agentclinic.config.json", {"run": run, "datasets": {"Mine": "cases.jsonl"}})
+    write(tmp_path / "other.config.json", {"run": {"dataset": "MedQA", "simulator": "free"}})
+    write(tmp_path / "llm.config.json", {"openai": {"api_key": "sk-secret-123456", "base_url": "http://u:pw@host/v1"}})
+    write(tmp_path / "generate_cases" / "gen.config.json", {"common": {"llm_config": "gone.json"}})
+    write(tmp_path / "prompts" / "test_policy.json", {"constraints": {"finish_early_if_confident": 0.8}})
+    write(tmp_path / "prompts" / "measurement_cost.json", {"system_base": "x"})
+    step = {"step_number": 1, "new_information": "x", "current_uncertainties": ["y"], "next_step_action": "z"}
+    write(tmp_path / "agent" / "diagnosis_sessions" / "s.json", {"session_id": "s", "steps": [step]})
+    original_run(tmp_path / "runs" / "MedQA_20250912_100713")
+    write(tmp_path / "notes.json", {"anything": 1})
+    write(tmp_path / ".git" / "agentclinic.config.json", "{")
+
+    found = told(tmp_path)
+
+    assert {path: (one.what, one.verdict) for path, one in found.items()} == {
+        "agentclinic.config.json": ("settings", Verdict.TRANSLATED),
+        "other.config.json": ("settings", Verdict.TO_DO),
+        "llm.config.json": ("endpoint", Verdict.RUNS),
+        "generate_cases/gen.config.json": ("generation", Verdict.TO_DO),
+        "prompts/test_policy.json": ("test policy", Verdict.RUNS),
+        "prompts/measurement_cost.json": ("prompt", Verdict.NONE),
+        "agent/diagnosis_sessions": ("sessions", Verdict.RUNS),
+        "runs/MedQA_20250912_100713": ("run", Verdict.RUNS),
+        "cases.jsonl": ("cases", Verdict.RUNS),
+    }
+    notes = {path: one.note for path, one in found.items()}
+    assert "run.measurement_cost_llm" in notes["agentclinic.config.json"]
+    assert "--preset original" in notes["agentclinic.config.json"]
+    assert str(tmp_path / "processed_data" / "agentclinic_medqa.jsonl") in notes["other.config.json"]
+    assert notes["llm.config.json"] == "models at http://host/v1"
+    assert notes["cases.jsonl"].startswith("2 cases")
+    assert notes["runs/MedQA_20250912_100713"].startswith("10 scenarios")
+
+
+def test_a_file_of_agents_can_be_used_if_one_of_them_can_be_the_doctor(tmp_path: Path) -> None:
+    agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
+    path = write(tmp_path / "agent" / "agent_config.yaml", yaml.safe_dump({"agents": agents}))
+    assert told(tmp_path)["agent/agent_config.yaml"].verdict is Verdict.RUNS
+
+    write(path, yaml.safe_dump({"agents": {"searcher": {"model": "m", "system_prompt": "x", "tools": ["search"]}}}))
+    assert told(tmp_path)["agent/agent_config.yaml"].verdict is Verdict.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("agentclinic.config.json", '{"run": {"wokers": 3}}', "did you mean 'workers'"),
+        ("agentclinic.config.json", '{"run": ', "line 1: not valid JSON"),
+        ("prompts/doctor.json", "[]", "expected a JSON object"),
+        ("cases.jsonl", '{"OSCE_Examination": {}}\n', "line 1"),
+        ("runs/old/scenarios.jsonl", '{"scenario_id": "x"}\n', "line 1: not a scenario record"),
+        ("agent/diagnosis_sessions/s.json", "{}", "1 of 1 sessions"),
+    ],
+)
+def test_a_broken_file_is_named_and_the_exit_code_is_2(tmp_path: Path, name: str, content: str, said: str) -> None:
+    write(tmp_path / name, content)
+
+    done = clinic("check-folder", ".", cwd=tmp_path, expect=2)
+    as_json = json.loads(clinic("check-folder", ".", "--json", cwd=tmp_path, expect=2).stdout)
+
+    assert "cannot be used" in done.stdout
+    assert said in done.stdout
+    assert [one["verdict"] for one in as_json] == ["cannot be used"]
+
+
+def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
+    assert "has no file of the original" in clinic("check-folder", ".", cwd=tmp_path, expect=2).stderr
+    assert "no such folder" in clinic("check-folder", "nowhere", cwd=tmp_path, expect=2).stderr
+
+
+@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not here")
+def test_the_originals_own_folder_is_described_file_by_file() -> None:
+    found = told(ORIGINAL)
+
+    kinds = {path: one.what for path, one in found.items()}
+    assert kinds == {
+        "agentclinic.config.json": "settings",
+        "llm.config.json": "endpoint",
+        "agent/agent_config.yaml": "agents",
+        "agent/diagnosis_sessions": "sessions",
+        "generate_cases/gen.config.json": "generation",
+        **{f"prompts/{role}.json": "prompt" for role in (*ROLES, "measurement_cost")},
+        "prompts/test_policy.json": "test policy",
+        "runs/MedQA_20250912_100713": "run",
+    }
+    assert found["agentclinic.config.json"].verdict is Verdict.TO_DO, "the cases are not in the folder"
+    assert found["llm.config.json"].verdict is Verdict.RUNS
+    assert found["runs/MedQA_20250912_100713"].note.startswith("3 scenarios")
+    for role in ROLES:
+        assert (found[f"prompts/{role}.json"].verdict is Verdict.BROKEN) is not loads(role)
+
+
+def loads(role: str) -> bool:
+    try:
+        load_prompt(role, ORIGINAL / "prompts")
+    except AgentClinicError:
+        return False
+    return True

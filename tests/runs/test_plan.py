@@ -1,0 +1,71 @@
+"""What a plan leaves out with a warning, and how the run is labelled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fakes import plan_of
+from runs_support import records, run_here, settings_for, summary
+from scripted_server import ScriptedServer
+
+from agentclinic.cli import main
+from agentclinic.results.run_data import load_run
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import plan_again, resume
+from agentclinic.scoring.compare import compare_two, load_arm
+
+pytestmark = pytest.mark.anyio
+LABEL = "none (asked for: recencyy, not supported)"
+
+
+async def test_a_run_that_ignored_a_bias_is_labelled_everywhere(
+    server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(UserWarning, match="recencyy"):
+        biased, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, doctor_bias="recencyy"))
+    plain, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2))
+
+    for record in records(biased.folder):
+        assert (record["doctor_bias"], record["unsupported_bias"]) == (None, {"doctor_bias": "recencyy"})
+    used = json.loads((biased.folder / "config.used.json").read_text())
+    assert used["run"]["doctor_bias"] is None
+    assert used["agentclinic"]["unsupported_bias"] == {"doctor_bias": "recencyy"}
+    assert summary(biased.folder)["unsupported_bias"] == {"doctor_bias": "recencyy"}
+    report = ["report", "--output", "-", "--format"]
+    not_shown = "The one that was asked for is not supported"
+    for command, said in (
+        (["score"], LABEL),
+        (["card"], LABEL),
+        ([*report, "html"], LABEL),
+        ([*report, "md"], not_shown),
+    ):
+        main([*command, str(biased.folder)])
+        assert said in capsys.readouterr().out, command
+    compared = compare_two(*(load_arm(load_run(run.folder)) for run in (plain, biased)))
+    assert compared.warnings == ["biases that were ignored: None against doctor_bias recencyy"]
+
+
+async def test_a_resumed_run_keeps_the_label(server: ScriptedServer, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="recencyy"):
+        finished, _ = await run_here(settings_for(server, tmp_path, num_scenarios=2, doctor_bias="recencyy"))
+    journal = finished.folder / "scenarios.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+
+    with pytest.warns(UserWarning, match="recencyy"):
+        await resume(plan_again(finished.folder), finished.folder, Progress())
+
+    assert [record["unsupported_bias"] for record in records(finished.folder)] == [{"doctor_bias": "recencyy"}] * 2
+
+
+def test_images_are_left_off_with_a_warning_where_no_case_has_any() -> None:
+    with pytest.warns(UserWarning, match="doctor_image_request is ignored: no case .* has an image"):
+        plan = plan_of(doctor_image_request=True)
+    assert plan.settings.run.doctor_image_request is False
+
+
+def test_a_preset_does_not_need_a_test_policy_to_start_its_planner_from() -> None:
+    assert plan_of(preset="original").policy is None
+    policy = plan_of(preset="original", doctor_test_policy_enabled=True)
+    assert policy.settings.run.planner_baseline == "full"
