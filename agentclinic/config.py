@@ -457,7 +457,7 @@ def load_llm_file(path: Path | None) -> LLMFile:
 def _relative_to(folders: Sequence[Path], path: str) -> Path:
     """The full path, so that a run resumed from another folder finds the same file; in the first folder that has it."""
     places = [(folder / Path(path).expanduser()).absolute() for folder in folders]
-    return next((place for place in places if place.exists()), places[-1])
+    return next((place for place in places if place.exists()), places[0])
 
 
 def read_json(path: Path) -> Any:

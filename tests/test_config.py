@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import ORIGINAL, needs_original
 from pydantic import SecretStr
 
 from agentclinic.config import (
@@ -26,7 +27,6 @@ from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.errors import ConfigError
 from agentclinic.generate.settings import load as load_generation
 
-ORIGINAL = Path(__file__).parents[2] / "shared" / "original" / "files"
 SECRET = "sk-planted-0123456789"
 
 
@@ -262,7 +262,7 @@ def test_a_used_config_brings_its_own_endpoint_unless_another_is_given(tmp_path:
 
 
 @pytest.mark.filterwarnings("ignore:run.measurement_cost_llm")
-@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not here")
+@needs_original
 def test_the_originals_own_files_are_accepted() -> None:
     split = load_settings(ORIGINAL / "agentclinic.config.json", ORIGINAL / "llm.config.json")
     (one_file,) = ORIGINAL.glob("runs/*/config.used.json")

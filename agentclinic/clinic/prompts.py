@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,16 @@ class Prompt:
         if name not in self.biases:
             raise ConfigError(f"unknown bias {name!r} in {self.path.name}; known are {', '.join(sorted(self.biases))}")
         return self.biases[name]
+
+
+def supported(bias: str | None, prompt: Prompt) -> str | None:
+    """The bias, or none with a warning if the file does not have it: as in the original, it is then ignored."""
+    if bias is None or bias in prompt.biases:
+        return bias
+    known = ", ".join(sorted(prompt.biases)) or "no biases"
+    role = prompt.path.stem
+    warnings.warn(f"{role}_bias {bias!r} is not supported and is ignored: {prompt.path.name} has {known}", stacklevel=3)
+    return None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from agentclinic.clinic.doctor import Doctor, Incoming
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
-from agentclinic.clinic.prompts import Prompts, load_prompt, user_prompts
+from agentclinic.clinic.prompts import Prompt, Prompts, load_prompt, supported, user_prompts
 from agentclinic.compat.scenarios import Scenario
 from agentclinic.config import LLMFile, RunSettings, Settings, parse_settings, read_json
 from agentclinic.doctors.custom import DoctorView
@@ -171,7 +171,7 @@ class PatientAgent(_Agent):
         scenario, backend, bias = self._arguments
         prompt = load_prompt("patient", user_prompts())
         self._forget_tokens()
-        self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias))
+        self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias, prompt))
 
     def inference_patient(self, question: str) -> str:
         """Answer the doctor's words."""
@@ -228,7 +228,7 @@ class DoctorAgent(_Counted):
         self.MAX_INFS = max_infs
         self._scenario = scenario
         self._backend = backend_str
-        self._bias = _bias(bias_present)
+        self._bias = _bias(bias_present, load_prompt("doctor", user_prompts()))
         self._images = img_request
         self._policy = load_policy(test_policy or "test_policy", user_prompts()).file if use_test_policy else None
         self.reset()
@@ -379,5 +379,5 @@ def _number_of(scenario: AnyScenario) -> str:
 _SPEAKERS = {"test": "Measurement", "images": "Clinic", "question": "Patient", "diagnosis": "Patient", "none": "Clinic"}
 
 
-def _bias(name: str | None) -> str | None:
-    return RunSettings(doctor_bias=name).doctor_bias
+def _bias(name: str | None, prompt: Prompt) -> str | None:
+    return supported(RunSettings(doctor_bias=name).doctor_bias, prompt)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from agentclinic.cases.registry import load_cases, resolve
 from agentclinic.clinic.prompts import SHIPPED, load_prompt
 from agentclinic.config import PRESETS, LLMFile, load_llm_file, load_settings, read_json, without_credentials
-from agentclinic.doctors.planner.settings import PolicyFile, load_policy
+from agentclinic.doctors.planner.original import is_original
+from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.doctors.uncertainty.store import FOLDER, read_session
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.generate.settings import GenFile
+from agentclinic.generate.settings import GenFile, MissingInputError
 from agentclinic.generate.settings import load as load_generation
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
@@ -123,7 +124,7 @@ def _lines_kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         return None
     if "OSCE_Examination" in keys or {"question", "answers", "patient_info"} <= keys:
         return "cases", _cases
-    return ("records", _run) if {"scenario_id", "status"} <= keys else None
+    return ("records", _run) if "scenario_id" in keys and keys & {"status", "model_diagnosis"} else None
 
 
 def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) -> Finding:
@@ -153,8 +154,11 @@ def _endpoint(path: Path) -> _Answer:
 
 
 def _generation(path: Path) -> _Answer:
-    for source in ("mimic", "medqa"):
-        common, _ = load_generation(path, source, {})
+    try:
+        for source in ("mimic", "medqa"):
+            common, _ = load_generation(path, source, {})
+    except MissingInputError as error:
+        return _Answer(Verdict.TO_DO, str(error))
     if common.llm_config and not Path(common.llm_config).is_file():
         return _Answer(Verdict.TO_DO, f"common.llm_config names {common.llm_config}, which does not exist")
     return _Answer()
@@ -170,7 +174,8 @@ def _prompt(path: Path) -> _Answer:
 
 def _policy(path: Path) -> _Answer:
     load_policy(path.stem, path.parent)
-    return _translated(key for key in read_json(path) if key not in PolicyFile.model_fields)
+    data = read_json(path)
+    return _translated(key for key in data if is_original(data) and key != "differential_settings")
 
 
 def _translated(keys: Iterator[str]) -> _Answer:

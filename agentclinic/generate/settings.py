@@ -18,6 +18,10 @@ SCRIPTS_FOLDER = "generate_cases"
 """Where the original keeps its scripts and their config."""
 
 
+class MissingInputError(ConfigError):
+    """Something that a config names is not there."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -163,5 +167,5 @@ def _found(name: str, key: str, folder: Path) -> str:
     tried = list(dict.fromkeys(str(place / Path(name).expanduser()) for place in places))
     found = next((path for path in tried if Path(path).exists()), None)
     if found is None:
-        raise ConfigError(f"{key}: {name} does not exist; looked for {', '.join(tried)}")
+        raise MissingInputError(f"{key}: {name} does not exist; looked for {', '.join(tried)}")
     return found

@@ -15,7 +15,7 @@ from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.patient import Simulator
-from agentclinic.clinic.prompts import Prompts, load_prompts, user_prompts
+from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import RunSettings, Settings, variable, without_credentials
 from agentclinic.doctors.custom import DoctorFactory
 from agentclinic.doctors.planner.settings import Policy, load_policy
@@ -225,14 +225,9 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
     """
     unsupported = {}
     for role in ("doctor", "patient"):
-        name, known = getattr(settings.run, f"{role}_bias"), prompts[role].biases
-        if name is not None and name not in known:
+        name = getattr(settings.run, f"{role}_bias")
+        if supported(name, prompts[role]) != name:
             unsupported[f"{role}_bias"] = name
-            warnings.warn(
-                f"{role}_bias {name!r} is not supported and is ignored: {prompts[role].path.name} has "
-                f"{', '.join(sorted(known)) or 'no biases'}",
-                stacklevel=3,
-            )
         elif name is not None and getattr(settings.run, f"{role}_llm") == "builtin":
             raise ConfigError(
                 f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null; "

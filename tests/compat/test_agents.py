@@ -232,9 +232,10 @@ def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
     assert agentclinic.PatientAgent(scenario, "builtin", nothing).system_prompt() == plain
 
 
-def test_an_unknown_bias_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"known are .*recency"):
-        agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin", bias_present="astrology")
+def test_an_unknown_bias_is_ignored_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"'astrology' is not supported and is ignored.*recency"):
+        doctor = agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin", bias_present="astrology")
+    assert doctor.system_prompt() == agentclinic.DoctorAgent(Scenario(case_of(OSCE)), "builtin").system_prompt()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from helpers import osce, write_rows
+from helpers import ORIGINAL, needs_original, osce, write_rows
 from judges_support import original_run
 from runs_support import ROOT, clinic
 
@@ -17,8 +17,6 @@ from agentclinic.compat.folder import Finding, Verdict, check_folder
 from agentclinic.compat.init import write_folder
 from agentclinic.config import ROLES
 from agentclinic.errors import AgentClinicError
-
-ORIGINAL = ROOT.parent / "shared" / "original" / "files"
 
 
 def write(path: Path, data: Any) -> Path:
@@ -31,10 +29,12 @@ def told(folder: Path) -> dict[str, Finding]:
     return {finding.path.as_posix(): finding for finding in check_folder(folder)}
 
 
-def test_a_folder_made_by_init_runs_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_made_by_init_runs_as_it_is_but_for_data_it_cannot_have(tmp_path: Path) -> None:
     write_folder(tmp_path)
 
-    assert {finding.verdict for finding in told(tmp_path).values()} == {Verdict.RUNS}
+    others = {path: finding for path, finding in told(tmp_path).items() if finding.verdict is not Verdict.RUNS}
+    assert list(others) == ["generate_cases/gen.config.json"]
+    assert "mimic.base_dataset_dir" in others["generate_cases/gen.config.json"].note, "MIMIC-IV has to be put there"
 
 
 def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
     assert "no such folder" in clinic("check-folder", "nowhere", cwd=tmp_path, expect=2).stderr
 
 
-@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not here")
+@needs_original
 def test_the_originals_own_folder_is_described_file_by_file() -> None:
     found = told(ORIGINAL)
 

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 from generate_support import question, write_questions
-from helpers import PUBLIC
+from helpers import ORIGINAL, needs_original
 from runs_support import clinic, lines
 
 from agentclinic.compat.init import gen_config, write_folder
 from agentclinic.errors import ConfigError
 from agentclinic.generate.settings import GenFile, MimicSettings, load
-
-ORIGINAL = PUBLIC.parent / "original" / "files"
 
 
 def config(path: Path, **content: Any) -> Path:
@@ -70,7 +68,7 @@ def test_what_is_read_is_next_to_the_file_or_in_the_working_folder_and_what_is_w
     load(path, "medqa", {"base_dataset_dir": "a flag replaces it"})
 
 
-@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original's files are not at ../shared/original/files")
+@needs_original
 def test_the_originals_config_makes_cases_as_it_is(tmp_path: Path) -> None:
     shutil.copytree(ORIGINAL / "generate_cases", tmp_path / "generate_cases")
     shutil.copy(ORIGINAL / "llm.config.json", tmp_path)

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runs_support import ROOT
+from helpers import ORIGINAL
 
-FILES = ROOT.parent / "shared" / "original" / "files" / "prompts"
+FILES = ORIGINAL / "prompts"
 """The original's own files, which are not part of the repository."""
 DIALECT: dict[str, dict[str, Any]] = {
     "doctor": {

@@ -1,4 +1,4 @@
-"""The original's module of this name, for scripts that import from it; everything is in the package."""
+"""The original's module of this name, for scripts that import from it and for its command line."""
 
 # ruff: noqa: F401 - imported for others
 
@@ -22,3 +22,6 @@ from agentclinic import (
     query_model,
     set_llm_config,
 )
+
+if __name__ == "__main__":
+    main()
