@@ -400,6 +400,8 @@ def without_credentials(url: str | None) -> str | None:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+USED = "config.used.json"
+"""What a run was played with, in its folder."""
 _USED = "agentclinic"
 """The section that only our runs' `config.used.json` has: what the program wrote down about the run."""
 
@@ -413,15 +415,16 @@ def load_settings(
     """Read both files (defaults if a path is None) and apply `overrides` to the `run` section.
 
     `config` may have the `openai` and `llm` sections too, as a run's `config.used.json` and the original's early
-    configs do; they apply unless `llm_config` is given, and paths that are not next to such a file are relative to the
-    working folder, as in its run. `allow_hosts` comes from `--allow-host` and cannot be set in a file.
+    configs do; they apply unless `llm_config` is given. Paths that are not next to a `config.used.json` are relative to
+    the working folder, as in its run. `allow_hosts` comes from `--allow-host` and cannot be set in a file.
     """
     data = read_json(config) if config else {}
     llm = load_llm_file(llm_config)
     folders = [config.parent if config else Path()]
+    if config and config.name == USED:
+        folders.append(Path())
     if isinstance(data, dict):
         own = {name: data[name] for name in LLMFile.model_fields if name in data}
-        folders += [Path()] if own or _USED in data else []
         data = {name: section for name, section in data.items() if name != _USED and name not in own}
         if own and llm_config is None:
             llm = parse_settings(LLMFile, own, str(config))
@@ -457,7 +460,7 @@ def load_llm_file(path: Path | None) -> LLMFile:
 def _relative_to(folders: Sequence[Path], path: str) -> Path:
     """The full path, so that a run resumed from another folder finds the same file; in the first folder that has it."""
     places = [(folder / Path(path).expanduser()).absolute() for folder in folders]
-    return next((place for place in places if place.exists()), places[0])
+    return next((place for place in places if place.exists()), places[-1])
 
 
 def read_json(path: Path) -> Any:

@@ -8,10 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from agentclinic.config import USED
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 
-CONFIG = "config.used.json"
+CONFIG = USED
 RECORDS = "scenarios.jsonl"
 SUMMARY = "summary.json"
 
