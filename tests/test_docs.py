@@ -111,3 +111,20 @@ def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:
     assert len(rows) >= 20
     for path in re.findall(r"`(agentclinic/[\w/.]+)`", table):
         assert (ROOT / path).is_file(), path
+
+
+def test_every_statement_of_the_original_has_a_test_or_is_missing() -> None:
+    text = (ROOT / "docs" / "original.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (?:000|001|002|orig) \| (.+) \| (works|differs|missing)(.*) \| (.*) \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 134
+    counts = {verdict: sum(row[1] == verdict for row in rows) for verdict in ("works", "differs", "missing")}
+    assert f"{counts['works']} work, {counts['differs']} differ on purpose, and {counts['missing']} are missing" in text
+    for statement, verdict, why, shown in rows:
+        assert why or verdict != "differs", f"{statement}: a difference needs a reason"
+        if not shown:
+            assert verdict == "missing", statement
+            continue
+        file, name = shown.strip("`").split("::")
+        assert f"def test_{name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{statement}: {shown}"
