@@ -29,7 +29,7 @@ from agentclinic.audit import accuracy
 from agentclinic.audit.accuracy import Counts, Measured, measure
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import BY_CODE, BY_REVIEWER, ROLES, AuditedReply, Kind, Role, facts_of
-from agentclinic.audit.planted import Planted, planted
+from agentclinic.audit.planted import EACH, Planted, planted
 from agentclinic.audit.reviewer import Reviewer, review_path
 from agentclinic.audit.run import audit_run
 from agentclinic.cases.leaks import names_of
@@ -214,9 +214,9 @@ def rules_hash() -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-async def _planted() -> list[Planted]:
+async def _planted(each: int) -> list[Planted]:
     async with Models(Settings()) as models:
-        return await planted(models.get("builtin"))
+        return await planted(models.get("builtin"), each, 3 * each)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -228,13 +228,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--base-url", help="address of its server")
     parser.add_argument("--keep", type=Path, default=Path("runs"), help="folder for its reviews")
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--each", type=int, default=EACH, help=f"planted replies of each kind; default: {EACH}")
     parser.add_argument("--planted", action="store_true", help="planted replies only, without the labelled ones")
     options = parser.parse_args(arguments)
     there = CASES.exists() and (DATA / "judge").exists()
     readers = there and not options.planted
     if not there:
         print(f"The public data is not in {DATA}: labelled and recorded replies are skipped.\n")
-    rows = anyio.run(_planted)
+    rows = anyio.run(_planted, options.each)
     if options.reviewer:
         given = {"run": {"workers": options.workers}, "openai": {"base_url": options.base_url}}
         settings = parse_settings(Settings, given, "benchmark")

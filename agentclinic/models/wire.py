@@ -136,7 +136,9 @@ def _responses_items(message: Message) -> list[Json]:
         parts += [{"type": "input_image", "image_url": image_url(image.url)} for image in message.images]
         items.append({"role": message.role, "content": parts})
     elif message.content or not message.tool_calls:
-        items.append({"role": message.role, "content": message.content})
+        # llama.cpp's server recognizes what a model said by its type only.
+        kind = {"type": "message"} if message.role == "assistant" else {}
+        items.append({**kind, "role": message.role, "content": message.content})
     items += [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in message.tool_calls

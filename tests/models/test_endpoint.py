@@ -168,7 +168,10 @@ async def test_messages_are_sent_in_full_and_in_order_but_the_payload_never(
     await connect(llm_api=api).reply(Request(Purpose.DOCTOR, messages, payload={"secret": "truth"}))
     body = server.bodies()[0]
     sent = body["input" if api == "responses" else "messages"]
-    assert sent == [{"role": m.role, "content": m.content} for m in messages]
+    said = {"type": "message"} if api == "responses" else {}
+    assert sent == [
+        {**(said if m.role == "assistant" else {}), "role": m.role, "content": m.content} for m in messages
+    ], "llama.cpp's Responses API knows what a model said by its type"
     assert "truth" not in json.dumps(body)
     cap = "max_output_tokens" if api == "responses" else "max_tokens"
     assert set(body) == {"model", "input" if api == "responses" else "messages", cap}
@@ -548,6 +551,35 @@ async def test_a_wrong_reply_is_repaired_in_one_more_turn(
     assert reply.usage.requests == 2
     assert reply.usage.retries == 0
     assert reply.usage.reasoning_tokens == 14
+
+
+IGNORED = {"match": {"api": "responses"}, "reply": "I think it is Gout."}
+
+
+async def test_a_server_that_ignores_formats_in_the_responses_api_is_asked_through_chat(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    """As llama.cpp's does."""
+    endpoint, request = connect(), ask(schema=Opinion)
+    server.control(rules=[IGNORED])
+    assert (await endpoint.reply(request)).parsed is not None
+    assert (await endpoint.reply(request)).parsed is not None
+    assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat"]
+
+
+async def test_one_bad_reply_after_good_ones_changes_no_api(connect: Connect, server: ScriptedServer) -> None:
+    endpoint, request = connect(), ask(schema=Opinion)
+    server.control(rules=[{"match": {"nth": 2}, "reply": "I think it is Gout."}])
+    for _ in range(2):
+        assert (await endpoint.reply(request)).parsed is not None
+    assert {entry["api"] for entry in server.log()} == {"responses"}
+
+
+async def test_without_chat_completions_the_responses_api_is_used_on(connect: Connect, server: ScriptedServer) -> None:
+    endpoint, request = connect(), ask(schema=Opinion)
+    server.control(chat=False, rules=[{"match": {"nth": 1}, "reply": "I think it is Gout."}])
+    assert (await endpoint.reply(request)).parsed is not None
+    assert endpoint.client.api == "responses"
 
 
 @pytest.mark.parametrize("api", APIS)
