@@ -52,7 +52,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """The `run` settings of several places, the last of which wins; a preset counts as set where it is named."""
+    """Merge `run` settings from several places; the last one wins. A preset counts as set where it is named."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged |= {**PRESETS.get(str(layer.get("preset")), {}), **layer}
@@ -63,7 +63,7 @@ class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
     preset: Literal["original"] | None = None
-    """Named settings that other flags can change; as a flag, a preset overrides the config file (docs/runs.md)."""
+    """A named group of settings, which other flags override: `original` plays as the original does (docs/runs.md)."""
     dataset: str = "OpenOSCE_Demo"
     """Data set: a name from `agentclinic data list` or from `datasets`, or the path of a case file."""
     num_scenarios: int | None = Field(default=None, ge=1)
@@ -109,7 +109,7 @@ class RunSettings(_Section):
     agent_config: str | None = None
     """Config file of the uncertainty doctor (default: `agent/agent_config.yaml` if it exists, else the shipped one)."""
     uncertainty_agent_type: str | None = None
-    """Name of the uncertainty doctor's agent in that file (default: uncertainty_aware_doctor)."""
+    """Agent in `agent_config` that plays the uncertainty doctor (default: uncertainty_aware_doctor)."""
     doctor_bias: str | None = None
     """Bias to add to the doctor's prompt; None for no bias. A bias not in doctor.json is ignored with a warning."""
     patient_bias: str | None = None
@@ -139,9 +139,9 @@ class RunSettings(_Section):
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
     resource_level: Literal["normal", "busy", "scarce"] | None = None
-    """Care setting: results take twice as long when busy and four times as long when scarce (docs/scoring.md)."""
+    """Care setting: normal, busy (waiting times are doubled) or scarce (times four); see docs/scoring.md."""
     measurement_cost_llm: str | None = None
-    """Ignored: test_economics_log is filled from a price table, without a model."""
+    """Ignored with a warning: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None
     """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
     record: str | None = None
@@ -250,7 +250,7 @@ class RuntimeSettings(_Section):
     tries: int = Field(default=6, ge=1)
     """How many times to try a request before it counts as failed."""
     timeout: float = Field(default=5.0, ge=0)
-    """Shortest wait between two tries, in seconds; a server that asks for more gets it."""
+    """Shortest wait between two tries, in seconds; it is longer if the server asks for more."""
     request_timeout: float = Field(default=120.0, gt=0)
     """Time limit for one request, in seconds."""
     encounter_timeout: float | None = Field(default=None, gt=0)
@@ -401,9 +401,9 @@ def without_credentials(url: str | None) -> str | None:
 
 
 USED = "config.used.json"
-"""What a run was played with, in its folder."""
+"""File in a run's folder with the settings it was played with."""
 _USED = "agentclinic"
-"""The section that only our runs' `config.used.json` has: what the program wrote down about the run."""
+"""The section that only `config.used.json` of our own runs has: what the program recorded about the run."""
 
 
 def load_settings(
@@ -447,7 +447,7 @@ def load_settings(
 
 
 def has_llm_sections(path: Path) -> bool:
-    """Whether a config also has what `llm.config.json` has: a run's `config.used.json`, or a config of early days."""
+    """Whether a config has sections of `llm.config.json`, as `config.used.json` and the original's early configs do."""
     data = read_json(path)
     return isinstance(data, dict) and any(name in data for name in LLMFile.model_fields)
 

@@ -44,7 +44,7 @@ def original_main(config: str | Path | None = None, llm: str | Path | None = Non
     In Python, the arguments are the paths of the two config files and the number of workers.
     """
     if isinstance(config, Mapping) or isinstance(llm, Mapping):  # its key must not end up in an error message
-        raise InputError("main takes the paths of agentclinic.config.json and llm.config.json, not what is in them")
+        raise InputError("main takes the paths of agentclinic.config.json and llm.config.json, not their contents")
     given = {"--config": config, "--llm-config": llm, "--workers": workers}
     flags = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     main(["run", *flags] if flags else sys.argv[1:] or ["run"])
@@ -58,13 +58,13 @@ _RENAMED = {"--agent-dataset": "--dataset", "--scenario-offset": "--offset"}
 _WITH_VALUE = frozenset(
     {"--doctor-image-request", "--doctor-test-policy-enabled", "--use-memory", "--use-uncertainty-aware"}
 )
-"""Flags of the original that are on or off, and that its users also write with a value: True or False."""
+"""On/off flags of the original that its users also write with a value, True or False."""
 
 
 def normalized(arguments: Sequence[str]) -> list[str]:
-    """Write flags with `-` instead of `_`, as they are called here, and put `run` before bare flags.
+    """Write flags with `-` instead of `_` and with the names they have here, and put `run` before bare flags.
 
-    All of it is for the original's users: `--doctor_image_request True`, `--agent_dataset MedQA`.
+    This lets the original's command lines work: `--doctor_image_request True`, `--agent_dataset MedQA`.
     """
     result: list[str] = []
     left = list(arguments)

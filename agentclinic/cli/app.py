@@ -265,11 +265,11 @@ def check_folder(
     folder: Annotated[Path, typer.Argument(help="Folder with files of the original, e.g. a clone of its repository.")],
     json: JsonOption = False,
 ) -> None:
-    """Say what a folder of the original's files will do here.
+    """Say how each of the original's files in a folder is used here.
 
-    Reads configs, prompts, agents, sessions, runs and cases as a run would, and lists for each what runs as it is, what
-    is translated, what is left to do, and what has no counterpart. Writes nothing. The exit code is 2 if a file cannot
-    be used.
+    Reads configs, prompts, agents, sessions, runs and cases as a run would, and says of each whether it works as it is,
+    is translated, needs something from you (to do), has no counterpart, or cannot be used. Writes nothing. The exit
+    code is 2 if a file cannot be used.
     """
     from agentclinic.cli.folder import check_folder_command
 

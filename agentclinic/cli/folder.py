@@ -1,4 +1,4 @@
-"""`agentclinic check-folder`: what will become of the original's files, one line for each."""
+"""`agentclinic check-folder`: how each of the original's files is used here, one line for each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from agentclinic.cli.format import clipped, counted, print_json
 from agentclinic.compat.folder import Verdict, check_folder
 
 _MOST = 300
-"""Characters of a note in the table: enough for the first thing to do. --json has all of it."""
+"""Most characters of a note in the table: enough for the first thing to do. --json prints whole notes."""
 
 
 def check_folder_command(folder: Path, *, as_json: bool) -> None:
-    """Print what each file is and what becomes of it; the exit code is 2 if one cannot be used."""
+    """Print what each file is and how it is used; the exit code is 2 if one cannot be used."""
     found = check_folder(folder)
     if as_json:
         print_json([{**one._asdict(), "path": str(one.path)} for one in found])

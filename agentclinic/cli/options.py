@@ -89,7 +89,7 @@ CheckOption = Annotated[
 def _use_key(key: str | None) -> str | None:
     if key is not None:
         warnings.warn(
-            "--openai_api_key: the key is now in the shell's history and was visible in the list of processes; set "
+            "--openai_api_key: the key is now in the shell's history and visible in the list of processes; set "
             "OPENAI_API_KEY in the environment or in .env instead",
             stacklevel=2,
         )
@@ -104,7 +104,7 @@ def _no_memory(wanted: bool) -> bool:
     return wanted
 
 
-# Flags of the original's scripts; docs/runs.md lists them, --help does not.
+# Flags of the original's scripts. They are listed in docs/runs.md, not in --help.
 KeyOption = Annotated[str | None, typer.Option("--openai-api-key", hidden=True, callback=_use_key)]
 OutputFileOption = Annotated[Path | None, typer.Option("--output-file", hidden=True)]
 UncertaintyAwareOption = Annotated[
@@ -175,7 +175,7 @@ def read_settings(
     token_limit: int | None = None,
     max_cost: float | None = None,
 ) -> Settings:
-    """The settings in the given files, or in the usual ones; a config with `openai` or `llm` is read alone."""
+    """The settings in the given files, or in the usual ones; if the config has `openai` or `llm`, only that one."""
     config = default_file(config, "agentclinic.config.json")
     if config is None or not has_llm_sections(config):
         llm_config = default_file(llm_config, "llm.config.json")

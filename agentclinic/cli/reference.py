@@ -28,9 +28,9 @@ Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`;
 
 Flags override files, and files override defaults. Flags may be written with `_` or `-`. An unknown key is an error that
 suggests the closest known one; in every JSON file, keys that begin with `_` are comments. Paths under `datasets` are
-relative to the file that names them. A config may also have the `openai` and `llm` sections, like the original's early
-configs and a run's `config.used.json`, which repeats the run; `llm.config.json` is then read only if `--llm-config`
-names it.
+relative to the file that names them. A config may also have the `openai` and `llm` sections, as the original's early
+configs and every run's `config.used.json` do; `llm.config.json` is then read only if `--llm-config` names it. To repeat
+a run, give its `config.used.json` to `--config`.
 
 The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
 then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to

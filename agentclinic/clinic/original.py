@@ -1,4 +1,4 @@
-"""Prompt files in the original's dialect, translated into ours: nothing behind this file knows of two dialects."""
+"""Prompt files in the original's dialect, translated into ours, so that no other module has to know both dialects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class _Role:
     named: Mapping[str, str]
     """Placeholders of `user_prompt_template`, and our names for them."""
     system: tuple[str, ...]
-    """Keys of the texts that make up the system prompt, in order; our own placeholders may stand in between."""
+    """Keys of the texts that make up the system prompt, in order, with our own placeholders between them."""
     ordered: Mapping[str, tuple[str, ...]]
-    """What `{}` stands for in those of the texts that are filled."""
+    """What each `{}` stands for, in the texts that the original fills."""
     ours: frozenset[str]
     """Placeholders of our own dialect in these texts."""
 
@@ -68,11 +68,11 @@ def translated(role: str, texts: Mapping[str, str], path: Path) -> dict[str, str
     if ours:
         raise ConfigError(
             f"{path}: mixes two dialects: {theirs[0]} is the original's and {ours[0]} is ours; use one of them "
-            "throughout (docs/prompts.md lists both)"
+            "throughout (docs/prompts.md has both)"
         )
     own = {key: text for key, text in texts.items() if key not in keys}
     if _TEMPLATE in texts:
-        # The original's text goes on right after the notes, and ours do not end in a line break.
+        # The original's template continues right after the notes, and our notes do not end with a line break.
         own[_TEMPLATE] = re.sub(r"\{notes\}(?!\n)", "{notes}\n", _filled(texts[_TEMPLATE], how.named))
     if how.system[0] in texts:
         own["system_base"] = "".join(_part(key, texts, how, path) for key in how.system)
@@ -94,7 +94,7 @@ def original_name(role: str, placeholder: str) -> str:
 
 
 def _theirs(how: _Role, texts: Mapping[str, str]) -> list[str]:
-    """What in a file is the original's."""
+    """The keys and placeholders in a file that only the original has."""
     template, base = texts.get(_TEMPLATE, ""), texts.get("system_base", "")
     named = [f"{{{name}}} in {_TEMPLATE}" for name in how.named if f"{{{name}}}" in template]
     ordered = ["{} in system_base"] if "system_base" in how.ordered and _IN_ORDER.search(base) else []
@@ -130,5 +130,5 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
         fits = False
     if fits:
         return "".join(said + (f"{{{names[field]}}}" if field else "") for said, field, _, _ in parts)
-    # The original could not fill this, say because of a JSON example: braces that hold no placeholder stay.
+    # The original could not fill this text, for example because of JSON in it: keep braces that are no placeholder.
     return _FIELD.sub(lambda found: f"{{{names[found[1]]}}}" if found[1] in names else found[0], text)

@@ -111,9 +111,9 @@ def query_model(
 def compare_results(
     diagnosis: str, correct_diagnosis: str, moderator_llm: str, mod_pipe: object = None, *unused: object
 ) -> str:
-    """Have a judge compare two diagnoses: `yes` or `no`, the words that the original's scripts compare with.
+    """Let a judge compare two diagnoses: `yes` or `no`, the words that the original's scripts check for.
 
-    Further arguments, which those scripts pass, have no effect.
+    Those scripts pass further arguments, which have no effect.
     """
     del mod_pipe, unused
     judge = Judge(LazyModel(moderator_llm), load_prompt("moderator", user_prompts()))
@@ -122,7 +122,7 @@ def compare_results(
 
 
 class _Counted:
-    """The tokens of an agent since it was made or reset. What an endpoint does not report counts as 0."""
+    """The tokens an agent has used since it was built or reset. What an endpoint does not report counts as 0."""
 
     prompt_tokens = 0
     completion_tokens = 0
@@ -210,7 +210,8 @@ MEMORY = "Experience from earlier cases, which may not apply to this one:"
 class DoctorAgent(_Counted):
     """The plain doctor, one utterance per call; also a base class for custom doctors.
 
-    With `use_test_policy`, it plans with the test policy of that name, as in a run with `doctor_test_policy_enabled`.
+    With `use_test_policy`, it plans with the policy named by `test_policy`, as in a run with
+    `doctor_test_policy_enabled`.
     """
 
     _core: PlainDoctor | UncertaintyDoctor
@@ -280,7 +281,7 @@ class DoctorAgent(_Counted):
     def inference_doctor(self, question: str, image_requested: bool = False, memory_context: str = "") -> str:
         """Say the next thing in reply to `question`; once the turns are used up, say so.
 
-        `memory_context` is shown to the doctor in this turn, as experience from earlier cases.
+        `memory_context` is shown to the doctor in this turn only, as experience from earlier cases.
         """
         if self._turn >= self.MAX_INFS:
             return "Maximum inferences reached"
@@ -308,7 +309,7 @@ class DoctorAgent(_Counted):
 class UncertaintyAwareDoctorAgent(DoctorAgent):
     """The uncertainty-aware doctor in place of `DoctorAgent`: with its own session, one tool call per utterance.
 
-    `agent_type` is the entry of `agent_config.yaml`; its model plays the doctor unless `backend_str` names another.
+    `agent_type` names the entry in `agent_config.yaml`; its model plays the doctor unless `backend_str` names another.
     """
 
     def __init__(

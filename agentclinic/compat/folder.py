@@ -1,4 +1,4 @@
-"""What a folder of the original's files will do here: file by file, by reading each as a run would."""
+"""How the original's files in a folder are used here, file by file; each is read as a run would read it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from agentclinic.results.run_folder import RECORDS
 
 
 class Verdict(StrEnum):
-    """What becomes of a file."""
+    """How a file is used."""
 
-    RUNS = "runs as it is"
+    WORKS = "works as it is"
     TRANSLATED = "translated"
     TO_DO = "to do"
     NONE = "no counterpart"
@@ -45,22 +45,22 @@ class Finding(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    verdict: Verdict = Verdict.RUNS
+    verdict: Verdict = Verdict.WORKS
     note: str = ""
 
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
 _POLICY = frozenset({"constraints", "differential_settings"})
-_COST_NOTE = "no model estimates the price of tests here; they have a list of prices (docs/scoring.md)"
+_COST_NOTE = "the prices of tests come from a table, not from a model (docs/scoring.md)"
 
 
 def check_folder(folder: Path) -> list[Finding]:
-    """Every file that the original's programs read or write, in a folder and those below, with its fate."""
+    """Every file in a folder and below it that the original's programs read or write, and how it is used here."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     found = [_read(folder, *place) for place in _places(folder)]
     if not found:
-        raise InputError(f"{folder}: has no file of the original (configs, prompts, agents, sessions, runs, cases)")
+        raise InputError(f"{folder}: has no file of the original (config, prompt, agent, session, run or cases)")
     return found
 
 
@@ -84,7 +84,7 @@ def _places(folder: Path) -> Iterator[tuple[Path, str, Callable[[Path], _Answer]
 
 
 def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
-    """What a file is, by its content, and how to read it; None for files that are of no interest."""
+    """What a file is, by its content, and how to read it; None if the original does not use it."""
     if path.suffix == ".yaml" and path.name == "agent_config.yaml":
         return "agents", _agents
     if path.suffix == ".jsonl":
@@ -102,7 +102,7 @@ def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         return "endpoint", _endpoint
     if keys & set(GenFile.model_fields):
         return "generation", _generation
-    # Broken JSON has no keys; what looks like a config by its name is then reported.
+    # Broken JSON has no keys; a file whose name says that it is a config is still reported.
     return ("settings", _settings) if path.name.endswith("config.json") else None
 
 
@@ -119,7 +119,7 @@ def _lines_kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         with path.open("rb") as file:
             keys = set(json.loads(next((line for line in file if line.strip()), b"{}")))
     except OSError:
-        return "cases", _cases  # which says why it cannot be read
+        return "cases", _cases  # _cases says why it cannot be read
     except (ValueError, TypeError, RecursionError):
         return None
     if "OSCE_Examination" in keys or {"question", "answers", "patient_info"} <= keys:
@@ -135,7 +135,7 @@ def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) 
         except AgentClinicError as error:
             verdict, note = Verdict.BROKEN, str(error)
     told = "; ".join(dict.fromkeys(str(warning.message) for warning in caught))
-    if told and verdict is Verdict.RUNS:
+    if told and verdict is Verdict.WORKS:
         verdict = Verdict.TRANSLATED
     return Finding(path.relative_to(folder), what, verdict, "; ".join(filter(None, (told, note))))
 
@@ -187,7 +187,7 @@ def _agents(path: Path) -> _Answer:
     """Each agent in the file is tried as the uncertainty doctor; the original's other agents have other tasks."""
     usable, others = [], []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the others are not used, which is said below
+        warnings.simplefilter("ignore")  # they say that the other agents are not used, and so does the note below
         for name in _agent_names(path):
             try:
                 load_agent(path, name)
@@ -196,7 +196,7 @@ def _agents(path: Path) -> _Answer:
                 others.append(name)
     if not usable:
         load_agent(path)  # raises, with the reason
-    chosen = f"choose with --uncertainty_agent_type: {', '.join(usable)}"
+    chosen = f"for --uncertainty_agent_type: {', '.join(usable)}"
     if others:
         return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
     return _Answer(note=chosen)

@@ -17,7 +17,7 @@ _SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Measureme
 
 
 def append_results(folder: Path, file: Path) -> None:
-    """Append a run's records to a file, in the order of their rows; whoever may not read the run may not read them."""
+    """Append a run's records to a file, in the order of their rows; the file is private if the run's folder is."""
     rows = {case.id: case.row for case in read_cases(folder)}
     with JsonLines(file, private=is_private(folder)) as lines:
         for record in sorted(read_records(folder / RECORDS), key=lambda record: (record.repeat, record.scenario_id)):
@@ -25,9 +25,9 @@ def append_results(folder: Path, file: Path) -> None:
 
 
 def result(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says under the keys of the original's script; token counts that are not known are null.
+    """A record under the keys of the original's script; unknown token counts are null.
 
-    `row` is the case as its file has it.
+    `row` is the case as it is in its file.
     """
     tokens = {role: _tokens((record.usage or {}).get(role) or {}) for role in _SPEAKERS}
     return {

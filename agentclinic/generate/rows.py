@@ -1,4 +1,4 @@
-"""The rows of a data set on disk, in the formats people have: JSON Lines, JSON, Parquet, and Hugging Face's Arrow."""
+"""The rows of a data set on disk, as JSON Lines, JSON, Parquet, or Hugging Face's Arrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_rows(path: Path) -> Rows:
-    """Each row with its place; from a folder, all files in it, or else in the folders in it (`train`, `test`)."""
+    """Each row and where it is; of a folder, those in its files or else in its subfolders (`train`, `test`)."""
     files = [path] if path.is_file() else _files(path, "*") or _files(path, "*/*")
     unknown = [file for file in files if file.suffix not in _READERS]
     if not files or unknown:
@@ -41,7 +41,7 @@ def _json_lines(file: Path) -> Rows:
 
 
 def _json(file: Path) -> Rows:
-    """A JSON array of rows, or JSON Lines under this ending, as `datasets` and pandas also write them."""
+    """A JSON array of rows, or JSON Lines in a `.json` file, which `datasets` and pandas also write."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         rows = json.loads(text) if text.lstrip().startswith("[") else None

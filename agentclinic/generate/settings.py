@@ -19,7 +19,7 @@ SCRIPTS_FOLDER = "generate_cases"
 
 
 class MissingInputError(ConfigError):
-    """Something that a config names is not there."""
+    """A file or folder that a config names does not exist."""
 
 
 class _Section(BaseModel):
@@ -131,7 +131,7 @@ class GenFile(_Section):
 
 SECTIONS: Mapping[str, type[SourceSettings]] = {"mimic": MimicSettings, "medqa": MedqaSettings}
 _INPUTS = frozenset({"llm_config", "prompts_dir", "base_dataset_dir"})
-"""Paths that must exist; what is written goes where the command runs, as in the original."""
+"""Paths that must exist. Relative paths of outputs start at the working folder, as in the original."""
 
 
 def default_config() -> Path | None:
@@ -162,7 +162,7 @@ def _merged(
 
 
 def _found(name: str, key: str, folder: Path) -> str:
-    """A path in a config file: next to the file, above the folder of scripts, or where the command runs."""
+    """A path in a config file: next to the file, above the folder of scripts, or in the working folder."""
     places = [folder, *([folder.parent] if folder.name == SCRIPTS_FOLDER else []), Path.cwd()]
     tried = list(dict.fromkeys(str(place / Path(name).expanduser()) for place in places))
     found = next((path for path in tried if Path(path).exists()), None)

@@ -423,7 +423,7 @@ class Endpoint:
         return self._with_written_call(request, answer, here, tally) if must_call else answer
 
     async def _with_other_api(self, error: faults.NoRouteError, api: wire.Api) -> faults.NoRouteError:
-        """The error of a server that lacks the API in `llm_api`; it names the other API if the server has that."""
+        """The error if a server lacks the API in `llm_api`; it names the other API if the server has that one."""
         other: wire.Api = "chat" if api == "responses" else "responses"
         # A request without content costs nothing: a server with that API rejects it, one without has no such address.
         status, headers, data = await self._client.post(wire.PATHS[other], b"{}", Purpose.CHECK)
@@ -438,9 +438,9 @@ class Endpoint:
     def _with_written_call(
         self, request: Request, answer: wire.Answer, here: tuple[wire.Api, str], tally: _Tally
     ) -> wire.Answer:
-        """The answer to a request for a tool call, with a call that is in its text; remembers if the model makes any.
+        """The answer to a request for a tool call, even one written as text; remembers whether the model makes calls.
 
-        Some servers then do not let the model end its answer, so that each such call would cost all its output tokens.
+        If it writes them as text, some servers do not let it end its answer, and each call uses up its output tokens.
         """
         call = None if answer.tool_calls else written_call(answer.text, request.tools)
         if answer.tool_calls:

@@ -31,7 +31,7 @@ def read_records(path: Path) -> Iterator[Record]:
                 return
             raise
         if is_result_line(record.model_extra or {}):
-            # The script appends to its file: a scenario that is in it again was played again.
+            # The script appends to its file: if a scenario occurs twice, it was played twice.
             record.repeat = results[record.scenario_id]
             results[record.scenario_id] += 1
         yield record

@@ -1,4 +1,4 @@
-"""Reading what the original wrote: dialogues in histories, and result lines of `agentclinic_api_only.py`."""
+"""Reading what the original wrote: dialogues in histories, and results of `agentclinic_api_only.py`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measureme
 
 
 def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
-    """The dialogue of a record without a transcript as far as it can be told apart, and whether that is all of it.
+    """The turns of a record without a transcript, as far as they can be told apart, and whether these are all.
 
     Entries are separated by blank lines. A reply is in the histories of both patient and laboratory, a question only in
-    the patient's, and an order only in the laboratory's; this tells them apart even if an entry has blank lines itself.
+    the patient's, and an order only in the laboratory's; this tells them apart even if an entry itself has blank lines.
     """
     told, measured = _blocks(record.patient_hist), _blocks(record.measurement_hist)
     turns: list[Turn] = []
@@ -47,7 +47,10 @@ def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
     if whole and DIAGNOSIS_READY in last:
         number += 1
         turns.append(_turn(number, "doctor", [last]))
-    if whole and record.num_turns not in (None, number):  # an empty entry leaves no trace: which turns are joined?
+    if whole and record.num_turns not in (
+        None,
+        number,
+    ):  # an empty entry leaves no trace, so turns may have been joined
         return [], False
     return turns, whole
 
@@ -61,7 +64,7 @@ def _find(block: str, blocks: Sequence[str], start: int) -> int | None:
 
 
 def _shared(left: Sequence[str], right: Sequence[str]) -> int:
-    """How many blocks are the same from the start."""
+    """How many blocks at the start are the same."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(left), len(right)))
 
@@ -98,7 +101,7 @@ def record_of_result(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def case_of_result(entry: Mapping[str, Any], path: Path) -> Case | None:
-    """The case that a result line was played on; None if the line does not have it, or not as we read cases."""
+    """The case that a result line was played on; None if the line has no case that we can read."""
     row = entry.get("problem_info")
     if not isinstance(row, dict):
         return None
@@ -111,7 +114,7 @@ def case_of_result(entry: Mapping[str, Any], path: Path) -> Case | None:
 
 
 def _as_published(row: dict[str, Any]) -> dict[str, Any]:
-    """The row without the copy of the test results that the script puts into the examination before it writes."""
+    """The row without the copy of the test results that the script adds to the examination before it writes."""
     chart = row.get("OSCE_Examination")
     if not isinstance(chart, dict) or not isinstance(found := chart.get("Physical_Examination_Findings"), dict):
         return row

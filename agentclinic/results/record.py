@@ -60,7 +60,7 @@ class Record(BaseModel):
     doctor_bias: str | None = None
     patient_bias: str | None = None
     unsupported_bias: dict[str, str] | None = None
-    """Biases that were asked for and ignored, because the prompt files lack them: by setting."""
+    """Biases that were asked for and ignored because the prompt files do not have them, by setting."""
     simulator: dict[str, str] | None = None
     """How patient and laboratory were played: grounded, voiced, or free (also builtin and people); null before 0.3."""
     dialogue: str | None = None
@@ -82,7 +82,7 @@ class Record(BaseModel):
     """The only field in which two runs with the same seed may differ."""
 
     def setting(self, name: str) -> Any:
-        """A field that says how the run was played; for a bias that was asked for and ignored, a label."""
+        """A field that says how the run was played; for a bias that was ignored, a label that says so."""
         asked = (self.unsupported_bias or {}).get(name)
         return bias_label(asked) if asked else getattr(self, name)
 
@@ -93,5 +93,5 @@ class Record(BaseModel):
 
 
 def bias_label(asked: str) -> str:
-    """What is shown as the bias of a run that was to have one that is not supported."""
+    """What is shown as the bias of a run if the one asked for is not supported."""
     return f"none (asked for: {asked}, not supported)"

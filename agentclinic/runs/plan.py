@@ -110,7 +110,7 @@ class Plan:
     data_class: DataClass = DataClass.PUBLIC
     """The strictest class of all rows in the data set's file, including those that are not played."""
     unsupported_bias: Mapping[str, str] = field(default_factory=dict)
-    """Biases that were asked for and that the prompt files lack, by setting; the run has no bias there."""
+    """Biases that were asked for and that the prompt files do not have, by setting; the run is played without them."""
 
     @property
     def people(self) -> bool:
@@ -221,7 +221,7 @@ def _with(settings: Settings, **run: Any) -> Settings:
 def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings, dict[str, str]]:
     """The settings without biases that the prompt files lack, and those biases; as in the original, they are ignored.
 
-    A bias that the builtin program cannot show is refused: the run would report a false null.
+    A bias for a builtin role is refused: it has no effect, and the run would report a false null result.
     """
     unsupported = {}
     for role in ("doctor", "patient"):
@@ -230,8 +230,8 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
             unsupported[f"{role}_bias"] = name
         elif name is not None and getattr(settings.run, f"{role}_llm") == "builtin":
             raise ConfigError(
-                f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null; "
-                f"name a model with --{role}_llm or leave the bias out"
+                f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null "
+                f"result; name a model with --{role}_llm or leave the bias out"
             )
     return _with(settings, **dict.fromkeys(unsupported)), unsupported
 

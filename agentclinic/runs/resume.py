@@ -40,7 +40,7 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     if not isinstance(ours, dict) or not isinstance(ours.get("digest"), dict):
         raise InputError(
             f"{path} was not written by this program: it does not say what the results depend on, so the run cannot be "
-            "resumed. It can be scored, reported, compared, audited and regraded; play its settings again with "
+            "resumed. It can be scored, reported, compared, audited and regraded. To play a new run with its settings: "
             f"agentclinic run --config {path}"
         )
     data = {name: used[name] for name in _SECTIONS if name in used}

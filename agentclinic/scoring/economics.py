@@ -1,4 +1,4 @@
-"""What an encounter's tests cost and how long they take, in the original's keys, from our own table of tests."""
+"""What an encounter's tests cost and how long they take, under the original's keys and from our own table of tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agentclinic.vocabulary.tests import table
 def economics(record: Record) -> tuple[list[dict[str, Any]] | None, dict[str, Any] | None]:
     """One entry for each test that was ordered, and their sums; null without a transcript.
 
-    What `score` charges: a test once per encounter, and nothing for a test that was not done. A test that is not in
-    the table has no price and no time (null), and is counted in `tests_without_price`.
+    As in `score`, a test is charged once per encounter, and a test that was not done costs nothing. A test that is not
+    in the table has no price and no times (null), and is counted in `tests_without_price`.
     """
     asked = requests(record)
     if asked is None:
@@ -65,6 +65,6 @@ def _entry(item: Item, level: str | None, charged: set[str]) -> dict[str, Any]:
 
 
 def _sum(log: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    """Σ of what is known; null if there is something to add and none of it is known."""
+    """Σ of what is known; null if there are entries but none of them is known."""
     known = [entry[key] for entry in log if entry[key] is not None]
     return math.fsum(known) if known or not log else None

@@ -35,7 +35,7 @@ class Price(NamedTuple):
 
 
 _WAITING = {"busy": 2.0, "scarce": 4.0}
-"""Waiting time relative to `resource_level` normal: it doubles with each step. An assumption, not a measurement."""
+"""Factor on waiting times; it doubles with each level above normal. An assumption, not a measurement."""
 
 
 def waiting_factor(resource_level: str | None) -> float:

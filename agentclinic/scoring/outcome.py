@@ -23,7 +23,7 @@ class Summary(BaseModel):
     presented: int = 0
     correct: int = 0
     unsupported_bias: dict[str, str] = {}
-    """Biases that were asked for and ignored, because the prompt files lack them: by setting."""
+    """Biases that were asked for and ignored because the prompt files do not have them, by setting."""
     outcomes: dict[str, int] = {}
     """Encounters by how they ended; `diagnosed` is split into judged right and judged wrong."""
     faults: dict[str, int] = {}

@@ -32,7 +32,7 @@ def told(folder: Path) -> dict[str, Finding]:
 def test_a_folder_made_by_init_runs_as_it_is_but_for_data_it_cannot_have(tmp_path: Path) -> None:
     write_folder(tmp_path)
 
-    others = {path: finding for path, finding in told(tmp_path).items() if finding.verdict is not Verdict.RUNS}
+    others = {path: finding for path, finding in told(tmp_path).items() if finding.verdict is not Verdict.WORKS}
     assert list(others) == ["generate_cases/gen.config.json"]
     assert "mimic.base_dataset_dir" in others["generate_cases/gen.config.json"].note, "MIMIC-IV has to be put there"
 
@@ -57,13 +57,13 @@ def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
     assert {path: (one.what, one.verdict) for path, one in found.items()} == {
         "agentclinic.config.json": ("settings", Verdict.TRANSLATED),
         "other.config.json": ("settings", Verdict.TO_DO),
-        "llm.config.json": ("endpoint", Verdict.RUNS),
+        "llm.config.json": ("endpoint", Verdict.WORKS),
         "generate_cases/gen.config.json": ("generation", Verdict.TO_DO),
-        "prompts/test_policy.json": ("test policy", Verdict.RUNS),
+        "prompts/test_policy.json": ("test policy", Verdict.WORKS),
         "prompts/measurement_cost.json": ("prompt", Verdict.NONE),
-        "agent/diagnosis_sessions": ("sessions", Verdict.RUNS),
-        "runs/MedQA_20250912_100713": ("run", Verdict.RUNS),
-        "cases.jsonl": ("cases", Verdict.RUNS),
+        "agent/diagnosis_sessions": ("sessions", Verdict.WORKS),
+        "runs/MedQA_20250912_100713": ("run", Verdict.WORKS),
+        "cases.jsonl": ("cases", Verdict.WORKS),
     }
     notes = {path: one.note for path, one in found.items()}
     assert "run.measurement_cost_llm" in notes["agentclinic.config.json"]
@@ -77,7 +77,7 @@ def test_each_file_is_read_as_a_run_would_read_it(tmp_path: Path) -> None:
 def test_a_file_of_agents_can_be_used_if_one_of_them_can_be_the_doctor(tmp_path: Path) -> None:
     agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
     path = write(tmp_path / "agent" / "agent_config.yaml", yaml.safe_dump({"agents": agents}))
-    assert told(tmp_path)["agent/agent_config.yaml"].verdict is Verdict.RUNS
+    assert told(tmp_path)["agent/agent_config.yaml"].verdict is Verdict.WORKS
 
     write(path, yaml.safe_dump({"agents": {"searcher": {"model": "m", "system_prompt": "x", "tools": ["search"]}}}))
     assert told(tmp_path)["agent/agent_config.yaml"].verdict is Verdict.BROKEN
@@ -126,7 +126,7 @@ def test_the_originals_own_folder_is_described_file_by_file() -> None:
         "runs/MedQA_20250912_100713": "run",
     }
     assert found["agentclinic.config.json"].verdict is Verdict.TO_DO, "the cases are not in the folder"
-    assert found["llm.config.json"].verdict is Verdict.RUNS
+    assert found["llm.config.json"].verdict is Verdict.WORKS
     assert found["runs/MedQA_20250912_100713"].note.startswith("3 scenarios")
     for role in ROLES:
         assert (found[f"prompts/{role}.json"].verdict is Verdict.BROKEN) is not loads(role)

@@ -168,5 +168,5 @@ def test_the_check_says_what_becomes_of_every_file(folder: Path) -> None:
         line["path"]: line["verdict"] for line in json.loads(clinic("check-folder", ".", "--json", cwd=folder).stdout)
     }
     assert found["prompts/doctor.json"] == found["prompts/test_policy.json"] == "translated"
-    assert found["agent/diagnosis_sessions"] == found["runs/MedQA_20250912_100713"] == "runs as it is"
+    assert found["agent/diagnosis_sessions"] == found["runs/MedQA_20250912_100713"] == "works as it is"
     assert "cannot be used" not in found.values()

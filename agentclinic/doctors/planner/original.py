@@ -1,4 +1,4 @@
-"""A policy file with the original's keys, translated into ours: nothing behind this file knows of two dialects."""
+"""A policy file with the original's keys, translated into ours, so that no other module has to know both dialects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTRAINTS = {
     "allow_override_for_red_flags": "red_flag_override",
 }
 _COST = {"low_to_medium": "medium", "medium_to_high": "high", "mixed": "medium"}
-"""Our level for those of the original that we do not have: a kind that may be expensive counts as such."""
+"""Our cost levels for those that only the original has; the higher one where it names two."""
 
 
 class _Category(BaseModel):
@@ -41,7 +41,7 @@ class _Transition(BaseModel):
 
 
 class _Original(BaseModel):
-    """What is translated; the rest of the file is read, and refused, as ours."""
+    """What is translated; the rest of the file is validated like a file of ours."""
 
     instructions: str = ""
     system_base: str | None = None
@@ -64,7 +64,7 @@ def is_original(data: Mapping[str, Any]) -> bool:
 
 
 def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A policy file of the original with our keys; what it leaves out is left out here, too."""
+    """A policy file of the original with our keys; what it leaves out stays left out."""
     ours = {"transitions"} if isinstance(data.get("transitions"), dict) else set()
     file = parse_settings(_Original, {key: value for key, value in data.items() if key not in ours}, where)
     described = {
@@ -116,7 +116,7 @@ _REMARK = re.compile(r"\(.*?\)")
 
 
 def _synonyms(given: Mapping[str, str], kinds: Mapping[str, Any], where: str) -> dict[str, str]:
-    """Synonyms of tests in the knowledge base; those of a mere kind of test become words for that kind."""
+    """Synonyms for tests in the knowledge base; a synonym for a kind of test becomes one of the words for that kind."""
     known = knowledge()
     kept, unknown = {}, []
     for word, target in given.items():

@@ -321,7 +321,7 @@ class _Attempt:
                 # The endpoint knows no tools, or not for this model: use structured output from now on.
                 self._doctor.structured = True
                 self.remarks.append(f"tool calls were refused, structured output is used instead ({error})")
-                messages = self._messages()  # anew: these may hold a tool call that was sent back
+                messages = self._messages()  # built again: the old ones may hold a tool call that was sent back
         return await self._send(messages)
 
     async def _send(self, messages: tuple[Message, ...]) -> Reply:
