@@ -23,13 +23,15 @@ from agentclinic.errors import InputError
 from agentclinic.files import Lock, is_private, make_folder
 from agentclinic.jsonl import JsonLines, read_json_lines, repair
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
+from agentclinic.models.structured import at_most
 from agentclinic.results.turn import NOTHING_ASKED, Usage
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 
 FOLDER = "reviews"
-_Claim = Annotated[str, Field(max_length=300)]
-_Claims = Annotated[list[_Claim], Field(max_length=12)]
+_Claim = Annotated[str, Field(max_length=300, json_schema_extra=at_most(160))]
+_Claims = Annotated[list[_Claim], Field(max_length=12, json_schema_extra={"maxItems": 5})]
+"""The schema that is sent has tighter bounds, so that a small model comes to an end."""
 
 
 class Review(BaseModel):

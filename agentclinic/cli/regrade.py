@@ -11,6 +11,8 @@ import anyio
 from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import end_incomplete, end_without_result, print_json
 from agentclinic.config import Settings
+from agentclinic.errors import InputError
+from agentclinic.results.run_folder import RECORDS
 from agentclinic.runs.progress import progress_for
 from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 
@@ -26,6 +28,11 @@ def regrade_command(
     as_json: bool,
 ) -> None:
     """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
+    if folder.is_file():
+        raise InputError(
+            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
+            f"{RECORDS} and name that"
+        )
     if dry_run:
         estimate = anyio.run(partial(estimate_regrade, folder, settings, name, resynthesize=resynthesize))
         show_estimate(estimate, as_json=as_json)

@@ -54,6 +54,8 @@ CAPS: Mapping[Purpose, int] = {
     Purpose.DISCRIMINATOR: 1000,
     Purpose.SYNTHESIS: 1500,
     Purpose.CONFIDENCE: 1000,
+    Purpose.WRITER: 4000,
+    Purpose.REVIEWER: 1000,
 }
 """Most output tokens per purpose, about five times what a good reply takes: a small model that loops is stopped."""
 

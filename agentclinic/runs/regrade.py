@@ -129,11 +129,6 @@ async def regrade(
     `resynthesize` the diagnoses are first synthesized again from the facts in the run's sessions.
     """
     progress = progress or Progress()
-    if folder.is_file():
-        raise InputError(
-            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
-            f"{folders.RECORDS} and name that"
-        )
     if resynthesize:
         settings = _with_the_runs_synthesis(folder, settings)
     every = list(read_records(folder / folders.RECORDS))
