@@ -466,7 +466,7 @@ def _relative_to(folders: Sequence[Path], path: str) -> Path:
 def read_json(path: Path) -> Any:
     """Read a JSON file without its comments (keys that begin with `_`); every error names the file and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_hook=_without_comments)
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_hook=_without_comments)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
     except json.JSONDecodeError as error:
@@ -475,6 +475,8 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):  # a number that is too long, or nesting that is too deep
+        raise ConfigError(f"{path}: not readable JSON; shorten its numbers and its nesting") from None
 
 
 def _without_comments(entry: dict[str, Any]) -> dict[str, Any]:

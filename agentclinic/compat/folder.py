@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentclinic.cases.registry import load_cases, resolve
 from agentclinic.clinic.prompts import SHIPPED, load_prompt
 from agentclinic.config import PRESETS, LLMFile, load_llm_file, load_settings, read_json, without_credentials
 from agentclinic.doctors.planner.original import is_original
 from agentclinic.doctors.planner.settings import load_policy
-from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
+from agentclinic.doctors.uncertainty.agent_config import agents_in, load_agent
 from agentclinic.doctors.uncertainty.store import FOLDER, read_session
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.generate.settings import GenFile, MissingInputError
@@ -85,7 +85,9 @@ def _places(folder: Path) -> Iterator[tuple[Path, str, Callable[[Path], _Answer]
 
 def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
     """What a file is, by its content, and how to read it; None for files that are of no interest."""
-    if path.suffix == ".yaml" and path.name == "agent_config.yaml":
+    if not path.is_file():  # a pipe, say, or a link to nothing
+        return None
+    if path.name == "agent_config.yaml":
         return "agents", _agents
     if path.suffix == ".jsonl":
         return _lines_kind(path)
@@ -102,8 +104,8 @@ def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         return "endpoint", _endpoint
     if keys & set(GenFile.model_fields):
         return "generation", _generation
-    # Broken JSON has no keys; what looks like a config by its name is then reported.
-    return ("settings", _settings) if path.name.endswith("config.json") else None
+    # Broken JSON has no keys; what is a config by its name is then reported. Other programs have a config.json, too.
+    return ("settings", _settings) if path.name.endswith(".config.json") else None
 
 
 def _keys(path: Path) -> set[str]:
@@ -188,7 +190,7 @@ def _agents(path: Path) -> _Answer:
     usable, others = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the others are not used, which is said below
-        for name in _agent_names(path):
+        for name in agents_in(path):
             try:
                 load_agent(path, name)
                 usable.append(name)
@@ -200,17 +202,6 @@ def _agents(path: Path) -> _Answer:
     if others:
         return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
     return _Answer(note=chosen)
-
-
-def _agent_names(path: Path) -> list[str]:
-    import yaml
-
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return []  # load_agent says what is wrong
-    agents = data.get("agents") if isinstance(data, dict) else None
-    return [str(name) for name in agents] if isinstance(agents, Mapping) else [UNCERTAINTY]
 
 
 def _sessions(folder: Path) -> _Answer:

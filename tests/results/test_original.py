@@ -173,12 +173,25 @@ def test_a_file_of_results_can_be_scored_reported_compared_and_audited(tmp_path:
     [
         ({"dialogue_history": ["Nurse: hello"]}, r"dialogue_history: entry 0 does not begin with Doctor, Patient"),
         ({"correct": "perhaps"}, r"not a scenario record \(correct"),
+        ({"scenario_id": None}, r"not a scenario record \(scenario_id"),
+        ({"token_usage": [12]}, r"not a scenario record \(token_usage"),
+        ({"dialogue_history": "Doctor: hello"}, r"not a scenario record \(dialogue_history"),
+        ({"model_diagnosis": ["Gout"]}, r"not a scenario record \(model_diagnosis"),
     ],
 )
 def test_a_bad_result_line_is_named(changes: dict[str, Any], complaint: str, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "results.jsonl", result_line(), result_line(1, **changes))
 
     with pytest.raises(InputError, match=rf"results\.jsonl line 2: .*{complaint}"):
+        list(read_records(path))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "9" * 5000], ids=["deep", "long number"])
+def test_a_result_line_that_python_cannot_read_is_named(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(f'{{"model_diagnosis": {value}}}\n', encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"results\.jsonl line 1: not a result"):
         list(read_records(path))
 
 
