@@ -252,6 +252,7 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["run", "--config", "nowhere.json"], "nowhere.json: no such file"),
         (["run", "--use_memory"], "memory is not available yet"),
         (["run", "--output_file", "nowhere/results.jsonl"], "nowhere/results.jsonl"),
+        (["run", "--output_file", "notes.txt"], "notes.txt line 1: not JSON Lines, so results cannot be appended"),
         (["run", "--scenarios", "7-3"], "backwards"),
         (["run", "--doctor", "nobody"], "FILE.py:Class"),
         (["run", "--output_dir", "afile"], "afile"),
@@ -264,11 +265,13 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
 )
 def test_a_mistake_gives_exit_code_2_and_names_the_culprit(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
+    (tmp_path / "notes.txt").write_text("Dear diary,\nno news today")
 
     done = clinic(*arguments, cwd=tmp_path, expect=2)
 
     assert said in done.stderr
     assert done.stdout == ""
+    assert (tmp_path / "notes.txt").read_text() == "Dear diary,\nno news today"
 
 
 @pytest.mark.parametrize(
