@@ -158,11 +158,9 @@ def _endpoint(path: Path) -> _Answer:
 def _generation(path: Path) -> _Answer:
     try:
         for source in ("mimic", "medqa"):
-            common, _ = load_generation(path, source, {})
+            load_generation(path, source, {})
     except MissingInputError as error:
         return _Answer(Verdict.TO_DO, str(error))
-    if common.llm_config and not Path(common.llm_config).is_file():
-        return _Answer(Verdict.TO_DO, f"common.llm_config names {common.llm_config}, which does not exist")
     return _Answer()
 
 

@@ -17,7 +17,8 @@ from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_TEST
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 
-_SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
+SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
+"""Who speaks in a `dialogue_history`, and the role."""
 
 # --- histories ------------------------------------------------------------------------------------------------------
 
@@ -137,10 +138,10 @@ def _dialogue(lines: Sequence[str]) -> list[Turn]:
     number = 0
     for line in lines:
         speaker, _, text = line.partition(":")
-        if speaker not in _SPEAKERS:
-            raise ValueError(f"dialogue_history: entry {len(turns)} does not begin with {', '.join(_SPEAKERS)}")
+        if speaker not in SPEAKERS:
+            raise ValueError(f"dialogue_history: entry {len(turns)} does not begin with {', '.join(SPEAKERS)}")
         number += speaker == "Doctor"
-        turns.append(_turn(number, _SPEAKERS[speaker], [text.strip()]))
+        turns.append(_turn(number, SPEAKERS[speaker], [text.strip()]))
     return turns
 
 
@@ -149,6 +150,6 @@ def _usage(used: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
     counted = {
         role: {"input_tokens": tokens.get("prompt_tokens"), "output_tokens": tokens.get("completion_tokens")}
         for role, tokens in used.items()
-        if role in _SPEAKERS.values() and isinstance(tokens, dict)
+        if role in SPEAKERS.values() and isinstance(tokens, dict)
     }
     return counted or None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import PUBLIC, case_of, needs_public_data, osce, public_path, write_rows
+from helpers import ORIGINAL, case_of, needs_original, needs_public_data, osce, public_path, write_rows
 from runs_support import clinic
 
 from agentclinic.config import load_settings
@@ -19,10 +19,7 @@ from agentclinic.results.original import turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 
-OLD_RUN = PUBLIC.parent / "original" / "files" / "runs" / "MedQA_20250912_100713"
-needs_old_run = pytest.mark.skipif(
-    not OLD_RUN.is_dir(), reason="the original's files are not at ../shared/original/files"
-)
+OLD_RUN = ORIGINAL / "runs" / "MedQA_20250912_100713"
 
 ROW = osce(
     patient={"Demographics": "40-year-old woman", "History": "A sore toe for three days."},
@@ -221,7 +218,7 @@ def test_the_originals_used_config_plays_its_run_again(tmp_path: Path, monkeypat
     assert played["presented"] == 1
 
 
-@needs_old_run
+@needs_original
 def test_a_run_of_the_original_can_be_used_except_for_resuming(tmp_path: Path) -> None:
     refused = clinic("resume", OLD_RUN, cwd=tmp_path, expect=2).stderr
     assert "does not say what the results depend on, so the run cannot be resumed" in refused
@@ -237,7 +234,7 @@ def test_a_run_of_the_original_can_be_used_except_for_resuming(tmp_path: Path) -
     assert load_settings(OLD_RUN / "config.used.json").run.doctor_llm == "gpt-5-mini"
 
 
-@needs_old_run
+@needs_original
 @needs_public_data
 def test_a_run_of_the_original_is_audited_with_the_cases_it_was_played_from(tmp_path: Path) -> None:
     done = clinic("audit", OLD_RUN, "--cases", public_path("MedQA"), "--json", cwd=tmp_path)
