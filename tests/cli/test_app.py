@@ -181,6 +181,12 @@ def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer
     clinic("score", "results.jsonl", cwd=tmp_path, expect=2)  # the line that was there is no record
 
 
+def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
+    """What `--openai_api_key "$KEY"` becomes if KEY is not set: the key in the environment still counts."""
+    done = clinic("run", "--openai_api_key", "", "--dry-run", cwd=tmp_path)
+    assert "the shell's history" not in done.stderr
+
+
 def test_the_originals_flags_choose_the_uncertainty_doctor_and_its_agent(tmp_path: Path) -> None:
     agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
     (tmp_path / "agent").mkdir()
