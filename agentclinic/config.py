@@ -437,7 +437,7 @@ def load_settings(
         warnings.warn(f"run.measurement_cost_llm is ignored: {replaced}", FutureWarning, stacklevel=2)
     return Settings(
         run=parsed.run,
-        datasets={name: str(_relative_to(folders, path)) for name, path in parsed.datasets.items()},
+        datasets={name: str(_in_first(folders, path)) for name, path in parsed.datasets.items()},
         endpoints=parsed.endpoints,
         openai=llm.openai,
         llm=llm.llm,
@@ -457,16 +457,21 @@ def load_llm_file(path: Path | None) -> LLMFile:
     return parse_settings(LLMFile, read_json(path), str(path)) if path else LLMFile()
 
 
-def _relative_to(folders: Sequence[Path], path: str) -> Path:
+def places(folders: Iterable[Path], path: str) -> list[Path]:
+    """The full paths that a path in a config file may stand for, each relative to one of the folders."""
+    return list(dict.fromkeys((folder / Path(path).expanduser()).absolute() for folder in folders))
+
+
+def _in_first(folders: Sequence[Path], path: str) -> Path:
     """The full path, so that a run resumed from another folder finds the same file; in the first folder that has it."""
-    places = [(folder / Path(path).expanduser()).absolute() for folder in folders]
-    return next((place for place in places if place.exists()), places[-1])
+    tried = places(folders, path)
+    return next((place for place in tried if place.exists()), tried[-1])
 
 
 def read_json(path: Path) -> Any:
     """Read a JSON file without its comments (keys that begin with `_`); every error names the file and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_hook=_without_comments)
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_hook=_without_comments)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
     except json.JSONDecodeError as error:
@@ -475,6 +480,8 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):  # a number that is too long, or nesting that is too deep
+        raise ConfigError(f"{path}: not readable JSON; shorten its numbers and its nesting") from None
 
 
 def _without_comments(entry: dict[str, Any]) -> dict[str, Any]:

@@ -144,6 +144,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe4"}')
     with pytest.raises(ConfigError, match="not UTF-8"):
         load_llm_file(tmp_path / "latin.json")
+    for content in ("[" * 100_000, '{"llm": ' + "9" * 5000 + "}"):
+        with pytest.raises(ConfigError, match=r"strange\.json: not readable JSON"):
+            load_llm_file(write(tmp_path / "strange.json", content))
+
+
+def test_a_file_saved_by_an_editor_that_marks_utf_8_is_read(tmp_path: Path) -> None:
+    config = write(tmp_path / "clinic.json", '\ufeff{"run": {"workers": 3}}')
+    assert load_settings(config).run.workers == 3
 
 
 def test_the_deprecated_key_causes_a_warning_that_users_see(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ CheckOption = Annotated[
 
 
 def _use_key(key: str | None) -> str | None:
-    if key is not None:
+    if key:
         warnings.warn(
             "--openai_api_key: the key is now in the shell's history and visible in the list of processes; set "
             "OPENAI_API_KEY in the environment or in .env instead",

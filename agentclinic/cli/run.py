@@ -19,6 +19,7 @@ from agentclinic.cli.format import end_incomplete, end_without_result, print_jso
 from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
+from agentclinic.jsonl import read_json_lines
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run
@@ -57,8 +58,8 @@ def run_command(
     if dry_run:
         show_estimate(estimate_run(plan), as_json=as_json)
         return
-    if output_file is not None and (output_file.is_dir() or not output_file.parent.is_dir()):
-        raise InputError(f"--output_file {output_file}: cannot be written; name a file in a folder that exists")
+    if output_file is not None:
+        _refuse_unfit(output_file)
     finished = anyio.run(execute, plan, progress_for(quiet=quiet, stream=sys.stderr))
     if output_file is not None:
         append_results(finished.folder, output_file)
@@ -110,6 +111,15 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
         print(f"Report written to {write_report([finished.folder])}", file=sys.stderr if as_json else sys.stdout)
     if nothing_judged(finished.summary):
         end_without_result("nothing could be judged: every scenario failed without a verdict")
+
+
+def _refuse_unfit(output_file: Path) -> None:
+    """Refuse a file that results cannot be appended to, before the run rather than after it."""
+    if output_file.is_dir() or not output_file.parent.is_dir():
+        raise InputError(f"--output_file {output_file}: cannot be written; name a file in a folder that exists")
+    if output_file.exists():
+        for _ in read_json_lines(output_file, "JSON Lines, so results cannot be appended to it"):
+            pass
 
 
 def _show_result(plan: Plan, finished: Finished, console: Console) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentclinic.cases.registry import load_cases, resolve
 from agentclinic.clinic.prompts import SHIPPED, load_prompt
 from agentclinic.config import PRESETS, LLMFile, load_llm_file, load_settings, read_json, without_credentials
 from agentclinic.doctors.planner.original import is_original
 from agentclinic.doctors.planner.settings import load_policy
-from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
+from agentclinic.doctors.uncertainty.agent_config import agents_in, load_agent
 from agentclinic.doctors.uncertainty.store import FOLDER, read_session
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.generate.settings import GenFile, MissingInputError
@@ -85,7 +85,9 @@ def _places(folder: Path) -> Iterator[tuple[Path, str, Callable[[Path], _Answer]
 
 def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
     """What a file is, by its content, and how to read it; None if the original does not use it."""
-    if path.suffix == ".yaml" and path.name == "agent_config.yaml":
+    if not path.is_file():  # a pipe, say, or a link to nothing
+        return None
+    if path.name == "agent_config.yaml":
         return "agents", _agents
     if path.suffix == ".jsonl":
         return _lines_kind(path)
@@ -102,8 +104,9 @@ def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         return "endpoint", _endpoint
     if keys & set(GenFile.model_fields):
         return "generation", _generation
-    # Broken JSON has no keys; a file whose name says that it is a config is still reported.
-    return ("settings", _settings) if path.name.endswith("config.json") else None
+    # Broken JSON has no keys; a file whose name says that it is a config is still reported, unless another program has
+    # files of that name (tokenizer_config.json).
+    return ("settings", _settings) if path.name.endswith(".config.json") else None
 
 
 def _keys(path: Path) -> set[str]:
@@ -156,11 +159,9 @@ def _endpoint(path: Path) -> _Answer:
 def _generation(path: Path) -> _Answer:
     try:
         for source in ("mimic", "medqa"):
-            common, _ = load_generation(path, source, {})
+            load_generation(path, source, {})
     except MissingInputError as error:
         return _Answer(Verdict.TO_DO, str(error))
-    if common.llm_config and not Path(common.llm_config).is_file():
-        return _Answer(Verdict.TO_DO, f"common.llm_config names {common.llm_config}, which does not exist")
     return _Answer()
 
 
@@ -188,7 +189,7 @@ def _agents(path: Path) -> _Answer:
     usable, others = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they say that the other agents are not used, and so does the note below
-        for name in _agent_names(path):
+        for name in agents_in(path):
             try:
                 load_agent(path, name)
                 usable.append(name)
@@ -200,17 +201,6 @@ def _agents(path: Path) -> _Answer:
     if others:
         return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
     return _Answer(note=chosen)
-
-
-def _agent_names(path: Path) -> list[str]:
-    import yaml
-
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return []  # load_agent says what is wrong
-    agents = data.get("agents") if isinstance(data, dict) else None
-    return [str(name) for name in agents] if isinstance(agents, Mapping) else [UNCERTAINTY]
 
 
 def _sessions(folder: Path) -> _Answer:

@@ -9,11 +9,12 @@ from typing import Any
 from agentclinic.files import is_private
 from agentclinic.jsonl import JsonLines
 from agentclinic.results.journal import read_records
+from agentclinic.results.original import SPEAKERS
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_folder import RECORDS
 
-_SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Measurement"}
+_SPEAKERS = {role: speaker for speaker, role in SPEAKERS.items()}
 
 
 def append_results(folder: Path, file: Path) -> None:

@@ -45,7 +45,7 @@ def _json(file: Path) -> Rows:
     try:
         text = file.read_text(encoding="utf-8-sig")
         rows = json.loads(text) if text.lstrip().startswith("[") else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: not valid JSON ({error})") from None
     if rows is None:
         yield from _json_lines(file)

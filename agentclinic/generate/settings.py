@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.config import parse_settings, read_json
+from agentclinic.config import parse_settings, places, read_json
 from agentclinic.errors import ConfigError
 
 SCRIPTS_FOLDER = "generate_cases"
@@ -163,9 +163,9 @@ def _merged(
 
 def _found(name: str, key: str, folder: Path) -> str:
     """A path in a config file: next to the file, above the folder of scripts, or in the working folder."""
-    places = [folder, *([folder.parent] if folder.name == SCRIPTS_FOLDER else []), Path.cwd()]
-    tried = list(dict.fromkeys(str(place / Path(name).expanduser()) for place in places))
-    found = next((path for path in tried if Path(path).exists()), None)
+    above = [folder.parent] if folder.name == SCRIPTS_FOLDER else []
+    tried = places([folder, *above, Path.cwd()], name)
+    found = next((path for path in tried if path.exists()), None)
     if found is None:
-        raise MissingInputError(f"{key}: {name} does not exist; looked for {', '.join(tried)}")
-    return found
+        raise MissingInputError(f"{key}: {name} does not exist; looked for {', '.join(map(str, tried))}")
+    return str(found)

@@ -426,7 +426,10 @@ class Endpoint:
         """The error if a server lacks the API in `llm_api`; it names the other API if the server has that one."""
         other: wire.Api = "chat" if api == "responses" else "responses"
         # A request without content costs nothing: a server with that API rejects it, one without has no such address.
-        status, headers, data = await self._client.post(wire.PATHS[other], b"{}", Purpose.CHECK)
+        try:
+            status, headers, data = await self._client.post(wire.PATHS[other], b"{}", Purpose.CHECK)
+        except ModelError:
+            return error
         answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
         if isinstance(answer, faults.NoRouteError):
             return error

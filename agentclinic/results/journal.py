@@ -39,7 +39,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 def _record(line: bytes, path: Path, number: int) -> Record:
     try:
-        if b'"model_diagnosis"' in line and is_result_line(entry := json.loads(line)):
+        if b'"model_diagnosis"' in line and isinstance(entry := json.loads(line), dict) and is_result_line(entry):
             return Record.model_validate(record_of_result(entry, path))
         record = Record.model_validate_json(line)
     except ValidationError as error:
@@ -47,7 +47,7 @@ def _record(line: bytes, path: Path, number: int) -> Record:
         first = error.errors(include_input=False, include_url=False)[0]
         problem = " ".join(filter(None, [".".join(str(part) for part in first["loc"]), first["msg"]]))
         raise InputError(f"{path} line {number}: not a scenario record ({problem[:160]})") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} line {number}: not a result of agentclinic_api_only.py ({error})") from None
     if record.transcript is None and record.patient_hist:
         turns, whole = turns_in_histories(record)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import default_class
@@ -15,7 +17,8 @@ from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_TEST
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 
-_SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
+SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
+"""Who speaks in a `dialogue_history`, and the role."""
 
 # --- histories ------------------------------------------------------------------------------------------------------
 
@@ -82,10 +85,21 @@ def is_result_line(entry: Mapping[str, Any]) -> bool:
     return "model_diagnosis" in entry and "correct_diagnosis" in entry and "status" not in entry
 
 
+class _Result(BaseModel):
+    """What is read from a result line in other ways than from a record."""
+
+    model_config = ConfigDict(strict=True)
+
+    model_diagnosis: str | None
+    dialogue_history: list[str] | None = None
+    token_usage: dict[str, Any] | None = None
+
+
 def record_of_result(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """A result line of a file as the data of a record; `ValueError` if its dialogue cannot be read."""
-    said = str(entry["model_diagnosis"])
-    turns = _dialogue(entry.get("dialogue_history") or [])
+    """A result line of a file as the data of a record; `ValueError` if it cannot be read."""
+    result = _Result.model_validate(entry)
+    said = result.model_diagnosis or ""
+    turns = _dialogue(result.dialogue_history or [])
     concluded = DIAGNOSIS_READY in said
     found = {
         **entry,
@@ -94,7 +108,7 @@ def record_of_result(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "ground_truth": entry["correct_diagnosis"],
         "diagnosis_text": said if concluded else None,
         "transcript": turns,
-        "usage": _usage(entry.get("token_usage") or {}),
+        "usage": _usage(result.token_usage or {}),
     }
     case = case_of_result(entry, path)
     return {**found, "case_hash": case.id, "data_class": case.data_class, "door": case.door} if case else found
@@ -102,11 +116,11 @@ def record_of_result(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def case_of_result(entry: Mapping[str, Any], path: Path) -> Case | None:
     """The case that a result line was played on; None if the line has no case that we can read."""
-    row = entry.get("problem_info")
-    if not isinstance(row, dict):
+    row, number = entry.get("problem_info"), str(entry.get("scenario_id"))
+    if not isinstance(row, dict) or not number.isdecimal():
         return None
     dataset = str(entry.get("dataset") or path.stem)
-    place = Row(path, 0, int(entry["scenario_id"]), _as_published(row))
+    place = Row(path, 0, int(number), _as_published(row))
     try:
         return read_case(place, dataset, default=default_class(dataset, path))
     except CaseError:
@@ -122,15 +136,15 @@ def _as_published(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "OSCE_Examination": {**chart, "Physical_Examination_Findings": examined}}
 
 
-def _dialogue(lines: Sequence[object]) -> list[Turn]:
+def _dialogue(lines: Sequence[str]) -> list[Turn]:
     turns: list[Turn] = []
     number = 0
     for line in lines:
-        speaker, _, text = str(line).partition(":")
-        if speaker not in _SPEAKERS:
-            raise ValueError(f"dialogue_history: entry {len(turns)} does not begin with {', '.join(_SPEAKERS)}")
+        speaker, _, text = line.partition(":")
+        if speaker not in SPEAKERS:
+            raise ValueError(f"dialogue_history: entry {len(turns)} does not begin with {', '.join(SPEAKERS)}")
         number += speaker == "Doctor"
-        turns.append(_turn(number, _SPEAKERS[speaker], [text.strip()]))
+        turns.append(_turn(number, SPEAKERS[speaker], [text.strip()]))
     return turns
 
 
@@ -139,6 +153,6 @@ def _usage(used: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
     counted = {
         role: {"input_tokens": tokens.get("prompt_tokens"), "output_tokens": tokens.get("completion_tokens")}
         for role, tokens in used.items()
-        if role in _SPEAKERS.values() and isinstance(tokens, dict)
+        if role in SPEAKERS.values() and isinstance(tokens, dict)
     }
     return counted or None

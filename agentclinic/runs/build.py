@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.config import ROLES, PriceSettings, RunSettings, Settings, suggestion, variable
+from agentclinic.config import ROLES, PriceSettings, Settings, suggestion, variable
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
@@ -26,6 +26,7 @@ from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Recorder, Replay
 from agentclinic.privacy import DataClass
+from agentclinic.runs.roles import simulator_of
 
 
 class ModelSource(Protocol):
@@ -48,15 +49,10 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     The one place that knows it: the check, the budgets and the estimate of a dry run all start from here.
     """
     run = settings.run
-    roles = [role for role in ROLES if role != "measurement" or not _laboratory_is_voiced(run)]
-    return (*roles, *(("synthesis",) if run.synthesis_llm else ()))
-
-
-def _laboratory_is_voiced(run: RunSettings) -> bool:
-    """Whether our matcher reads the chart, so that no model is asked (`clinic.laboratory`)."""
-    if run.simulator is not None:
-        return run.simulator == "voiced"
-    return load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None).has("grounded_system")
+    laboratory = load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None)
+    # Voiced, our matcher reads the chart (`clinic.laboratory`).
+    silent = {"measurement"} if simulator_of(run, "measurement", laboratory) == "voiced" else set()
+    return (*(role for role in ROLES if role not in silent), *(("synthesis",) if run.synthesis_llm else ()))
 
 
 @dataclass(frozen=True)

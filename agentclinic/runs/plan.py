@@ -13,8 +13,6 @@ from typing import Any
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.clinic.doctor import Dialogue
-from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import RunSettings, Settings, variable, without_credentials
 from agentclinic.doctors.custom import DoctorFactory
@@ -24,6 +22,7 @@ from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Age
 from agentclinic.errors import ConfigError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
+from agentclinic.runs.roles import Roles, roles_of
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
@@ -77,20 +76,6 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Roles:
-    """How language models play the roles of a run: the settings, or what a user's own prompt files imply."""
-
-    patient: Simulator = "voiced"
-    laboratory: Simulator = "voiced"
-    dialogue: Mapping[str, Dialogue] = field(default_factory=dict)
-    """By role; a chat for any other."""
-
-    def dialogue_of(self, role: str) -> Dialogue:
-        """How the role's model is shown the dialogue."""
-        return self.dialogue.get(role, "chat")
-
-
-@dataclass(frozen=True)
 class Plan:
     """Everything a run will do."""
 
@@ -106,7 +91,7 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
     """The test policy, if the doctor plans with one."""
-    roles: Roles = Roles()
+    roles: Roles = field(default_factory=Roles)
     data_class: DataClass = DataClass.PUBLIC
     """The strictest class of all rows in the data set's file, including those that are not played."""
     unsupported_bias: Mapping[str, str] = field(default_factory=dict)
@@ -138,7 +123,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if custom_doctor is None and run.doctor not in OURS:
         custom_doctor = DoctorFactory(run.doctor)
     prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
-    prompts, roles = _roles(run, prompts)
+    prompts, roles = roles_of(run, prompts)
     policy = None
     if run.doctor_test_policy_enabled:
         policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir), chat=run.dialogue == "chat")
@@ -189,29 +174,6 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         data_class,
         unsupported,
     )
-
-
-_SIMULATED = {"patient": ("voiced_system", "grounded_system"), "measurement": ("grounded_system",)}
-"""Texts without which a role's prompt file is for free text, as the original's files are."""
-
-
-def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
-    """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
-    files = dict(prompts.files)
-    if run.dialogue == "chat":
-        files["doctor"] = files["doctor"].completed()
-    if run.simulator in ("voiced", "grounded"):
-        files |= {role: files[role].completed() for role in _SIMULATED}
-    played: dict[str, Simulator] = {
-        role: run.simulator or ("voiced" if files[role].has(*texts) else "free") for role, texts in _SIMULATED.items()
-    }
-    chats = {"doctor": files["doctor"].has("chat_system")} | {
-        role: files[role].has(*texts) for role, texts in _SIMULATED.items()
-    }
-    dialogue: dict[str, Dialogue] = {
-        role: run.dialogue or ("chat" if as_chat else "transcript") for role, as_chat in chats.items()
-    }
-    return Prompts(files), Roles(played["patient"], played["measurement"], dialogue)
 
 
 def _with(settings: Settings, **run: Any) -> Settings:

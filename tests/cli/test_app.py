@@ -181,6 +181,12 @@ def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer
     clinic("score", "results.jsonl", cwd=tmp_path, expect=2)  # the line that was there is no record
 
 
+def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
+    """What `--openai_api_key "$KEY"` becomes if KEY is not set: the key in the environment still counts."""
+    done = clinic("run", "--openai_api_key", "", "--dry-run", cwd=tmp_path)
+    assert "the shell's history" not in done.stderr
+
+
 def test_the_originals_flags_choose_the_uncertainty_doctor_and_its_agent(tmp_path: Path) -> None:
     agents = yaml.safe_load((ROOT / "agentclinic/doctors/uncertainty/agent_config.yaml").read_text())["agents"]
     (tmp_path / "agent").mkdir()
@@ -252,6 +258,7 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["run", "--config", "nowhere.json"], "nowhere.json: no such file"),
         (["run", "--use_memory"], "memory is not available yet"),
         (["run", "--output_file", "nowhere/results.jsonl"], "nowhere/results.jsonl"),
+        (["run", "--output_file", "notes.txt"], "notes.txt line 1: not JSON Lines, so results cannot be appended"),
         (["run", "--scenarios", "7-3"], "backwards"),
         (["run", "--doctor", "nobody"], "FILE.py:Class"),
         (["run", "--output_dir", "afile"], "afile"),
@@ -264,11 +271,13 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
 )
 def test_a_mistake_gives_exit_code_2_and_names_the_culprit(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
+    (tmp_path / "notes.txt").write_text("Dear diary,\nno news today")
 
     done = clinic(*arguments, cwd=tmp_path, expect=2)
 
     assert said in done.stderr
     assert done.stdout == ""
+    assert (tmp_path / "notes.txt").read_text() == "Dear diary,\nno news today"
 
 
 @pytest.mark.parametrize(

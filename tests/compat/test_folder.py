@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,15 @@ def test_a_broken_file_is_named_and_the_exit_code_is_2(tmp_path: Path, name: str
     assert "cannot be used" in done.stdout
     assert said in done.stdout
     assert [one["verdict"] for one in as_json] == ["cannot be used"]
+
+
+def test_files_of_other_programs_and_what_cannot_be_opened_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "model" / "tokenizer_config.json", '{"model_type": "llama"}')
+    write(tmp_path / "llm.config.json", "{}")
+    os.mkfifo(tmp_path / "prompts.json")  # opening it would wait for a writer
+    (tmp_path / "cases.jsonl").symlink_to(tmp_path / "gone.jsonl")
+
+    assert list(told(tmp_path)) == ["llm.config.json"]
 
 
 def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:

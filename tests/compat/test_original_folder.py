@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from generate_support import question, write_questions
-from helpers import ORIGINAL, osce, write_rows
+from helpers import ORIGINAL, needs_original, osce, write_rows
 from judges_support import original_run
 from original_prompts import write_files
 from runs_support import LONG, clinic, environment, lines
@@ -25,16 +25,14 @@ Json = dict[str, Any]
 QUICK_START = ("agentclinic.py", "--config", "agentclinic.config.json", "--workers", "4")
 
 
-@pytest.fixture(params=["written here", "the original's"])
+@pytest.fixture(params=["written here", pytest.param("the original's", marks=needs_original)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServer) -> Path:
     """The files that people bring; `agentclinic init` adds the scripts and changes none of them."""
     place = tmp_path / "checkout"
     if request.param == "written here":
         _write_own(place)
-    elif ORIGINAL.is_dir():
-        shutil.copytree(ORIGINAL, place, copy_function=shutil.copyfile)
     else:
-        pytest.skip("the original's files are not at ../shared/original/files")
+        shutil.copytree(ORIGINAL, place, copy_function=shutil.copyfile)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     write_folder(place)
     assert {path: path.read_bytes() for path in before} == before

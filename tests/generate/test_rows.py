@@ -71,6 +71,7 @@ def test_what_save_to_disk_writes_as_one_split_or_as_several(tmp_path: Path, exp
     ("name", "content", "complaint"),
     [
         ("q.json", "[{]", "q.json: not valid JSON"),
+        ("q.json", "[" * 100_000, "q.json: not valid JSON"),
         ("q.json", "[1]", "q.json row 0: expected a JSON object"),
         ("q.parquet", "no", "q.parquet: cannot be read as Parquet"),
         ("q.arrow", "no", "q.arrow: cannot be read as Arrow"),

@@ -290,6 +290,14 @@ async def test_an_address_without_the_set_api_or_the_other_is_reported_as_wrong(
         await connect(base_url=f"{server.origin}/wrong", llm_api="responses").reply(ask())
 
 
+async def test_a_server_that_does_not_answer_when_asked_for_the_other_api_keeps_the_first_error(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    server.control(responses=False, rules=[{"match": {"purpose": "check"}, "fault": "reset"}])
+    with pytest.raises(base.BadRequestError, match="check base_url"):
+        await connect(llm_api="responses").reply(ask())
+
+
 async def test_an_address_with_neither_api_is_reported_as_wrong(connect: Connect, server: ScriptedServer) -> None:
     endpoint = connect(base_url=f"{server.origin}/wrong")
     for _ in range(2):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import PUBLIC, case_of, needs_public_data, osce, public_path, write_rows
+from helpers import ORIGINAL, case_of, needs_original, needs_public_data, osce, public_path, write_rows
 from runs_support import clinic
 
 from agentclinic.config import load_settings
@@ -19,10 +19,7 @@ from agentclinic.results.original import turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
 
-OLD_RUN = PUBLIC.parent / "original" / "files" / "runs" / "MedQA_20250912_100713"
-needs_old_run = pytest.mark.skipif(
-    not OLD_RUN.is_dir(), reason="the original's files are not at ../shared/original/files"
-)
+OLD_RUN = ORIGINAL / "runs" / "MedQA_20250912_100713"
 
 ROW = osce(
     patient={"Demographics": "40-year-old woman", "History": "A sore toe for three days."},
@@ -174,12 +171,25 @@ def test_a_file_of_results_can_be_scored_reported_compared_and_audited(tmp_path:
     [
         ({"dialogue_history": ["Nurse: hello"]}, r"dialogue_history: entry 0 does not begin with Doctor, Patient"),
         ({"correct": "perhaps"}, r"not a scenario record \(correct"),
+        ({"scenario_id": None}, r"not a scenario record \(scenario_id"),
+        ({"token_usage": [12]}, r"not a scenario record \(token_usage"),
+        ({"dialogue_history": "Doctor: hello"}, r"not a scenario record \(dialogue_history"),
+        ({"model_diagnosis": ["Gout"]}, r"not a scenario record \(model_diagnosis"),
     ],
 )
 def test_a_bad_result_line_is_named(changes: dict[str, Any], complaint: str, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "results.jsonl", result_line(), result_line(1, **changes))
 
     with pytest.raises(InputError, match=rf"results\.jsonl line 2: .*{complaint}"):
+        list(read_records(path))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "9" * 5000], ids=["deep", "long number"])
+def test_a_result_line_that_python_cannot_read_is_named(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(f'{{"model_diagnosis": {value}}}\n', encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"results\.jsonl line 1: not a result"):
         list(read_records(path))
 
 
@@ -209,7 +219,7 @@ def test_the_originals_used_config_plays_its_run_again(tmp_path: Path, monkeypat
     assert played["presented"] == 1
 
 
-@needs_old_run
+@needs_original
 def test_a_run_of_the_original_can_be_used_except_for_resuming(tmp_path: Path) -> None:
     refused = clinic("resume", OLD_RUN, cwd=tmp_path, expect=2).stderr
     assert "does not say what the results depend on, so the run cannot be resumed" in refused
@@ -225,7 +235,7 @@ def test_a_run_of_the_original_can_be_used_except_for_resuming(tmp_path: Path) -
     assert load_settings(OLD_RUN / "config.used.json").run.doctor_llm == "gpt-5-mini"
 
 
-@needs_old_run
+@needs_original
 @needs_public_data
 def test_a_run_of_the_original_is_audited_with_the_cases_it_was_played_from(tmp_path: Path) -> None:
     done = clinic("audit", OLD_RUN, "--cases", public_path("MedQA"), "--json", cwd=tmp_path)

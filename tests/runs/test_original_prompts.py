@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import nejm, write_rows
-from original_prompts import DIALECT, FILES, write_files
+from helpers import ORIGINAL, needs_original, nejm, write_rows
+from original_prompts import DIALECT, write_files
 from runs_support import AT_ENDPOINT, clinic, only_run, own_cases, point_at, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
@@ -21,15 +21,13 @@ from agentclinic.runs.plan import Plan, make_plan
 Json = dict[str, Any]
 
 
-@pytest.fixture(params=["written here", "the original's"])
+@pytest.fixture(params=["written here", pytest.param("the original's", marks=needs_original)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder named `prompts` with the four roles' files and a policy."""
     prompts = tmp_path / "prompts"
     if request.param == "written here":
         return write_files(prompts)
-    if not FILES.is_dir():
-        pytest.skip(f"the original's prompt files are not at {FILES}")
-    return Path(shutil.copytree(FILES, prompts, copy_function=shutil.copyfile))
+    return Path(shutil.copytree(ORIGINAL / "prompts", prompts, copy_function=shutil.copyfile))
 
 
 def raw(folder: Path, name: str) -> Json:

@@ -1,4 +1,4 @@
-"""Small prompt files and a policy in the original's dialect, written by us, and where the original's own are."""
+"""Small prompt files and a policy in the original's dialect, written by us."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from helpers import ORIGINAL
-
-FILES = ORIGINAL / "prompts"
-"""The original's own files, which are not part of the repository."""
 DIALECT: dict[str, dict[str, Any]] = {
     "doctor": {
         "system_base": "You lead this. {} utterances at most, {} used.",

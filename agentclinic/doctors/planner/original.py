@@ -105,7 +105,7 @@ def _kinds(described: Mapping[str, _Category], shipped: Mapping[str, Any]) -> di
     kinds: dict[str, Any] = {}
     for name, kind in described.items():
         tests = [part.strip() for test in kind.typical_tests for part in _REMARK.sub("", test).split(" / ")]
-        words = [*tests, *shipped.get(name, {}).get("words", ())]
+        words = [*filter(None, tests), *shipped.get(name, {}).get("words", ())]
         kinds[name] = {"words": words, "cost_level": _COST.get(kind.cost_level, kind.cost_level)}
     return kinds | {
         name: {**kind, "words": [*kind["words"]]} for name, kind in shipped.items() if name not in described

@@ -74,13 +74,17 @@ class Agent:
 def load_agent(path: Path | None = None, name: str = UNCERTAINTY) -> Agent:
     """The agent of that name; without a path, from `agent/agent_config.yaml` if it exists, else as shipped."""
     path = path or (USUAL if USUAL.is_file() else SHIPPED)
-    data = _read(path)
-    agents = parse_settings(AgentFile, data, str(path)).agents
+    agents = agents_in(path)
     if name not in agents:
         raise ConfigError(f"{path}: agents has no {name!r}{suggestion(name, agents)}")
     settings = parse_settings(AgentSettings, agents[name], f"{path}: agents.{name}")
     _say_what_is_ignored(path, name, settings, agents)
     return Agent(settings, path, hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16])
+
+
+def agents_in(path: Path) -> dict[str, Any]:
+    """The entries of a file by name, unchecked."""
+    return parse_settings(AgentFile, _read(path), str(path)).agents
 
 
 def _say_what_is_ignored(path: Path, name: str, settings: AgentSettings, agents: Mapping[str, Any]) -> None:
@@ -106,3 +110,5 @@ def _read(path: Path) -> Any:
         place = f" line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or "cannot be parsed"
         raise ConfigError(f"{path}{place}: not valid YAML ({what})") from None
+    except (ValueError, RecursionError):  # a date that does not exist, or nesting that is too deep
+        raise ConfigError(f"{path}: not readable YAML; look for impossible dates or numbers") from None

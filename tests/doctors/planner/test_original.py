@@ -62,6 +62,11 @@ def test_the_kinds_of_the_file_and_the_shipped_ones_recognize_tests(tmp_path: Pa
     }
 
 
+def test_an_entry_that_is_only_a_remark_names_no_test(tmp_path: Path) -> None:
+    kind = {"description": "Blood.", "typical_tests": ["Zeta factor", "(as needed)"], "cost_level": "low"}
+    assert loaded(tmp_path, {"categories": {"labs": kind}}).categories["labs"].words == ("Zeta factor",)
+
+
 def test_kinds_of_imaging_are_imaging_and_transitions_are_advice_only(tmp_path: Path) -> None:
     file, door = loaded(tmp_path), Door("Assess a sore toe.", "50-year-old man")
     film, blood = Exchange("test", "pic", "RESULTS: clear"), Exchange("test", "zeta factor", "RESULTS: 3")

@@ -51,6 +51,7 @@ def test_the_shipped_agent_matches_the_original() -> None:
         ("uncertainty_aware_doctor:", "uncertainty_aware_docter:", r"has no 'uncertainty_aware_doctor'; did you"),
         ("model: builtin", 'model: ""', r"model.*at least 1 character"),
         ("  uncertainty_aware_doctor:", "  - uncertainty:\n  x: [", r"agent_config\.yaml line \d+: not valid YAML"),
+        ("max_turns: 1", "max_turns: 2026-99-99", r"agent_config\.yaml: not readable YAML"),
         ("agents:", "agent:", r"agent_config\.yaml.*unknown key 'agent'.*did you mean 'agents'"),
     ],
 )  # fmt: skip
