@@ -14,6 +14,7 @@ import yaml
 from generate_support import question, write_questions
 from helpers import ORIGINAL, needs_original, osce, write_rows
 from judges_support import original_run
+from mimic_rows import ward
 from original_prompts import write_files
 from runs_support import LONG, clinic, environment, lines
 from scripted_server import ScriptedServer
@@ -63,7 +64,12 @@ def _write_own(place: Path) -> None:
     put(place / "agent" / "diagnosis_sessions" / "scenario_1.json", {"session_id": "scenario_1", "steps": [step]})
     old = original_run(place / "runs" / "MedQA_20250912_100713")
     put(old / "config.used.json", {"run": run, "llm": {"responses": {}}, "datasets": data})
-    sections = {"common": {"llm_config": "../llm.config.json", "model": "gpt-5", "sleep_seconds": 0.0}}
+    sections: Json = {"common": {"llm_config": "../llm.config.json", "model": "gpt-5", "sleep_seconds": 0.0}}
+    sections["mimic"] = {
+        "limit": 30,
+        "output": "processed_data/agentclinic_mimiciv.jsonl",
+        "base_dataset_dir": "datasets/mimic-iv-3.1/",
+    }
     sections["medqa"] = {"limit": 30, "output": "processed_data/medqa_grounded.jsonl"}
     put(place / "generate_cases" / "gen.config.json", sections)
 
@@ -152,7 +158,19 @@ def test_its_old_run_can_be_used_except_for_resuming(folder: Path) -> None:
     assert "was not written by this program" in said
 
 
-def test_its_generation_config_makes_cases(folder: Path) -> None:
+def test_its_second_quick_start_makes_cases_from_mimic_with_its_generation_config(
+    folder: Path, server: ScriptedServer
+) -> None:
+    ward().write(folder / "datasets" / "mimic-iv-3.1")
+    config = folder / "generate_cases" / "gen.config.json"
+    asked_for = json.loads(config.read_text())["mimic"]["output"]
+    edit(config, "common", sleep_seconds=0.0)
+    python("generate_cases/gen_mimic_tutorial.py", "--workers", "30", "--limit", "15", cwd=folder)
+    assert lines(folder / asked_for)
+    assert "gpt-5" in sent(server, "writer"), "the model that the config names, at the endpoint that it names"
+
+
+def test_its_generation_config_makes_cases_from_questions(folder: Path) -> None:
     write_questions(folder / "questions.jsonl", [question(number) for number in range(2)])
     python(
         "generate_cases/gen_medqa_tutorial.py", "--base-dir", "questions.jsonl", "--model", "builtin",
