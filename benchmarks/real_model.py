@@ -229,7 +229,7 @@ def tables(given: argparse.Namespace) -> None:
     arms = [place for place in sorted(folder.iterdir()) if place.is_dir() and place.name != "roles"]
     print("\n".join(_outcome_table(arms)), end="\n\n")
     print("\n".join(_cost_table(arms)), end="\n\n")
-    print("\n".join(_patient_table(arms)), end="\n\n")
+    print("\n".join(_speech_table(arms)), end="\n\n")
     if (folder / "roles").is_dir():
         print("\n".join(_role_tables(folder / "roles")))
 
@@ -289,14 +289,18 @@ def _cost_table(arms: Sequence[Path]) -> Iterator[str]:
         )
 
 
-def _patient_table(arms: Sequence[Path]) -> Iterator[str]:
-    yield "| arm | patient's replies | worded by code | replies with a slip |"
-    yield "|---|---|---|---|"
+def _speech_table(arms: Sequence[Path]) -> Iterator[str]:
+    yield "| arm | doctor's utterances | of these ask nothing | patient's replies | worded by code | replies with a slip |"
+    yield "|---|---|---|---|---|---|"
     for place in arms:
         outcome = summarise(_records(place))
         slips = ", ".join(f"{kind} {count}" for kind, count in outcome.slips.get("patient", {}).items())
         replies = outcome.utterances.get("patient", 0)
-        yield f"| {place.name} | {replies} | {outcome.by_code.get('patient', 0)} | {slips or 'none'} |"
+        said = [turn for record in _records(place) for turn in record.transcript or () if turn.role == "doctor"]
+        asked = [turn.text for turn in said if turn.action is not None and turn.action.kind == "question"]
+        nothing = sum("?" not in text for text in asked)
+        code = outcome.by_code.get("patient", 0)
+        yield f"| {place.name} | {len(said)} | {nothing} | {replies} | {code} | {slips or 'none'} |"
 
 
 def _role_tables(folder: Path) -> Iterator[str]:
