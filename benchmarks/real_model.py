@@ -290,7 +290,7 @@ def _cost_table(arms: Sequence[Path]) -> Iterator[str]:
 
 
 def _speech_table(arms: Sequence[Path]) -> Iterator[str]:
-    yield "| arm | doctor's utterances | of these ask nothing | patient's replies | worded by code | replies with a slip |"
+    yield "| arm | doctor's utterances | ask nothing | patient's replies | worded by code | replies with a slip |"
     yield "|---|---|---|---|---|---|"
     for place in arms:
         outcome = summarise(_records(place))
