@@ -132,8 +132,8 @@ class Client:
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
         """The API the server has; None while `auto` has not found out."""
-        self.formats_kept: bool | None = None
-        """Whether the Responses API here obeys output formats; None until known. llama.cpp's ignores them."""
+        self.doubts_formats = False
+        """Whether `auto` left the Responses API because it may ignore output formats, as llama.cpp's does."""
         self.no_bounds: set[tuple[wire.Api, str]] = set()
         """Models for which the server refuses a format with greatest lengths."""
         self.prompt_only: set[tuple[wire.Api, str]] = set()
@@ -316,13 +316,10 @@ class Endpoint:
         if answer.tool_calls:
             return tally.reply(answer)
         try:
-            parsed = parse(answer.text, request.schema)
+            return tally.reply(answer, parse(answer.text, request.schema))
         except InvalidReplyError as invalid:
             problem = invalid
             self._doubt_formats(tally)
-        else:
-            self._client.formats_kept = self._client.formats_kept is not False
-            return tally.reply(answer, parsed)
         if not request.repair:
             raise self._malformed(request.schema, "one answer", problem, answer)
         tally.note("answer repaired once")
@@ -337,10 +334,10 @@ class Endpoint:
     def _doubt_formats(self, tally: _Tally) -> None:
         """After a reply without the required form: if the server may ignore formats, use the other API from now on."""
         client = self._client
-        if client.auto and client.api == "responses" and not client.is_openai and client.formats_kept is None:
-            client.formats_kept = False
+        if client.auto and client.api == "responses" and not client.is_openai and not client.doubts_formats:
+            client.doubts_formats = True
             client.api = "chat"
-            tally.note("the Responses API ignored the format: chat completions are used from now on")
+            tally.note("the reply did not have the required form: chat completions are used from now on")
 
     def _malformed(
         self, shape: type[BaseModel], tried: str, problem: InvalidReplyError, answer: wire.Answer
@@ -382,9 +379,9 @@ class Endpoint:
                     raise await self._with_other_api(error, api) from None
                 if client.api == "responses":
                     raise
-                if api == "chat" and client.formats_kept is False:
+                if api == "chat" and client.doubts_formats:
                     # There is only the Responses API, whatever it does with formats.
-                    client.api, client.formats_kept = "responses", True
+                    client.api = "responses"
                     tally.retries += error.retries
                     continue
                 if api == "chat":

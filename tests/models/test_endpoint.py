@@ -575,12 +575,13 @@ async def test_a_server_that_ignores_formats_in_the_responses_api_is_asked_throu
     assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat"]
 
 
-async def test_one_bad_reply_after_good_ones_changes_no_api(connect: Connect, server: ScriptedServer) -> None:
+async def test_good_replies_do_not_prove_that_formats_are_obeyed(connect: Connect, server: ScriptedServer) -> None:
+    """The prompt asks for the same form, and a model often keeps to it without being made to."""
     endpoint, request = connect(), ask(schema=Opinion)
     server.control(rules=[{"match": {"nth": 2}, "reply": "I think it is Gout."}])
     for _ in range(2):
         assert (await endpoint.reply(request)).parsed is not None
-    assert {entry["api"] for entry in server.log()} == {"responses"}
+    assert [entry["api"] for entry in server.log()] == ["responses", "responses", "chat"]
 
 
 async def test_without_chat_completions_the_responses_api_is_used_on(connect: Connect, server: ScriptedServer) -> None:

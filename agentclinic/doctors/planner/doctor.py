@@ -59,7 +59,7 @@ class PolicyDoctor:
         )
         spoken = decision.spoken
         if spoken and last and parse_action(spoken.text).kind != "diagnosis":
-            spoken = None  # asked on its own, a doctor that has to commit is told nothing else
+            spoken = None  # ask for the utterance alone: with a plan to fill in as well, small models forget to commit
         if decision.diagnosis:
             text = f"{DIAGNOSIS_READY}: {decision.diagnosis}"
             spoken = Reply(text, usage=NOTHING_ASKED, notes=("early finish by the planner",))
