@@ -134,6 +134,22 @@ class RunSettings(_Section):
     """Plan in a request of its own before each utterance, or plan and speak in one structured reply."""
     planner_baseline: Literal["door", "full"] = "door"
     """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
+    memory: str | None = None
+    """File of experiences, made by `agentclinic learn`, that are offered to the doctor where they fit."""
+    memory_retrieval: Literal["bm25", "embeddings", "shuffled"] = "bm25"
+    """How experiences are found: by words, by embeddings, or drawn by chance as a control."""
+    memory_llm: str | None = None
+    """Model that picks among the ten best experiences, or none of them (default: the two best are offered)."""
+    memory_endpoint: str | None = None
+    """Endpoint of the model that picks, by its name in `endpoints`."""
+    embedding_llm: str | None = None
+    """Embedding model for memory_retrieval embeddings."""
+    embedding_endpoint: str | None = None
+    """Endpoint of the embedding model, by its name in `endpoints`."""
+    split: str | None = None
+    """File that divides the cases into those to learn from and those to test on; needs `part`."""
+    part: Literal["train", "test"] | None = None
+    """Evaluate only this part of the split."""
     synthesis_llm: str | None = None
     """Model that makes the diagnosis from the uncertainty doctor's facts (default: the doctor's)."""
     synthesis_endpoint: str | None = None
@@ -160,6 +176,10 @@ class RunSettings(_Section):
     @classmethod
     def _no_bias(cls, value: object) -> object:
         return None if value in (None, "", "None", "none", "null") else value
+
+
+STUDY_DECIDES = frozenset({"memory", "split", "part", "record", "output_dir", "inf_type"})
+"""Settings of `run` that a study decides itself."""
 
 
 class UnixParts(NamedTuple):

@@ -89,8 +89,16 @@ if sys.platform == "win32":
     def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
+    def waited_lock(descriptor: int) -> None:
+        """Lock an open file, waiting for other processes; closing it releases the lock."""
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+
 else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def waited_lock(descriptor: int) -> None:
+        """Lock an open file, waiting for other processes; closing it releases the lock."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)

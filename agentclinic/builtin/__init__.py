@@ -12,6 +12,7 @@ from agentclinic.clinic.payloads import (
     InlinePayload,
     JudgePayload,
     LaboratoryPayload,
+    LearnerPayload,
     PatientPayload,
     PlannerPayload,
     SynthesisPayload,
@@ -69,6 +70,10 @@ class Builtin:
                 from agentclinic.builtin.judge import judge
 
                 return judge(request.payload)
+            case LearnerPayload():
+                from agentclinic.builtin.learner import learn
+
+                return learn(request.payload)
             case WriterPayload():
                 from agentclinic.builtin.writer import write
 

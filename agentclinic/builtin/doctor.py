@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,8 +35,10 @@ def act(payload: DoctorPayload) -> Reply:
     step = None
     if not payload.last and not payload.exchanges:
         step = _OPENING
-    elif not payload.last and posterior[:-1].max() < _COMMIT_AT:
-        step = _best_step(mind, posterior, evidence, payload)
+    elif not payload.last:
+        step = _advised_step(evidence, payload)
+        if step is None and posterior[:-1].max() < _COMMIT_AT:
+            step = _best_step(mind, posterior, evidence, payload)
     text = step or f"DIAGNOSIS READY: {ranked(mind, posterior)[0][0].name}"
     return Reply(text, usage=NO_TOKENS, differential=differential(mind, posterior))
 
@@ -88,6 +91,18 @@ def _best_step(mind: Beliefs, posterior: Floats, evidence: Evidence, payload: Do
     return None
 
 
+def _advised_step(evidence: Evidence, payload: DoctorPayload) -> str | None:
+    """The first step suggested by memory that can still tell something: not yet asked, and not yet known."""
+    asked = {fold(exchange.content) for exchange in payload.exchanges}
+    steps = _steps(payload.tests)
+    for advised in payload.advised:
+        shown = steps.shown_by.get(advised, frozenset())
+        place = steps.by_id.get(advised)
+        if place is not None and steps.requests[place] not in asked and not shown <= evidence.keys():
+            return steps.texts[place]
+    return None
+
+
 class _Steps(NamedTuple):
     """Everything the doctor can do next, and the findings that each step would show."""
 
@@ -98,6 +113,10 @@ class _Steps(NamedTuple):
     """The findings, by column; `step_of` and `cost` belong to these."""
     step_of: NDArray[np.int64]
     cost: Floats
+    by_id: Mapping[str, int]
+    """The steps by what they find out: `finding:NAME`, or `test:NAME` for all that a test shows."""
+    shown_by: Mapping[str, frozenset[str]]
+    """The findings that a step shows, by the same ids."""
 
 
 @lru_cache(maxsize=2)
@@ -107,12 +126,20 @@ def _steps(tests: bool) -> _Steps:
     rows = sorted((*_step(finding), column[finding.id]) for finding in findings)
     requests = {text: request for text, _, request, _ in rows}
     place = {text: number for number, text in enumerate(requests)}
+    by_id: dict[str, int] = {}
+    shown_by: dict[str, frozenset[str]] = {}
+    for finding in findings:
+        id_ = f"test:{finding.order}" if finding.order else f"finding:{finding.id}"
+        by_id[id_] = place[_step(finding)[0]]
+        shown_by[id_] = shown_by.get(id_, frozenset()) | {finding.id}
     return _Steps(
         tuple(requests),
         tuple(requests.values()),
         np.array([row[3] for row in rows]),
         np.array([place[row[0]] for row in rows]),
         np.array([row[1] for row in rows]),
+        by_id,
+        shown_by,
     )
 
 

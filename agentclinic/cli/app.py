@@ -12,6 +12,7 @@ import typer
 from pydantic import BaseModel
 
 from agentclinic.cli.options import (
+    AllOption,
     AllowHostOption,
     CheckOption,
     ConfigOption,
@@ -19,6 +20,8 @@ from agentclinic.cli.options import (
     JsonOption,
     JudgeOption,
     KeyOption,
+    LearnerEndpointOption,
+    LearnerOption,
     LLMConfigOption,
     MaxCostOption,
     MemoryOption,
@@ -29,13 +32,14 @@ from agentclinic.cli.options import (
     ReportOption,
     RunArgument,
     SeedOption,
+    StoreArgument,
     TokenLimitOption,
     UncertaintyAwareOption,
     default_file,
     read_settings,
     with_fields_of,
 )
-from agentclinic.config import RunSettings, load_settings
+from agentclinic.config import STUDY_DECIDES, RunSettings, load_settings
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings
 
 app = typer.Typer(
@@ -50,11 +54,17 @@ data = typer.Typer(help="List data sets and check case files.", no_args_is_help=
 app.add_typer(data, name="data")
 judge = typer.Typer(help="Compare a run's judges, or combine them by majority vote.", no_args_is_help=True)
 app.add_typer(judge, name="judge")
+memory = typer.Typer(help="List, show, check and merge experiences.", no_args_is_help=True)
+app.add_typer(memory, name="memory")
+study = typer.Typer(help="Experiments that take several runs.", no_args_is_help=True)
+app.add_typer(study, name="study")
 generate = typer.Typer(
     help="Make cases from MIMIC-IV or MedQA, and check that they can be solved.", no_args_is_help=True
 )
 app.add_typer(generate, name="generate")
 _JUDGE = ("moderator_llm", "moderator_endpoint")
+USUAL_STORE = "experiences.jsonl"
+"""Where `learn` writes and `--use_memory` reads unless another file is named."""
 
 
 def _version(wanted: bool) -> None:
@@ -93,7 +103,7 @@ def run(
     output_file: OutputFileOption = None,
     use_uncertainty_aware: UncertaintyAwareOption = False,
     _key: KeyOption = None,
-    _memory: MemoryOption = False,
+    use_memory: MemoryOption = False,
     overrides: dict[str, Any],
 ) -> None:
     """Evaluate a doctor on a data set.
@@ -105,6 +115,8 @@ def run(
 
     if use_uncertainty_aware:
         overrides = {"doctor": "uncertainty", **overrides}
+    if use_memory:
+        overrides = {"memory": USUAL_STORE, **overrides}
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
     run_command(settings, dry_run=dry_run, quiet=quiet, as_json=json, report=report, output_file=output_file)
 
@@ -487,6 +499,134 @@ def judge_majority(
     from agentclinic.cli.judge import majority_command
 
     majority_command(folder, judges, name, as_json=json)
+
+
+# --- learning -------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+@with_fields_of(RunSettings, only=(*_JUDGE, "judge_relation", "workers", "prompts_dir", "check"))
+def learn(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, or files of records in such folders.", metavar="RUN...")
+    ],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of experiences; new ones are added to it.")
+    ] = Path(USUAL_STORE),
+    learner_llm: LearnerOption = "builtin",
+    learner_endpoint: LearnerEndpointOption = None,
+    all_: AllOption = False,
+    split: Annotated[
+        Path | None, typer.Option(help="Split of the cases; nothing is learned from its test part.", metavar="FILE")
+    ] = None,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
+    dry_run: DryRunOption = False,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Turn failed encounters into experiences for --memory.
+
+    A model is shown the dialogue, the truth and what the chart held that was not asked for, and writes up to five
+    experiences: a pattern, and what to ask or order when it is seen again. Whatever names the diagnosis is removed. If
+    it stops early, the same command continues. The exit code is 3 if encounters are left.
+    """
+    from agentclinic.cli.learn import learn_command
+
+    settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
+    learner = (learner_llm, learner_endpoint)
+    learn_command(runs, output, settings, learner, split, every=all_, dry_run=dry_run, quiet=quiet, as_json=json)
+
+
+@memory.command("list")
+def memory_list(store: StoreArgument, json: JsonOption = False) -> None:
+    """List the experiences in a file."""
+    from agentclinic.cli.memory import list_command
+
+    list_command(store, as_json=json)
+
+
+@memory.command("show")
+def memory_show(
+    store: StoreArgument,
+    experience: Annotated[str, typer.Argument(help="Id of an experience, or the start of it.", metavar="ID")],
+    json: JsonOption = False,
+) -> None:
+    """Show one experience, and where it comes from."""
+    from agentclinic.cli.memory import show_command
+
+    show_command(store, experience, as_json=json)
+
+
+@memory.command("check")
+def memory_check(
+    store: StoreArgument,
+    *,
+    split: Annotated[
+        Path | None, typer.Option(help="Split that the experiences should respect.", metavar="FILE")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set on which they will be tested: says what may be shown on its cases.")
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check a file of experiences: its form, repetitions, its split, and what may be shown on a data set.
+
+    The exit code is 2 if the file cannot be used.
+    """
+    from agentclinic.cli.memory import check_command as check
+
+    check(store, split, dataset, _dataset_paths(config), as_json=json)
+
+
+@memory.command("merge")
+def memory_merge(
+    stores: Annotated[list[Path], typer.Argument(help="Files of experiences.", metavar="FILE...")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; it must not exist yet.")],
+    json: JsonOption = False,
+) -> None:
+    """Merge files of experiences into one, without those that say the same."""
+    from agentclinic.cli.memory import merge_command
+
+    merge_command(stores, output, as_json=json)
+
+
+@study.command("learn")
+@with_fields_of(RunSettings, only=tuple(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
+def study_learn(
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of the study. [default: studies/learn_DATASET_DOCTOR_SEED]"),
+    ] = None,
+    learner_llm: LearnerOption = "builtin",
+    learner_endpoint: LearnerEndpointOption = None,
+    all_: AllOption = False,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+    overrides: dict[str, Any],
+) -> None:
+    """Find out whether a doctor learns: with memory, without it, and with shuffled memory as a control.
+
+    Splits the cases, plays the training half, learns from its failed encounters, and plays the test half three times.
+    Prints paired differences with intervals, by similarity to the nearest training case, and what memory broke. If the
+    study stops early, the same command continues it; limits on tokens and cost are for all of it together.
+    """
+    from agentclinic.cli.study import study_command
+
+    settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
+    study_command(output, settings, (learner_llm, learner_endpoint), every=all_, quiet=quiet, as_json=json)
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agentclinic.config import Settings, has_llm_sections, load_settings, with_limits
-from agentclinic.errors import ConfigError
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
@@ -76,6 +75,18 @@ MaxCostOption = Annotated[
         show_default=False,
     ),
 ]
+LearnerOption = Annotated[
+    str,
+    typer.Option(
+        "--learner_llm",
+        help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint.",
+    ),
+]
+LearnerEndpointOption = Annotated[
+    str | None, typer.Option("--learner_endpoint", help="Endpoint of the learner, a name under `endpoints`.")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
+StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
 CheckOption = Annotated[
     bool | None,
     typer.Option(
@@ -98,19 +109,13 @@ def _use_key(key: str | None) -> str | None:
     return None
 
 
-def _no_memory(wanted: bool) -> bool:
-    if wanted:
-        raise ConfigError("--use_memory: memory is not available yet; leave the flag out to run without it")
-    return wanted
-
-
 # Flags of the original's scripts. They are listed in docs/runs.md, not in --help.
 KeyOption = Annotated[str | None, typer.Option("--openai-api-key", hidden=True, callback=_use_key)]
 OutputFileOption = Annotated[Path | None, typer.Option("--output-file", hidden=True)]
 UncertaintyAwareOption = Annotated[
     bool, typer.Option("--use-uncertainty-aware/--no-use-uncertainty-aware", hidden=True)
 ]
-MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True, callback=_no_memory)]
+MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True)]
 
 _SIMPLE = (bool, int, float)
 _ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}

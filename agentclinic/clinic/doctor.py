@@ -13,6 +13,36 @@ from agentclinic.results.utterance import REPEATED, read_utterance
 
 
 @dataclass(frozen=True)
+class Recalled:
+    """An experience from earlier cases, as memory offers it to a doctor; it does not say which case it comes from."""
+
+    id: str
+    observation: str
+    """The clinical pattern that it is about."""
+    suggestion: str
+    """What to ask, examine or order, and why."""
+    step: str | None = None
+    """The same as an id of the knowledge base, `finding:NAME` or `test:NAME`, for the builtin doctor."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What memory offers the doctor for one turn."""
+
+    text: str
+    """The experiences as a marked block of the prompt."""
+    recalled: tuple[Recalled, ...]
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What to do, as ids of the knowledge base."""
+        return tuple(each.step for each in self.recalled if each.step)
+
+
+NO_ADVICE = Advice("", ())
+
+
+@dataclass(frozen=True)
 class Incoming:
     """What reached the doctor since its last utterance."""
 
@@ -20,6 +50,8 @@ class Incoming:
     """Patient, Measurement or Clinic; empty before anyone has spoken."""
     text: str
     images: tuple[Image, ...] = ()
+    advice: Advice = NO_ADVICE
+    """From memory, for this turn alone: it does not become part of the dialogue."""
 
     @property
     def line(self) -> str:

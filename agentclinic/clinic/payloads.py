@@ -28,6 +28,8 @@ class DoctorPayload:
     """Whether tests and examinations can be requested at all."""
     offered: tuple[str, ...] = ()
     """Tools on offer, by name, for a doctor that speaks through them."""
+    advised: tuple[str, ...] = ()
+    """Steps that memory suggests, as ids of the knowledge base."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,18 @@ class SynthesisPayload:
     """The collected facts, and nothing else: no dialogue, no reasons."""
 
     facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LearnerPayload:
+    """What is known of an encounter afterwards: the dialogue, the whole chart and the truth."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    chart: tuple[Exchange, ...]
+    """The chart, as if everything had been asked and ordered."""
+    diagnosis: str
+    truth: str
 
 
 @dataclass(frozen=True)

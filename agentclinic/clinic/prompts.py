@@ -112,6 +112,8 @@ _NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "synthesis": {"user_prompt_template": ("facts",)},
     "writer": {"user_prompt_template": ("context",)},
     "reviewer": {"user_prompt_template": ("facts", "question", "reply")},
+    "memory": {"user_prompt_template": ("situation", "candidates"), "block": ("experiences",)},
+    "learner": {"user_prompt_template": ("dialogue", "truth", "missed")},
 }
 """Placeholders that each role's texts must contain."""
 
@@ -129,7 +131,7 @@ def _read(name: str, path: Path) -> Prompt:
             raise ConfigError(f"{path}: {key!r} is missing or not text{suggestion(key, texts)}")
     for key, placeholders in _NEEDED.get(name, {}).items():
         for needed in placeholders:
-            if f"{{{needed}}}" not in texts[key]:
+            if key in texts and f"{{{needed}}}" not in texts[key]:
                 theirs = original_name(name, needed)
                 also = f" ({theirs} in the original's dialect)" if theirs else ""
                 raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} cannot do without; add it")

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import Dialogue, History, Incoming, utterance
+from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
@@ -70,7 +70,8 @@ class CustomDoctor:
     """Lets a user's doctor lead an encounter.
 
     The doctor has either the original's `inference_doctor(question)` or our own `act` (`agentclinic.Doctor`), which may
-    also state a differential. Both may be synchronous or async.
+    also state a differential. With memory, `recall(experiences)` is called before a turn for which there are any. All
+    may be synchronous or async.
     """
 
     def __init__(
@@ -99,12 +100,13 @@ class CustomDoctor:
             with sync_bridge.home():
                 if self._doctor is None:  # built in a thread, where it may block and may ask a model
                     self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
+                advice = await self._advised(incoming.advice)
                 if hasattr(self._doctor, "act"):
                     act: Callable[[], Any] = partial(
-                        self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=notes
+                        self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=joined(advice, notes)
                     )
                 else:
-                    act = self._inference(joined(incoming.text if incoming.speaker else "", notes))
+                    act = self._inference(incoming.text if incoming.speaker else "", advice, notes)
                 said = await _called(act)
         except (ModelError, GateClosedError):
             raise
@@ -119,10 +121,21 @@ class CustomDoctor:
         """Add words said in the doctor's name to the dialogue."""
         self._history.add_turn(incoming, text)
 
-    def _inference(self, question: str) -> Callable[[], Any]:
+    async def _advised(self, advice: Advice) -> str:
+        """Give the experiences to a doctor that has `recall`; for any other, they are text among its notes."""
+        if advice.recalled and callable(getattr(self._doctor, "recall", None)):
+            await _called(partial(self._doctor.recall, advice.recalled))
+            return ""
+        return advice.text
+
+    def _inference(self, heard: str, advice: str, notes: str) -> Callable[[], Any]:
         infer = self._doctor.inference_doctor
-        images = {"image_requested": self._view.image_url is not None} if _accepts(infer, "image_requested") else {}
-        return partial(infer, question, **images)
+        given: dict[str, Any] = {}
+        if _accepts(infer, "image_requested"):
+            given["image_requested"] = self._view.image_url is not None
+        if _accepts(infer, "memory_context"):  # as the original's script calls it
+            given["memory_context"], advice = advice, ""
+        return partial(infer, joined(heard, advice, notes), **given)
 
     def _turns(self, said: object, turn: int) -> tuple[Turn, ...]:
         """What the doctor returned, as turns: text is its utterance."""

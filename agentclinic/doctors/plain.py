@@ -78,10 +78,13 @@ class PlainDoctor:
         """What the model is asked this turn; its first message is the system prompt."""
         self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
         dialogue = self._chat if self.dialogue == "chat" else self._transcript
+        notes = joined(incoming.advice.text, notes)
         return Request(
             Purpose.DOCTOR,
             (Message("system", self.system_prompt), *dialogue(incoming, turn, last, notes)),
-            payload=DoctorPayload(self._door, exchanges, turn, self._limit, last, self._tests),
+            payload=DoctorPayload(
+                self._door, exchanges, turn, self._limit, last, self._tests, advised=incoming.advice.steps
+            ),
         )
 
     def speak(self, incoming: Incoming, reply: Reply, *, turn: int) -> Turn:

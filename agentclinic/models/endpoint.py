@@ -308,6 +308,8 @@ class Endpoint:
             raise
 
     async def _reply(self, request: Request, tally: _Tally) -> Reply:
+        if request.purpose is Purpose.EMBEDDING:
+            return tally.reply(await self._embed(request, tally))
         if request.schema is None:
             answer = await self._ask(request, request.messages, tally)
             return tally.reply(answer)
@@ -330,6 +332,22 @@ class Endpoint:
         except InvalidReplyError as invalid:
             problem = invalid
         raise self._malformed(request.schema, "two answers", problem, answer)
+
+    async def _embed(self, request: Request, tally: _Tally) -> wire.Answer:
+        """The embeddings of the messages; the same in both APIs."""
+        runtime = self._client.runtime
+        body = wire.embedding_body(self._name, [message.content for message in request.messages])
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+        async def once() -> wire.Answer:
+            answer = await self._post(wire.EMBEDDINGS, content, request.purpose, tally)
+            return wire.read_embeddings(answer, self._client.host.name)
+
+        got = await with_retries(
+            once, tries=runtime.tries, pause=runtime.timeout, limiter=self._client.limiter, clock=self._client.clock
+        )
+        tally.retries += got.retries
+        return got.value
 
     def _doubt_formats(self, tally: _Tally) -> None:
         """After a reply without the required form: if the server may ignore formats, use the other API from now on."""
@@ -458,10 +476,15 @@ class Endpoint:
         return capped and not answer.text.strip() and not answer.tool_calls
 
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:
-        """One HTTP request."""
+        """One HTTP request, through one of the two APIs."""
+        body = await self._post(wire.PATHS[api], content, purpose, tally)
+        return wire.read_answer(api, body, self._client.host.name)
+
+    async def _post(self, path: str, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Json:
+        """One HTTP request, and the JSON object in its answer."""
         host = self._client.host
         tally.requests += 1
-        status, headers, data = await self._client.post(wire.PATHS[api], content, purpose)
+        status, headers, data = await self._client.post(path, content, purpose)
         if 300 <= status < 400:
             raise faults.from_redirect(status, host)
         body = _loads(data)
@@ -474,7 +497,7 @@ class Endpoint:
         if error is not None:
             raise faults.from_answer(status, error, headers, host, self._name)
         tally.spent.append(wire.read_usage(body))
-        return wire.read_answer(api, body, host.name)
+        return body
 
 
 class _Tally:

@@ -31,6 +31,7 @@ Api = Literal["responses", "chat"]
 Json = dict[str, Any]
 
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
+EMBEDDINGS = "/embeddings"
 API_NAMES: dict[Api, str] = {"responses": "the Responses API", "chat": "chat completions"}
 
 RESERVED = frozenset({"model", "input", "messages", "stream", "background"})
@@ -56,6 +57,8 @@ CAPS: Mapping[Purpose, int] = {
     Purpose.CONFIDENCE: 1000,
     Purpose.WRITER: 4000,
     Purpose.REVIEWER: 1000,
+    Purpose.LEARNER: 2000,
+    Purpose.MEMORY: 200,
 }
 """Most output tokens per purpose, about five times what a good reply takes: a small model that loops is stopped."""
 
@@ -262,6 +265,21 @@ def _read_chat(body: Json, host: str) -> Answer:
     if isinstance(content, list):
         content = "".join(_text(part.get("text")) for part in content if _is_json(part))
     return Answer(_text(content), tuple(calls), choice.get("finish_reason") == "length")
+
+
+def embedding_body(model: str, texts: Sequence[str]) -> Json:
+    """A request for embeddings; as numbers, because not every server knows base64."""
+    return {"model": model, "input": list(texts), "encoding_format": "float"}
+
+
+def read_embeddings(body: Json, host: str) -> Answer:
+    """The vectors of an answer, in the order of the texts, as a JSON list."""
+    rows = [_dict(row) for row in body.get("data") or () if isinstance(row, dict)]
+    if not rows:
+        raise ServerError(f"{host} answered without embeddings")
+    if all(isinstance(row.get("index"), int) for row in rows):
+        rows.sort(key=lambda row: row["index"])
+    return Answer(json.dumps([row.get("embedding") for row in rows]), (), False)
 
 
 def read_usage(body: Json) -> Usage:

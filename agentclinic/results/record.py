@@ -55,6 +55,8 @@ class Record(BaseModel):
     """Name of the test policy the doctor planned with."""
     planner_baseline: str | None = None
     """What the planner knew at first: what is known at the door, or the patient's full script."""
+    memory: str | None = None
+    """How experiences were found and the hash of their file, if the doctor had a memory: `bm25 0123456789abcdef`."""
     session_id: str | None = None
     """Name of the session file in the run's `diagnosis_sessions/`, if the doctor keeps one."""
     doctor_bias: str | None = None

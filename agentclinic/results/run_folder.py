@@ -15,6 +15,9 @@ from agentclinic.files import write_whole
 CONFIG = USED
 RECORDS = "scenarios.jsonl"
 SUMMARY = "summary.json"
+MEMORY = "memory.jsonl"
+"""The experiences that were offered to the doctor: a copy, because the file they came from may grow."""
+SPLIT = "split.json"
 
 
 def create(output_dir: Path, dataset: str, now: datetime, *, private: bool = False) -> Path:

@@ -52,7 +52,14 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     laboratory = load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None)
     # Voiced, our matcher reads the chart (`clinic.laboratory`).
     silent = {"measurement"} if simulator_of(run, "measurement", laboratory) == "voiced" else set()
-    return (*(role for role in ROLES if role not in silent), *(("synthesis",) if run.synthesis_llm else ()))
+    return (*(role for role in ROLES if role not in silent), *_further(settings))
+
+
+def _further(settings: Settings) -> tuple[str, ...]:
+    """Roles with models of their own that only some runs have."""
+    run = settings.run
+    named = {"synthesis": run.synthesis_llm, "memory": run.memory_llm, "embedding": run.embedding_llm}
+    return tuple(role for role, name in named.items() if name)
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ class Models:
 
     @property
     def _roles(self) -> tuple[str, ...]:
-        return (*ROLES, *(("synthesis",) if self._settings.run.synthesis_llm else ()))
+        return (*ROLES, *_further(self._settings))
 
     def admit(self) -> None:
         """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
@@ -178,9 +185,7 @@ class Models:
     def cast(self, role: str) -> tuple[str, str | None]:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
         run = self._settings.run
-        if role == "synthesis" and run.synthesis_llm:
-            return run.synthesis_llm, run.synthesis_endpoint
-        if role not in ROLES:
+        if role not in (*ROLES, *_further(self._settings)):
             role = "doctor"
         return getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
 

@@ -39,6 +39,7 @@ _REQUEST = Request(
     Purpose.CHECK,
     (Message("system", "This checks the connection. Answer with one word."), Message("user", "Write the word ready.")),
 )
+_EMBED = Request(Purpose.EMBEDDING, (Message("user", "ready"),))
 
 
 class CheckError(InputError):
@@ -133,4 +134,5 @@ async def failures(used: Sequence[Used], llm: LLMSettings, gate: Gate) -> list[F
 async def _ask(clients: Clients, used: Used) -> None:
     # Both are answers: with so few tokens, some models get no further than their hidden reasoning.
     with contextlib.suppress(MalformedError, RefusedError):
-        await clients.endpoint(used.name, base_url=used.base_url, api_key=used.key).reply(_REQUEST)
+        model = clients.endpoint(used.name, base_url=used.base_url, api_key=used.key)
+        await model.reply(_EMBED if used.roles == ("embedding",) else _REQUEST)

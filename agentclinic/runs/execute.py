@@ -14,8 +14,9 @@ from agentclinic.clinic.human import Leave
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
 from agentclinic.errors import InputError
-from agentclinic.files import Lock, is_private
+from agentclinic.files import Lock, is_private, write_whole
 from agentclinic.jsonl import JsonLines, repair
+from agentclinic.memory.split import write_split
 from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate, in_force
 from agentclinic.results import run_folder as folders
@@ -77,8 +78,12 @@ def units_left(plan: Plan, folder: Path, *, retry_failed: bool = False) -> list[
 
 
 def begin_folder(plan: Plan, folder: Path, gate: Gate) -> None:
-    """Write what a run starts with: its cases, then its settings, so that a folder with settings is complete."""
+    """Write what a run starts with, its settings last, so that a folder with settings is complete."""
     write_cases(folder, plan.cases)
+    if plan.memory:
+        write_whole(folder / folders.MEMORY, plan.memory.store.path.read_text(encoding="utf-8"))
+    if plan.split:
+        write_split(folder / folders.SPLIT, plan.split)
     folders.write_json(folder / folders.CONFIG, used_config(plan, gate))
 
 

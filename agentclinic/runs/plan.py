@@ -15,11 +15,14 @@ from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
 from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import RunSettings, Settings, variable, without_credentials
-from agentclinic.doctors.custom import DoctorFactory
+from agentclinic.doctors.custom import DoctorFactory, is_custom
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
+from agentclinic.memory.retrieval import Memory
+from agentclinic.memory.split import Split, read_split
+from agentclinic.memory.store import load_store
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
 from agentclinic.runs.roles import Roles, roles_of
@@ -41,6 +44,8 @@ _NOT_RESULTS = frozenset(
         "offset",
         "sample",
         "num_scenarios",
+        "memory",
+        "split",
     }
 )
 OURS = ("plain", "uncertainty", *REFERENCES)
@@ -91,6 +96,9 @@ class Plan:
     """The uncertainty doctor as configured."""
     policy: Policy | None = None
     """The test policy, if the doctor plans with one."""
+    memory: Memory | None = None
+    """The experiences that are offered to the doctor."""
+    split: Split | None = None
     roles: Roles = field(default_factory=Roles)
     data_class: DataClass = DataClass.PUBLIC
     """The strictest class of all rows in the data set's file, including those that are not played."""
@@ -122,7 +130,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     _refuse_impossible(settings)
     if custom_doctor is None and run.doctor not in OURS:
         custom_doctor = DoctorFactory(run.doctor)
-    prompts = load_prompts(_path(run.prompts_dir), *(("uncertainty", "synthesis") if agent else ()))
+    further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if run.memory else ()))
+    prompts = load_prompts(_path(run.prompts_dir), *further)
     prompts, roles = roles_of(run, prompts)
     policy = None
     if run.doctor_test_policy_enabled:
@@ -144,13 +153,17 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         seed=run.seed,
         lockbox=run.lockbox,
     )
+    split = read_split(Path(run.split)) if run.split else None
+    if split and run.part:
+        chosen = split.choose(chosen, run.part)
+    memory = _memory(run, split)
     if run.doctor_image_request and not any(case.image for case in chosen):
         warnings.warn(
             f"doctor_image_request is ignored: no case of this run has an image ({run.dataset})", stacklevel=2
         )
         settings = _with(settings, doctor_image_request=False)
         run = settings.run
-    data_class = strictest(case.data_class for case in every)
+    data_class = strictest((*(case.data_class for case in every), *((memory.store.data_class,) if memory else ())))
     if data_class is DataClass.CREDENTIALED:
         _refuse_to_send(run, chosen)
     copies = _copies(chosen)
@@ -160,6 +173,8 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         for case, copy in zip(chosen, copies, strict=True)
     )
     digest = _digest(settings, prompts, chosen, custom_doctor, agent, policy)
+    digest |= {"memory": memory.store.digest} if memory else {}
+    digest |= {"split": split.checksum} if split else {}
     return Plan(
         settings,
         prompts,
@@ -170,10 +185,35 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         custom_doctor,
         agent,
         policy,
+        memory,
+        split,
         roles,
         data_class,
         unsupported,
     )
+
+
+def _memory(run: RunSettings, split: Split | None) -> Memory | None:
+    """The experiences of the run; refused if they may come from cases that the doctor is tested on."""
+    if run.memory is None:
+        return None
+    store = load_store(Path(run.memory))
+    needed = store.splits - {None}
+    if needed and split is None:
+        raise ConfigError(
+            f"memory: the experiences in {run.memory} were made with a split, which says which cases they may be "
+            "tested on; name it with --split FILE"
+        )
+    if split and store.splits != {split.checksum}:
+        raise ConfigError(
+            f"memory: {run.memory} was not made with the split {run.split} (or not all of it), so a case of the test "
+            "part may be among its sources; use the split it was made with, or learn again with --split"
+        )
+    if split and any(split.part_of(source.case) != "train" for source in store.sources):
+        raise ConfigError(
+            f"memory: {run.memory} has an experience from a case that is not in the train part; learn again"
+        )
+    return Memory(store, run.memory_retrieval, with_steps=run.doctor_llm == "builtin" and not is_custom(run.doctor))
 
 
 def _with(settings: Settings, **run: Any) -> Settings:
@@ -238,6 +278,7 @@ def _with_places(settings: Settings) -> Settings:
         "prompts_dir": str(prompts.absolute()) if prompts else None,
         "record": str(Path(run.record).expanduser().absolute()) if run.record else None,
         "agent_config": _agent_file(run),
+        **{key: str(Path(name).expanduser().absolute()) for key in ("memory", "split") if (name := getattr(run, key))},
     }
     if run.dataset not in settings.datasets and run.dataset not in DATASETS and Path(run.dataset).expanduser().exists():
         places["dataset"] = str(Path(run.dataset).expanduser().absolute())
@@ -274,10 +315,35 @@ def _refuse_impossible(settings: Settings) -> None:
             raise ConfigError(f"{key} is for the uncertainty doctor; the doctor {run.doctor} does not use it")
     if run.synthesis_endpoint and not run.synthesis_llm:
         raise ConfigError("synthesis_endpoint: name the model there with synthesis_llm, or leave it out")
+    refuse_unusable_memory(run)
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
+
+
+def refuse_unusable_memory(run: RunSettings) -> None:
+    """Refuse settings of memory that contradict each other, or that the doctor cannot use."""
+    if (run.split is None) != (run.part is None):
+        raise ConfigError("split and part go together: --split FILE --part train or --part test")
+    for key in ("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint"):
+        if getattr(run, key) is not None and run.memory is None:
+            raise ConfigError(f"{key} has no effect without memory; name the file of experiences with --memory")
+    if run.memory_retrieval != "bm25" and run.memory is None:
+        raise ConfigError("memory_retrieval has no effect without memory; name the file of experiences with --memory")
+    if (run.memory_retrieval == "embeddings") != (run.embedding_llm is not None):
+        raise ConfigError("memory_retrieval embeddings and embedding_llm go together; set both or neither")
+    for key in ("memory_llm", "embedding_llm"):
+        if getattr(run, key) in ("builtin", "human"):
+            raise ConfigError(f"{key}: {getattr(run, key)} cannot do this; name a model at the endpoint")
+    if run.memory_llm and run.memory_retrieval == "shuffled":
+        raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
+    if run.memory is not None and run.doctor in REFERENCES and run.doctor != "history_only":
+        raise ConfigError(
+            f"memory: the doctor {run.doctor} makes no use of it, and the run would report a false null result"
+        )
+    if run.memory is not None and run.doctor_llm == "human":
+        raise ConfigError("memory: experiences are shown to models only, not to a person; leave it out")
 
 
 def _refuse_unplannable(run: RunSettings) -> None:

@@ -24,6 +24,8 @@ from agentclinic.doctors.planner.prompting import Baseline
 from agentclinic.doctors.reference import chart_exchanges, reference_doctor, without_tests
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
+from agentclinic.memory.doctor import RememberingDoctor
+from agentclinic.memory.retrieval import CaseMemory, Picker
 from agentclinic.models.base import Model, ModelError, Reply, Request
 from agentclinic.models.recording import enter_unit
 from agentclinic.results.outcome import Fault, Status, Verdict
@@ -34,7 +36,7 @@ from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.undo import Tape
 from agentclinic.scoring.economics import economics
 
-METERED = (*ROLES, "planner", "synthesis")
+METERED = (*ROLES, "planner", "synthesis", "memory", "embedding")
 """Parts whose use is counted, each separately."""
 
 
@@ -160,7 +162,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
     )
     clinic = Clinic(case, patient, laboratory, prompts["doctor"], images=run.doctor_image_request)
     speaker = _doctor(plan, unit, models, sessions or current_store())
-    doctor = _planned(plan, unit, models, speaker)
+    doctor = _remembering(plan, unit, models, _planned(plan, unit, models, speaker))
     transcript = await encounter(
         clinic,
         doctor,
@@ -212,6 +214,16 @@ def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doct
         dialogue=plan.roles.dialogue_of("doctor"),
     )
     return PolicyDoctor(doctor, engine, inline=inline)
+
+
+def _remembering(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doctor:
+    """The doctor with a memory, if the run has one."""
+    if plan.memory is None:
+        return doctor
+    run, prompt = plan.settings.run, plan.prompts["memory"]
+    index = plan.memory.by_meaning(models.for_role("embedding")) if run.embedding_llm else None
+    picker = Picker(models.for_role("memory"), prompt) if run.memory_llm else None
+    return RememberingDoctor(doctor, CaseMemory(plan.memory, unit.case, index, picker, seed=unit.seed), prompt)
 
 
 def _doctor(plan: Plan, unit: Unit, models: UnitModels, sessions: SessionStore) -> Doctor:
@@ -315,6 +327,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "test_policy": run.doctor_test_policy if plan.policy else None,
             "planner_baseline": run.planner_baseline if plan.policy else None,
             "session_id": unit.session_id if plan.agent else None,
+            "memory": plan.memory.label if plan.memory else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
             "unsupported_bias": dict(plan.unsupported_bias) or None,

@@ -59,7 +59,7 @@ def plan_again(
     settings, before = settings_of(folder, overrides)
     if key is not None:
         settings = _with_secrets(settings, key)
-    settings = with_limits(settings, token_limit, max_cost)
+    settings = with_limits(_with_own_files(settings, folder), token_limit, max_cost)
     cases = read_cases(folder)
     if not cases:
         raise InputError(f"{folder} cannot be resumed: {CASES}, which holds the cases it was played on, is missing")
@@ -73,6 +73,13 @@ def plan_again(
             "Undo the change, or start a new run"
         )
     return plan
+
+
+def _with_own_files(settings: Settings, folder: Path) -> Settings:
+    """The settings with the run's own copies of the experiences and the split, if it has them."""
+    own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
+    used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
+    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
 
 
 def _with_secrets(settings: Settings, given: Settings) -> Settings:

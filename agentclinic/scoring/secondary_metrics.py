@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
 from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import strict
 
-DOCTORS_PARTS = ("doctor", "planner", "synthesis")
+DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
 """The roles on the doctor's side that use models."""
 
 
@@ -29,8 +30,13 @@ def tests(record: Record) -> float | None:
     return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)
 
 
+def key_findings_found(record: Record) -> float | None:
+    """Share of the case's key findings that the doctor was told; None if the case's author named none."""
+    return recall(key_facts(record) or ())
+
+
 def requests(record: Record) -> float | None:
-    """Requests to models on the doctor's side: speaking, planning, synthesis."""
+    """Requests to models on the doctor's side: speaking, planning, synthesis, memory."""
     return _used(record, "requests")
 
 
@@ -66,6 +72,7 @@ def brier(record: Record) -> float | None:
 MEASURES: Mapping[str, Callable[[Record], float | None]] = {
     "turns": turns,
     "tests": tests,
+    "key findings found": key_findings_found,
     "requests to models": requests,
     "tokens": tokens,
     "Brier score of the diagnosis": brier,

@@ -307,7 +307,7 @@ class _Attempt:
             reply=self._incoming.line if self._incoming.speaker else door_text(doctor.door),
             turn=self.turn,
             max_infs=doctor.limit,
-            notes=joined(self._notes, prompt.text(moment)),
+            notes=joined(self._incoming.advice.text, self._notes, prompt.text(moment)),
         )
         return Message("system", doctor.system_prompt), Message("user", user, images=doctor.images)
 
@@ -337,7 +337,15 @@ class _Attempt:
                 tools=() if structured else tools(names),
                 tool_choice="auto" if structured else "required",
                 schema=(StepChoice if self._too_early else ToolChoice) if structured else None,
-                payload=DoctorPayload(doctor.door, self._exchanges, self.turn, doctor.limit, self.last, offered=names),
+                payload=DoctorPayload(
+                    doctor.door,
+                    self._exchanges,
+                    self.turn,
+                    doctor.limit,
+                    self.last,
+                    offered=names,
+                    advised=self._incoming.advice.steps,
+                ),
                 temperature=agent.temperature,
             )
         )

@@ -1,0 +1,126 @@
+"""`agentclinic memory`: look at files of experiences, check and merge them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentclinic.cases.registry import load_cases
+from agentclinic.cli.format import clipped, print_json
+from agentclinic.errors import ConfigError, InputError
+from agentclinic.memory.experience import Experience, Lesson, same_patient, source_of
+from agentclinic.memory.split import read_split
+from agentclinic.memory.store import Known, append, load_store, read_lessons
+
+
+def list_command(store: Path, *, as_json: bool) -> None:
+    """Print every experience on a line."""
+    every = _experiences(store)
+    if as_json:
+        print_json([_dumped(lesson, experience) for lesson, experience in every])
+        return
+    for _, experience in every:
+        print(f"{experience.id}  {clipped(experience.observation, 70)} -> {clipped(experience.suggestion, 90)}")
+    print(f"{len(every)} experiences; `agentclinic memory show {store} ID` shows one")
+
+
+def show_command(store: Path, wanted: str, *, as_json: bool) -> None:
+    """Print one experience with its source."""
+    found = [(lesson, each) for lesson, each in _experiences(store) if each.id.startswith(wanted)]
+    if not found:
+        raise InputError(f"{store}: no experience has the id {wanted}; `agentclinic memory list {store}` lists them")
+    if len({each.id for _, each in found}) > 1:
+        raise InputError(f"{store}: several experiences begin with {wanted}; write more of the id")
+    lesson, experience = found[0]
+    if as_json:
+        print_json(_dumped(lesson, experience))
+        return
+    step = experience.step
+    source = lesson.source
+    print(f"{experience.id}\n")
+    print(f"observation  {experience.observation}")
+    print(f"suggestion   {experience.suggestion}")
+    if step:
+        print(f"step         {step.kind}: {step.what}{f' ({step.id})' if step.id else ''}")
+    outcome = "right" if lesson.right else "failed"
+    print(f"from         run {source.run}, unit {source.unit} (case {source.case}, {outcome})")
+    print(f"written by   {lesson.model}, prompt {lesson.prompt}")
+    print(f"split        {source.split or 'none'}")
+
+
+def check_command(
+    store: Path, split: Path | None, dataset: str | None, paths: Mapping[str, str], *, as_json: bool
+) -> None:
+    """Print what a file of experiences holds and whether it may be used."""
+    loaded = load_store(store)
+    lessons = list(read_lessons(store))
+    written = [each for lesson in lessons for each in lesson.experiences]
+    known = Known()
+    new = sum(known.add(each) for each in written)
+    found: dict[str, Any] = {
+        "path": str(store),
+        "lessons": len(lessons),
+        "experiences": len(written),
+        "repetitions": len(written) - new,
+        "with_step": sum(bool(each.step and each.step.id) for each in written),
+        "data_class": loaded.data_class.value,
+        "splits": sorted(each or "none" for each in loaded.splits),
+    }
+    if split:
+        made = read_split(split)
+        outside = sorted({s.case for s in loaded.sources if made.part_of(s.case) != "train"})
+        if outside or loaded.splits != {made.checksum}:
+            what = (
+                f"{len(outside)} sources are not in its train part" if outside else "made with another split, or none"
+            )
+            raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
+    if dataset:
+        sources = {id(source): source for source in loaded.sources}
+        cases = load_cases(dataset, paths)
+        own = [source_of(case) for case in cases]
+        kept_away = sum(any(same_patient(case, source) for source in sources.values()) for case in own)
+        found["cases"] = len(cases)
+        found["cases_kept_apart"] = kept_away
+    if as_json:
+        print_json(found)
+        return
+    print(f"{found['experiences']} experiences in {found['lessons']} lessons, {found['repetitions']} repetitions")
+    print(f"{found['with_step']} have a step that the builtin doctor can follow")
+    print(f"data class {found['data_class']}; split {', '.join(found['splits'])}")
+    if dataset:
+        print(
+            f"{found['cases_kept_apart']} of the {found['cases']} cases in {dataset} are the source of an experience, "
+            "its twin or a near copy; those experiences are not shown on them"
+        )
+    print("The file can be used.")
+
+
+def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> None:
+    """Write the lessons of several files to a new one, each experience once."""
+    if output.exists():
+        raise InputError(f"{output} exists; name a new file")
+    every = [lesson for store in stores for lesson in read_lessons(store)]
+    known, seen, dropped = Known(), set[tuple[str, str, str, str]](), 0
+    for lesson in every:
+        kept = [] if lesson.key in seen else [each for each in lesson.experiences if known.add(each)]
+        dropped += len(lesson.experiences) - len(kept)
+        if lesson.key not in seen:
+            append(output, lesson.model_copy(update={"experiences": tuple(kept)}))
+        seen.add(lesson.key)
+    total = sum(len(lesson.experiences) for lesson in every) - dropped
+    if as_json:
+        print_json({"path": str(output), "lessons": len(seen), "experiences": total, "dropped": dropped})
+    else:
+        print(f"{total} experiences in {len(seen)} lessons, {dropped} repetitions dropped; written to {output}")
+
+
+def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:
+    if not store.exists():
+        raise InputError(f"{store}: does not exist; `agentclinic learn RUN -o {store}` makes it")
+    return [(lesson, each) for lesson in read_lessons(store) for each in lesson.experiences]
+
+
+def _dumped(lesson: Lesson, experience: Experience) -> dict[str, Any]:
+    source = lesson.source.model_dump(mode="json", exclude={"fingerprint"})
+    return {**experience.model_dump(mode="json"), "model": lesson.model, "prompt": lesson.prompt, "source": source}

@@ -1,0 +1,134 @@
+"""`agentclinic study learn`: whether memory helps."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from agentclinic.cli.format import counted, end_incomplete, print_json
+from agentclinic.config import Settings
+from agentclinic.files import write_whole
+from agentclinic.learn.study import (
+    SHUFFLED,
+    WITH,
+    WITHOUT,
+    Changed,
+    Stopped,
+    StudyReport,
+    plan_study,
+    play_study,
+    study_report,
+)
+from agentclinic.report.files import write_report
+from agentclinic.results.run_folder import write_json
+from agentclinic.runs.progress import progress_for
+from agentclinic.scoring.compare import Comparison
+from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
+
+
+def study_command(
+    output: Path | None,
+    settings: Settings,
+    learner: tuple[str, str | None],
+    *,
+    every: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Play the study or continue it, and print its table."""
+    run = settings.run
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{Path(run.dataset).stem}_{run.doctor}_{run.doctor_llm}")
+    folder = output or Path("studies") / f"learn_{name}_{run.seed}"
+    study = plan_study(folder, settings, learner, every=every)
+
+    def say(text: str) -> None:
+        if not quiet:
+            sys.stderr.write(f"{text}\n")
+
+    try:
+        learned = anyio.run(partial(play_study, study, partial(progress_for, quiet=quiet, stream=sys.stderr), say))
+    except Stopped as stopped:
+        end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
+    report = study_report(study, learned)
+    write_json(folder / "study.json", report.model_dump(mode="json"))
+    text = study_text(report)
+    write_whole(folder / "study.md", text)
+    places = [study.arm(each).folder for each in (WITHOUT, WITH, SHUFFLED)]
+    write_report(places, folder / "report.html")
+    if as_json:
+        print_json(report)
+    else:
+        sys.stdout.write(text)
+    say(f"Written to {shlex.quote(str(folder))}: study.md, study.json, report.html")
+
+
+def study_text(report: StudyReport) -> str:
+    """The study as Markdown."""
+    lines = [
+        f"# Does {report.doctor} ({report.doctor_llm}) learn? {report.dataset}",
+        "",
+        f"{_answer(report)} A research benchmark, not medical advice.",
+        "",
+        f"{report.train} training and {report.test} test cases (seed {report.seed}, repeats {report.repeats}); "
+        f"{report.experiences} experiences from {report.encounters} encounters, written by {report.learner}"
+        + (f"; not kept: {counted(report.removed)}" if report.removed else "")
+        + ".",
+        "",
+        "| arm | accuracy (strict, 95%) | cases |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {a.arm} | {as_percent(a.accuracy)} | {a.cases} |" for a in report.accuracies if a.rule == "strict"]
+    lines += ["", "| against | measure | before | after | difference (95%) |", "|---|---|---|---|---|"]
+    for comparison in report.comparisons:
+        lines += _rows(comparison)
+    lines += ["", "| similarity to the nearest training case | cases | difference in accuracy (95%) |", "|---|---|---|"]
+    lines += [
+        f"| {number(each.least)} to {number(each.most)} | {each.cases} | {as_points(each.difference)} |"
+        for each in report.by_similarity
+    ]
+    lines += [
+        "",
+        "| arm | turns | with an offer | experiences offered | followed | failed |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {use.turns} | {use.with_offer} | {use.offered} | {use.followed} | {use.failed} |"
+        for name, use in report.use.items()
+    ]
+    lines += _changes("Fixed by memory", report.fixed) + _changes("Broken by memory", report.broken)
+    lines += ["", "What this can and cannot show:", "", *(f"- {limit}" for limit in report.limits)]
+    return "\n".join(lines) + "\n"
+
+
+def _answer(report: StudyReport) -> str:
+    comparison = report.comparisons[0]
+    verdict = next(v for v in comparison.verdicts if v.rule == "strict")
+    return f"With memory against without: {verdict.conclusion}."
+
+
+def _rows(comparison: Comparison) -> list[str]:
+    label = f"{comparison.arm} against {comparison.baseline}"
+    rows = [
+        f"| {label} | accuracy ({v.rule}) | {percent(v.before)} | {percent(v.after)} | {as_points(v.difference)} |"
+        for v in comparison.verdicts
+    ]
+    return rows + [
+        f"| {label} | {m.measure} | {number(m.before)} | {number(m.after)} | {as_number(m.difference, signed=True)} |"
+        for m in comparison.beside
+    ]
+
+
+def _changes(title: str, changes: list[Changed]) -> list[str]:
+    lines = ["", f"{title}: {len(changes)}", ""]
+    for each in changes:
+        followed = f"; followed {', '.join(each.followed)}" if each.followed else ""
+        lines.append(
+            f"- scenario {each.scenario_id} ({each.truth}): {each.before or 'no diagnosis'} -> "
+            f"{each.after or 'no diagnosis'}{followed}"
+        )
+    return lines

@@ -1,0 +1,374 @@
+"""The study of learning: split, play the training half, learn, and play the test half with and without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from agentclinic.cases.facts import chart_text
+from agentclinic.cases.model import Case
+from agentclinic.cases.registry import load_cases
+from agentclinic.cases.select import select
+from agentclinic.config import Settings
+from agentclinic.errors import ConfigError, InputError
+from agentclinic.learn.run import Learnt, learn, with_learner
+from agentclinic.memory.doctor import DETAILS
+from agentclinic.memory.split import Split, make_split, read_split, write_split
+from agentclinic.memory.store import read_lessons
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import diagnosis_of, load_run
+from agentclinic.runs.budget import Spent
+from agentclinic.runs.execute import Finished
+from agentclinic.runs.plan import make_plan, refuse_unusable_memory
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arm, spent_elsewhere
+from agentclinic.scoring.compare import (
+    Accuracy,
+    Comparison,
+    accuracies,
+    adjusted,
+    compare_two,
+    load_arm,
+)
+from agentclinic.scoring.compare import Arm as Outcomes
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.vocabulary.text import content_words
+
+SPLIT, STORE = "split.json", "experiences.jsonl"
+TRAIN, WITHOUT, WITH, SHUFFLED = "train", "without memory", "with memory", "shuffled memory"
+ARMS = (TRAIN, WITHOUT, WITH, SHUFFLED)
+_NO_MEMORY: Mapping[str, Any] = {
+    "memory_retrieval": "bm25",
+    **dict.fromkeys(("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint")),
+}
+_GROUPS = 3
+"""Test cases are divided by similarity into this many groups of equal size; the halves hold too few cases for more."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """The parts of a study in its folder."""
+
+    folder: Path
+    settings: Settings
+    learner: tuple[str, str | None]
+    every: bool
+    """Learn from all encounters, not only from failed ones."""
+    split: Split
+    cases: Sequence[Case]
+
+    @property
+    def store(self) -> Path:
+        """The experiences."""
+        return self.folder / STORE
+
+    def arm(self, name: str) -> Arm:
+        """One of the runs."""
+        run: dict[str, Any] = {"split": str(self.folder / SPLIT), "part": "train" if name == TRAIN else "test"}
+        if name != WITH:
+            run |= _NO_MEMORY
+        if name in (WITH, SHUFFLED):
+            run["memory"] = str(self.store)
+        if name == SHUFFLED:
+            run["memory_retrieval"] = "shuffled"
+        if name == TRAIN:
+            run["repeats"] = 1
+        settings = self.settings.model_copy(update={"run": self.settings.run.model_copy(update=run)})
+        return Arm({"memory": name}, settings, self.folder / name.replace(" ", "_"))
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the same command continues
+    """A part of the study is not complete."""
+
+    def __init__(self, message: str, *, interrupted: bool) -> None:
+        super().__init__(message)
+        self.interrupted = interrupted
+
+
+def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None], *, every: bool) -> Study:
+    """Prepare a study, or continue the one in the folder; its split must be the one it was begun with."""
+    run = settings.run
+    if run.split or run.part or run.memory:
+        raise ConfigError("split, part and memory are decided by the study; leave them out")
+    if run.doctor_llm == "human" or run.patient_llm == "human":
+        raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
+    chosen = select(
+        load_cases(run.dataset, settings.datasets),
+        scenarios=run.scenarios,
+        offset=run.offset,
+        sample=run.sample,
+        num_scenarios=run.num_scenarios,
+        seed=run.seed,
+        lockbox=run.lockbox,
+    )
+    path = folder / SPLIT
+    made = make_split(chosen, run.seed)
+    if path.exists():
+        if read_split(path).checksum != made.checksum:
+            raise InputError(f"{path} is the split of other cases or another seed; name another folder with -o")
+    elif folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty and not a study; name another folder with -o")
+    # The doctor must be able to use memory: better to say so now than after the training half.
+    refuse_unusable_memory(run.model_copy(update={"memory": str(folder / STORE)}))
+    make_plan(settings.model_copy(update={"run": run.model_copy(update=_NO_MEMORY)}))
+    return Study(folder, settings, learner, every, made, chosen)
+
+
+async def play_study(study: Study, progress: Callable[[], Progress], say: Callable[[str], None]) -> Learnt:
+    """Play what is missing of the study, with new progress for each part; raises `Stopped` if something is left."""
+    if not (study.folder / SPLIT).exists():
+        study.folder.mkdir(parents=True, exist_ok=True)
+        write_split(study.folder / SPLIT, study.split)
+    first = [study.arm(TRAIN), study.arm(WITHOUT)]
+    await _play(first, [], progress, say)
+    elsewhere = _spent(first)
+    say("learning from the training half")
+    learned = await learn(
+        [study.arm(TRAIN).folder],
+        study.store,
+        with_learner(study.settings, *study.learner),
+        every=study.every,
+        split=study.split,
+        progress=progress(),
+        elsewhere=elsewhere,
+    )
+    if learned.not_tried or learned.failed:
+        left = learned.not_tried + learned.failed
+        raise Stopped(f"{left} encounters were not learned from: {learned.reason}", interrupted=learned.interrupted)
+    if not learned.experiences:
+        raise InputError(
+            f"no experience came out of {learned.encounters} encounters, so there is nothing to test; "
+            "learn from every encounter with --all, or use another learner"
+        )
+    await _play([study.arm(WITH), study.arm(SHUFFLED)], first, progress, say, _learning(study))
+    return learned
+
+
+async def _play(
+    arms: Sequence[Arm],
+    before: Sequence[Arm],
+    progress: Callable[[], Progress],
+    say: Callable[[str], None],
+    learning: Spent | None = None,
+) -> None:
+    plans = plan_arms([*before, *arms])
+    await make_all_ready(arms, plans[len(before) :], progress())
+    for arm, plan in zip(arms, plans[len(before) :], strict=True):
+        say(f"{arm.values['memory']}: {len(plan.units)} encounters")
+        spent = spent_elsewhere(arm, [*before, *arms], plans) + (learning or Spent())
+        finished: Finished = await play_arm(arm, plan, progress(), spent)
+        if finished.missing:
+            raise Stopped(
+                f"{finished.missing} encounters of the arm {arm.values['memory']!r} are missing: {finished.reason}",
+                interrupted=finished.interrupted,
+            )
+
+
+def _spent(arms: Sequence[Arm]) -> Spent:
+    plans = plan_arms(arms)
+    nowhere = Arm({}, arms[0].settings, arms[0].folder)
+    return spent_elsewhere(nowhere, arms, plans)
+
+
+def _learning(study: Study) -> Spent:
+    spent = Spent()
+    for lesson in read_lessons(study.store):
+        for role, used in lesson.usage.items():
+            spent.add(role, used, lesson.cost_usd.get(role))
+    return spent
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+class Similar(BaseModel):
+    """The effect of memory on test cases that are about as similar to their nearest training case."""
+
+    least: float
+    most: float
+    """Similarity to the nearest training case, 0 to 1."""
+    cases: int
+    difference: Estimate
+
+
+class Changed(BaseModel):
+    """A case that memory changed from wrong to right, or from right to wrong."""
+
+    scenario_id: int
+    truth: str | None
+    before: str | None
+    after: str | None
+    """The diagnosis without and with memory, in the first repeat that differs."""
+    followed: list[str]
+    """Ids of the experiences that the doctor followed."""
+
+
+class Use(BaseModel):
+    """How memory was used in one arm."""
+
+    turns: int = 0
+    """Turns of the doctor, the last of each encounter excepted."""
+    with_offer: int = 0
+    offered: int = 0
+    followed: int = 0
+    failed: int = 0
+    """Turns on which a model of the memory failed."""
+
+
+class StudyReport(BaseModel):
+    """Everything a study prints."""
+
+    dataset: str
+    doctor: str
+    doctor_llm: str
+    learner: str
+    seed: int
+    repeats: int
+    train: int
+    test: int
+    split: str
+    """Checksum of the split."""
+    encounters: int
+    experiences: int
+    removed: dict[str, int]
+    accuracies: list[Accuracy]
+    comparisons: list[Comparison]
+    by_similarity: list[Similar]
+    use: dict[str, Use]
+    fixed: list[Changed]
+    broken: list[Changed]
+    limits: list[str]
+
+
+def study_report(study: Study, learned: Learnt) -> StudyReport:
+    """Compare the arms of a finished study."""
+    run = study.settings.run
+    arms = {name: load_arm(load_run(study.arm(name).folder), name) for name in ARMS}
+    tested = [arms[WITHOUT], arms[WITH], arms[SHUFFLED]]
+    pairs = [(arms[WITHOUT], arms[WITH]), (arms[WITHOUT], arms[SHUFFLED]), (arms[SHUFFLED], arms[WITH])]
+    compared = [compare_two(before, after, seed=run.seed, varied="memory") for before, after in pairs]
+    records = {name: list(load_run(study.arm(name).folder).records()) for name in (WITHOUT, WITH, SHUFFLED)}
+    fixed, broken = _changed(records[WITHOUT], records[WITH])
+    return StudyReport(
+        dataset=study.cases[0].dataset,
+        doctor=f"{run.doctor}{' with policy' if run.doctor_test_policy_enabled else ''}",
+        doctor_llm=run.doctor_llm,
+        learner=study.learner[0],
+        seed=run.seed,
+        repeats=run.repeats,
+        train=len(study.split.train),
+        test=len(study.split.test),
+        split=study.split.checksum,
+        encounters=learned.encounters,
+        experiences=learned.experiences,
+        removed=dict(learned.removed),
+        accuracies=[each for arm in (arms[TRAIN], *tested) for each in accuracies(arm, seed=run.seed)],
+        comparisons=adjusted(compared),
+        by_similarity=_by_similarity(study, arms[WITHOUT], arms[WITH]),
+        use={name: use_of(records[name]) for name in (WITH, SHUFFLED)},
+        fixed=fixed,
+        broken=broken,
+        limits=_limits(study),
+    )
+
+
+def use_of(records: Sequence[Record]) -> Use:
+    """How often experiences were offered and followed."""
+    use = Use()
+    for record in records:
+        for turn in record.transcript or ():
+            given = (turn.details or {}).get(DETAILS)
+            if turn.role != "doctor" or not isinstance(given, dict):
+                continue
+            offered = given.get("offered") or []
+            use.turns += 1
+            use.with_offer += bool(offered)
+            use.offered += len(offered)
+            use.followed += sum(each.get("followed") is True for each in offered)
+            use.failed += "failed" in given
+    return use
+
+
+def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[Changed], list[Changed]]:
+    """The units that were wrong without memory and right with it, and the other way round."""
+    before = {(case_key(record), record.repeat): record for record in without}
+    fixed: dict[str, Changed] = {}
+    broken: dict[str, Changed] = {}
+    for record in with_:
+        other = before.get((case_key(record), record.repeat))
+        if other is None or strict(other) is None or strict(record) is None or strict(other) == strict(record):
+            continue
+        given = [(turn.details or {}).get(DETAILS) or {} for turn in record.transcript or ()]
+        followed = [each["id"] for one in given for each in one.get("offered", ()) if each.get("followed")]
+        changed = Changed(
+            scenario_id=record.scenario_id,
+            truth=record.ground_truth,
+            before=diagnosis_of(other),
+            after=diagnosis_of(record),
+            followed=list(dict.fromkeys(followed)),
+        )
+        (fixed if strict(record) else broken).setdefault(case_key(record), changed)
+    return list(fixed.values()), list(broken.values())
+
+
+def _by_similarity(study: Study, without: Outcomes, with_: Outcomes) -> list[Similar]:
+    """The effect in groups of test cases, from the least to the most similar to what was learned from."""
+    nearest = similarity_to(study.cases, study.split)
+    known = sorted((value, case) for case, value in nearest.items() if case in without.cases and case in with_.cases)
+    groups = []
+    for part in np.array_split(np.arange(len(known)), _GROUPS):
+        members = [known[place] for place in part]
+        if not members:
+            continue
+        cases = {case for _, case in members}
+        sides = [
+            replace(arm, cases={key: each for key, each in arm.cases.items() if key in cases})
+            for arm in (without, with_)
+        ]
+        verdict = next(
+            (v for v in compare_two(*sides, seed=study.settings.run.seed).verdicts if v.rule == "strict"), None
+        )
+        if verdict:
+            groups.append(
+                Similar(least=members[0][0], most=members[-1][0], cases=verdict.cases, difference=verdict.difference)
+            )
+    return groups
+
+
+def similarity_to(cases: Sequence[Case], split: Split) -> Mapping[str, float]:
+    """For each test case, the similarity of its chart to the nearest training case: the cosine of TF-IDF vectors."""
+    texts = {case.id: content_words(chart_text(case.facts)) for case in cases}
+    column = {word: place for place, word in enumerate(sorted(frozenset[str]().union(*texts.values())))}
+    table = np.zeros((len(texts), len(column)), dtype=np.float32)
+    for row, words in enumerate(texts.values()):
+        table[row, [column[word] for word in words]] = 1.0
+    table *= np.log(len(texts) / table.sum(axis=0))
+    table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+    ids = list(texts)
+    train = np.array([case in split.train for case in ids])
+    nearest = (table[~train] @ table[train].T).max(axis=1)
+    tested = [case for case, learned in zip(ids, train, strict=True) if not learned]
+    return {case: round(float(value), 4) for case, value in zip(tested, nearest, strict=True)}
+
+
+def _limits(study: Study) -> list[str]:
+    """What the study can and cannot show."""
+    run = study.settings.run
+    notes = [
+        "No test case shares its diagnosis with a training case: memory can help by better questions and tests, not by "
+        "recognizing a disease.",
+    ]
+    if run.doctor_llm == "builtin":
+        notes.append(
+            "The builtin doctor follows the step of an experience by its id and does not read the prose: this shows "
+            "whether useful steps are retrieved at the right moment, and says nothing about language models."
+        )
+    if run.doctor_llm == "builtin" and run.repeats > 1:
+        notes.append("With builtin roles, repeats are identical and add nothing.")
+    return notes

@@ -1,0 +1,151 @@
+"""Experiences from one encounter: ask a model, then take out whatever names the diagnosis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agentclinic.cases.leaks import names_of
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
+from agentclinic.clinic.doctor import door_text
+from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.payloads import LearnerPayload
+from agentclinic.clinic.prompts import Prompt, fill
+from agentclinic.doctors.reference import chart_exchanges
+from agentclinic.memory.experience import MOST, Experience, Written
+from agentclinic.memory.store import Known
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.turn import Exchange, Turn
+from agentclinic.vocabulary.compare import Relation
+from agentclinic.vocabulary.disease_names import Names
+from agentclinic.vocabulary.spoken_diseases import disease_mentions
+from agentclinic.vocabulary.text import content_words, sentences
+
+_SPEAKERS = {"doctor": "Doctor", "patient": "Patient", "measurement": "Laboratory", "clinic": "Clinic"}
+_MOST_MISSED = 60
+"""Statements of the chart that the learner is shown: a generated chart can have hundreds, most of them normal."""
+_SAID = 0.6
+"""Share of a statement's content words in the dialogue from which it counts as told, in replies without provenance."""
+
+
+@dataclass
+class Learned:
+    """What was learned from one encounter."""
+
+    experiences: list[Experience] = field(default_factory=list)
+    removed: Counter[str] = field(default_factory=Counter)
+    """What was not kept, by reason."""
+
+
+async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, judge: Judge, known: Known) -> Learned:
+    """Have a model write experiences, and keep those that are new and do not give the diagnosis away."""
+    reply = await model.reply(_request(record, case, prompt))
+    written = reply.parsed.experiences if isinstance(reply.parsed, Written) else []
+    learned = Learned()
+    names = names_of(case)
+    for each in written[:MOST]:
+        cleaned = without_names(each.kept(), names)
+        why = "named the diagnosis" if cleaned is None else await _objection(cleaned, case, judge)
+        if cleaned is not None and why is None and not known.add(cleaned):
+            why = "said the same as another"
+        if cleaned is None or why:
+            learned.removed[why or ""] += 1
+        else:
+            learned.experiences.append(cleaned)
+    return learned
+
+
+def _request(record: Record, case: Case, prompt: Prompt) -> Request:
+    turns = record.transcript or []
+    missed = "\n".join(f"- {line}" for line in _lines(missed_facts(turns, case))) or "(nothing)"
+    user = fill(
+        prompt.text("user_prompt_template"),
+        door=door_text(case.door),
+        dialogue="\n".join(_spoken(turns)) or "(nothing was said)",
+        diagnosis=diagnosis_of(record) or "(none: the turns ran out)",
+        truth=case.diagnosis,
+        missed=missed,
+    )
+    return Request(
+        Purpose.LEARNER,
+        (Message("system", prompt.text("system_base")), Message("user", user)),
+        schema=Written,
+        payload=LearnerPayload(
+            case.door, exchanges_of(turns), chart_exchanges(case), diagnosis_of(record) or "", case.diagnosis
+        ),
+    )
+
+
+def _spoken(turns: list[Turn]) -> Iterator[str]:
+    for turn in turns:
+        if turn.role in _SPEAKERS:
+            yield f"{_SPEAKERS[turn.role]}: {turn.text}"
+
+
+def exchanges_of(turns: list[Turn]) -> tuple[Exchange, ...]:
+    """The questions and orders of a transcript with their replies."""
+    exchanges = []
+    asked: Turn | None = None
+    for turn in turns:
+        if turn.action:
+            asked = turn
+        elif asked and asked.action and turn.role in ("patient", "measurement"):
+            exchanges.append(Exchange(asked.action.kind, asked.action.content, turn.text, turn.disclosures))
+    return tuple(exchanges)
+
+
+def missed_facts(turns: list[Turn], case: Case) -> list[Fact]:
+    """What the chart held that the doctor was never told."""
+    told = {path for turn in turns for disclosure in turn.disclosures for path in disclosure.paths}
+    said = frozenset[str]().union(
+        *(
+            content_words(turn.text)
+            for turn in turns
+            if turn.role in ("patient", "measurement") and not turn.disclosures
+        )
+    )
+    return [fact for fact in case.facts if fact.path not in told and not _is_said(fact, said)]
+
+
+def _is_said(fact: Fact, said: frozenset[str]) -> bool:
+    own = content_words(fact.text)
+    return bool(own) and len(own & said) >= _SAID * len(own)
+
+
+def _lines(facts: list[Fact]) -> Iterator[str]:
+    """Statements with their headings; denials come last, because there are many and they say little."""
+    for fact in sorted(facts, key=lambda fact: fact.denied)[:_MOST_MISSED]:
+        where = "history" if fact.section in PATIENT_SECTIONS else ": ".join(fact.heads) or "examination"
+        yield f"{where}: {fact.text}"
+
+
+def without_names(experience: Experience, names: Names) -> Experience | None:
+    """The experience without the sentences that name the diagnosis; None if too little is left."""
+    observation, suggestion = (_cleaned(part, names) for part in (experience.observation, experience.suggestion))
+    step = experience.step
+    if step and next(names.find(step.what), None):
+        step = None
+    if not observation or not suggestion:
+        return None
+    return Experience(observation=observation, suggestion=suggestion, step=step)
+
+
+def _cleaned(text: str, names: Names) -> str:
+    return " ".join(sentence for sentence in sentences(text) if next(names.find(sentence), None) is None)
+
+
+async def _objection(experience: Experience, case: Case, judge: Judge) -> str | None:
+    """What the judge has against the experience: a disease named in it, or its text as a whole, is the diagnosis."""
+    text = f"{experience.observation} {experience.suggestion}"
+    said = dict.fromkeys(" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
+    for phrase in (*said, experience.suggestion):
+        try:
+            verdict = await judge.judge(phrase, case.diagnosis, case.answer_key)
+        except (MalformedError, RefusedError):
+            return "not cleared by the judge"
+        if verdict.correct or verdict.correct_lenient or verdict.relation == Relation.BROADER:
+            return "named the diagnosis"
+    return None

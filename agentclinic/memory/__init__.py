@@ -1,0 +1,1 @@
+"""Memory: experiences from earlier cases, kept in a file and offered to a doctor where they fit."""

@@ -1,0 +1,72 @@
+"""A doctor with a memory: before each turn it is offered the experiences that fit what is known so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from agentclinic.clinic.doctor import Advice, Doctor, Incoming, Recalled
+from agentclinic.clinic.prompts import Prompt, fill
+from agentclinic.memory.experience import is_followed
+from agentclinic.memory.retrieval import CaseMemory, Found
+from agentclinic.models.base import FATAL, ModelError
+from agentclinic.results.turn import Exchange, Turn
+
+DETAILS = "memory"
+"""Where a turn of the doctor records what memory offered."""
+
+
+class RememberingDoctor:
+    """Offers experiences to any doctor, and records which ones and whether it followed them."""
+
+    def __init__(self, doctor: Doctor, memory: CaseMemory, prompt: Prompt) -> None:
+        self.doctor = doctor
+        self._memory = memory
+        self._prompt = prompt
+
+    @property
+    def history(self) -> str:
+        """The dialogue as the doctor knows it."""
+        return self.doctor.history
+
+    def say(self, incoming: Incoming, text: str) -> None:
+        """Add words said in the doctor's name to its memory."""
+        self.doctor.say(incoming, text)
+
+    async def act(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> tuple[Turn, ...]:
+        """Recall, then let the doctor speak. On the last turn there is nothing left to do, and nothing is offered."""
+        found, problem = ([], None) if last else await self._recall(exchanges, turn)
+        advised = replace(incoming, advice=self._advice(found))
+        *aside, said = await self.doctor.act(advised, exchanges, turn=turn, last=last, notes=notes)
+        if last:
+            return *aside, said
+        used: dict[str, Any] = {"offered": [_offered(each, said) for each in found]}
+        if problem:
+            used["failed"] = problem
+        return *aside, said.model_copy(update={"details": {**(said.details or {}), DETAILS: used}})
+
+    async def _recall(self, exchanges: tuple[Exchange, ...], turn: int) -> tuple[list[Found], str | None]:
+        """What memory finds; if one of its models fails, that is recorded and does not end the encounter."""
+        try:
+            return await self._memory.recall(exchanges, turn), None
+        except ModelError as error:
+            if error.kind in FATAL:
+                raise
+            return [], error.kind
+
+    def _advice(self, found: list[Found]) -> Advice:
+        recalled = tuple(
+            Recalled(e.id, e.observation, e.suggestion, e.step.id if e.step else None)
+            for e in (each.experience for each in found)
+        )
+        listed = "\n".join(f"- {each.observation} -> {each.suggestion}" for each in recalled)
+        return Advice(fill(self._prompt.text("block"), experiences=listed) if recalled else "", recalled)
+
+
+def _offered(found: Found, said: Turn) -> dict[str, Any]:
+    """What the record says about one experience; `followed` is null if it suggests no step that can be recognized."""
+    step = found.experience.step
+    followed = is_followed(step, said.action.kind, said.action.content) if step and said.action else None
+    return {"id": found.experience.id, "score": round(found.score, 4), "followed": followed}

@@ -1,0 +1,188 @@
+"""What a failed encounter teaches: experiences, and the lesson they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from agentclinic.cases.model import Case
+from agentclinic.clinic.findings import asked_findings
+from agentclinic.memory.fingerprint import NEAR_COPY, SAME_STORY, diagnosis_mark, fingerprint, overlap
+from agentclinic.models.structured import at_most
+from agentclinic.privacy import DataClass
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.text import content_words, words
+
+MOST = 5
+"""Experiences of one encounter: more say the same in other words, or are about what did not matter."""
+
+
+_LONGEST, _LONGEST_STEP = 400, 120
+"""Characters of a part and of a step; a sentence takes half of that, and a model that loops is stopped."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Step(_Line):
+    """What an experience suggests to do."""
+
+    kind: Literal["question", "test"]
+    """A question to the patient, or a test or examination."""
+    what: str
+    """The question, or the name of the test."""
+    id: str | None = None
+    """`finding:NAME` or `test:NAME` of the knowledge base, which the builtin doctor can follow; null if unknown."""
+
+
+class Experience(_Line):
+    """A pattern, and what to do when it is seen again."""
+
+    observation: str
+    """The clinical pattern, in terms that a doctor has at that moment."""
+    suggestion: str
+    """What to ask, examine or order next, and why."""
+    step: Step | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> str:
+        """Identity: the same words in the same order, whatever their case and punctuation."""
+        text = "|".join(" ".join(words(part)) for part in (self.observation, self.suggestion))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class WrittenExperience(BaseModel):
+    """An experience as a model writes it."""
+
+    observation: str = Field(min_length=1, json_schema_extra=at_most(_LONGEST))
+    suggestion: str = Field(min_length=1, json_schema_extra=at_most(_LONGEST))
+    kind: Literal["question", "test"]
+    what: str = Field(json_schema_extra=at_most(_LONGEST_STEP))
+
+    def kept(self) -> Experience:
+        """The experience, with the id of its step if the knowledge base has it."""
+        return Experience(
+            observation=_line(self.observation), suggestion=_line(self.suggestion), step=step_of(self.kind, self.what)
+        )
+
+
+class KnownExperience(WrittenExperience):
+    """An experience whose step is known by its id."""
+
+    id: str
+
+    def kept(self) -> Experience:
+        """The experience with that step."""
+        step = Step(kind=self.kind, what=self.what, id=self.id)
+        return Experience(observation=self.observation, suggestion=self.suggestion, step=step)
+
+
+class Written(BaseModel):
+    """What a model learned from one encounter."""
+
+    experiences: list[WrittenExperience] = Field(max_length=MOST)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class Source(_Line):
+    """Where a lesson comes from: enough to keep it away from the cases it must not be shown on."""
+
+    case: str
+    """The hash of the case."""
+    names: tuple[str, ...] = ()
+    """The case's own name and that of its twin, if its author gave them."""
+    fingerprint: str
+    """A sketch of the chart, by which near copies are recognized; the chart cannot be read from it."""
+    diagnosis: str
+    """A hash of the true diagnosis, the same for its synonyms."""
+    run: str
+    unit: str
+    split: str | None = None
+    """Checksum of the split that says that this is a case to learn from."""
+
+
+class Lesson(_Line):
+    """One line of the store: an encounter, and the experiences made from it."""
+
+    source: Source
+    model: str
+    prompt: str
+    """Hash of the prompt file."""
+    right: bool = False
+    """Whether the encounter ended with the right diagnosis."""
+    experiences: tuple[Experience, ...] = Field(default=(), max_length=MOST)
+    removed: Mapping[str, int] = Field(default_factory=dict)
+    """Experiences that the model wrote and that were not kept, by reason."""
+    data_class: DataClass = DataClass.PUBLIC
+    usage: Mapping[str, Mapping[str, int | None]] = Field(default_factory=dict)
+    cost_usd: Mapping[str, float | None] = Field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """One encounter is learned from once by each model with each prompt."""
+        return self.source.run, self.source.unit, self.model, self.prompt
+
+
+def source_of(case: Case, run: str = "", unit: str = "", split: str | None = None) -> Source:
+    """The source of a lesson from an encounter with this case."""
+    named = (case.annotations.get("case_id"), case.annotations.get("twin_of"))
+    return Source(
+        case=case.id,
+        names=tuple(sorted({str(each) for each in named if each})),
+        fingerprint=fingerprint(case),
+        diagnosis=diagnosis_mark(case.diagnosis),
+        run=run,
+        unit=unit,
+        split=split,
+    )
+
+
+def same_patient(one: Source, other: Source) -> bool:
+    """Whether two sources are the same case, a case and its twin, or near copies of one chart."""
+    if one.case == other.case or set(one.names) & set(other.names):
+        return True
+    shared = overlap(one.fingerprint, other.fingerprint)
+    return shared > (SAME_STORY if one.diagnosis == other.diagnosis else NEAR_COPY)
+
+
+def step_of(kind: str, what: str) -> Step | None:
+    """A step in a model's words, with the id of what the knowledge base knows by that name; None if there are none."""
+    what = what.strip()
+    if not what:
+        return None
+    if kind == "question":
+        asked = {f for f in asked_findings(what) if knowledge().findings[f].ask}
+        return Step(kind="question", what=what, id=f"finding:{asked.pop()}" if len(asked) == 1 else None)
+    tests = {mention.key for mention in knowledge().test_names.find(what)}
+    return Step(kind="test", what=what, id=f"test:{tests.pop()}" if len(tests) == 1 else None)
+
+
+def is_followed(step: Step, kind: str, content: str) -> bool:
+    """Whether an utterance of the doctor (its kind of action and its content) does what the step says."""
+    if kind != step.kind:
+        return False
+    done = step_of(kind, content)
+    if done and step.id and done.id == step.id:
+        return True
+    if kind == "test" and step.id and f"{step.id}" in {f"test:{m.key}" for m in knowledge().test_names.find(content)}:
+        return True
+    wanted, said = content_words(step.what), content_words(content)
+    return bool(wanted) and len(wanted & said) >= max(1, round(len(wanted) * _ENOUGH))
+
+
+_ENOUGH = 0.6
+"""Share of the step's content words that an utterance must have to count as following it: a question is rarely
+repeated word for word, and half of a short one is often only its topic."""
+
+
+def dumped(lesson: Lesson) -> dict[str, Any]:
+    """The lesson as a line of the store."""
+    return lesson.model_dump(mode="json", exclude={"experiences": {"__all__": {"id"}}})

@@ -1,0 +1,60 @@
+"""A sketch of a chart that recognizes near copies, and nothing else.
+
+The 64 smallest hashes of its runs of three words: the share that two sketches have in common estimates the share that
+the charts have in common (bottom-k MinHash), and the words cannot be read back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentclinic.cases.facts import chart_text
+from agentclinic.cases.model import Case
+from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.names import name
+from agentclinic.vocabulary.text import words
+
+_SIZE = 64
+_RUN = 3
+NEAR_COPY = 0.25
+SAME_STORY = 0.1
+"""Charts that share more than the first are near copies; with the same diagnosis, the second is enough. In the public
+files, rewrites of one question share 0.11 to 0.39, all with the same diagnosis; cases with different diagnoses share at
+most 0.17 there, and at most 0.22 in OpenOSCE apart from its twins (`python benchmarks/memory.py copies`)."""
+
+
+def fingerprint(case: Case) -> str:
+    """The sketch, in hexadecimal."""
+    tokens = words(chart_text(case.facts))
+    runs = {tokens[start : start + _RUN] for start in range(max(1, len(tokens) - _RUN + 1))}
+    hashes = sorted(hashlib.blake2b(" ".join(run).encode(), digest_size=4).hexdigest() for run in runs)
+    return "".join(hashes[:_SIZE])
+
+
+def overlap(left: str, right: str) -> float:
+    """About the share of all runs of words in two charts that both have."""
+    first, second = hashes(left), hashes(right)
+    smallest = sorted(first | second)[:_SIZE]
+    return sum(each in first and each in second for each in smallest) / len(smallest) if smallest else 0.0
+
+
+def diagnosis_mark(diagnosis: str) -> str:
+    """A hash of a diagnosis that is the same for its synonyms; it tells equal from different, and no name."""
+    known = knowledge().disease_named(diagnosis)
+    key = known.id if known else " ".join(sorted(name(diagnosis).key))
+    return hashlib.sha256(f"diagnosis:{key}".encode()).hexdigest()[:12]
+
+
+@lru_cache(maxsize=65536)
+def hashes(sketch: str) -> frozenset[str]:
+    """The hashes in a sketch."""
+    return frozenset(sketch[start : start + 8] for start in range(0, len(sketch), 8))
+
+
+def numbers(sketch: str) -> NDArray[np.uint32]:
+    """The same hashes as numbers."""
+    return np.array([int(each, 16) for each in sorted(hashes(sketch))], dtype=np.uint32)

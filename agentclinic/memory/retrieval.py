@@ -1,0 +1,318 @@
+"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and chance as a control.
+
+BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
+rank-bm25 (last released in 2022) goes through them in Python.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Protocol
+
+import anyio
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, create_model
+
+from agentclinic.cases.model import Case, Door
+from agentclinic.clinic.prompts import Prompt, fill
+from agentclinic.errors import ConfigError
+from agentclinic.memory.experience import Experience, same_patient, source_of
+from agentclinic.memory.fingerprint import numbers
+from agentclinic.memory.store import Store
+from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
+from agentclinic.privacy import DataClass
+from agentclinic.results.turn import Exchange
+from agentclinic.vocabulary.denial import answers_no, clauses
+from agentclinic.vocabulary.text import STOP_WORDS
+
+Retrieval = Literal["bm25", "embeddings", "shuffled"]
+MOST_OFFERED = 2
+"""Experiences for one turn: a small model follows one piece of advice, and hardly three."""
+CANDIDATES = 10
+"""How many the picking model chooses from: the right one is nearly always among the first ten if it is found at all."""
+
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An experience that was found, and how well it fits by the measure that found it."""
+
+    experience: Experience
+    score: float
+
+
+class Index(Protocol):
+    """Scores all experiences of a store for a situation."""
+
+    async def scores(self, situation: str) -> Scores:
+        """How well each experience fits; 0 or less for one that does not fit at all."""
+        ...
+
+
+def situation(door: Door, exchanges: Iterable[Exchange]) -> str:
+    """What is known so far, as text: the door, what the patient said, and results; without what was denied."""
+    told = [f"{door.demographics}. {door.objective}"]
+    for exchange in exchanges:
+        if exchange.kind == "question" and answers_no(exchange.reply):
+            continue
+        short = len(exchange.reply.split()) <= _SHORT
+        told.append(f"{exchange.content} {exchange.reply}" if short or exchange.kind == "test" else exchange.reply)
+    return "\n".join(told)
+
+
+_SHORT = 4
+"""Words; "Yes, since Monday." says nothing without its question."""
+
+
+def terms(text: str) -> list[str]:
+    """The words of a text that carry meaning and are not denied."""
+    return [
+        word
+        for clause in clauses(text)
+        for word, negated in zip(clause.words, clause.negated, strict=True)
+        if not negated and word not in STOP_WORDS
+    ]
+
+
+class Bm25:
+    """Ranks observations and suggestions by the words that they share with a situation."""
+
+    def __init__(self, experiences: Sequence[Experience]) -> None:
+        import bm25s  # takes 0.3 s: only runs with memory need it
+
+        self._index = bm25s.BM25()
+        self._index.index([terms(_text(each)) or [""] for each in experiences], show_progress=False)
+
+    async def scores(self, situation: str) -> Scores:
+        """BM25 scores."""
+        known = [word for word in dict.fromkeys(terms(situation)) if word in self._index.vocab_dict]
+        if not known:
+            return np.zeros(self._index.scores["num_docs"], dtype=np.float32)
+        found: Scores = self._index.get_scores(known)
+        return found
+
+
+def _text(experience: Experience) -> str:
+    return f"{experience.observation}\n{experience.suggestion}"
+
+
+class Embeddings:
+    """The embeddings of the experiences; those in the cache file are not asked for again."""
+
+    def __init__(self, experiences: Sequence[Experience], cache: Path, *, private: bool) -> None:
+        self._experiences = experiences
+        self._cache = cache
+        self._private = private
+        self._matrix: Scores | None = None
+        self._making = anyio.Lock()
+
+    async def matrix(self, model: Model) -> Scores:
+        """A row of length 1 for each experience."""
+        async with self._making:
+            if self._matrix is None:
+                self._matrix = await self._made(model)
+        return self._matrix
+
+    async def _made(self, model: Model) -> Scores:
+        kept = _read_vectors(self._cache, model.name)
+        missing = [each for each in self._experiences if each.id not in kept]
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            vectors = await embed(model, [each.observation for each in batch])
+            kept.update(zip((each.id for each in batch), vectors, strict=True))
+        if missing:
+            _write_vectors(self._cache, model.name, kept, private=self._private)
+        rows = [kept[each.id] for each in self._experiences]
+        if len({len(row) for row in rows}) != 1:
+            raise MalformedError(f"{model.name} gave embeddings of several lengths; delete {self._cache} and try again")
+        return _unit(np.array(rows, dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class ByMeaning:
+    """Ranks experiences by the similarity of their embeddings to that of the situation."""
+
+    embeddings: Embeddings
+    model: Model
+
+    async def scores(self, situation: str) -> Scores:
+        """Cosine similarities."""
+        matrix = await self.embeddings.matrix(self.model)
+        (vector,) = await embed(self.model, [situation])
+        if len(vector) != matrix.shape[1]:
+            raise MalformedError(f"{self.model.name} gave an embedding of another length than before")
+        result: Scores = matrix @ _unit(np.array([vector], dtype=np.float32))[0]
+        return result
+
+
+_BATCH = 128
+"""Texts in one request for embeddings: far below the limits of all servers, and 100,000 take 800 requests."""
+
+
+async def embed(model: Model, texts: Sequence[str]) -> list[list[float]]:
+    """The embeddings of texts, by a model at an endpoint."""
+    reply = await model.reply(Request(Purpose.EMBEDDING, tuple(Message("user", text) for text in texts)))
+    try:
+        vectors = [[float(number) for number in vector] for vector in json.loads(reply.text)]
+    except (ValueError, TypeError):
+        raise MalformedError(f"{model.name} gave no embeddings; is it an embedding model?") from None
+    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
+        raise MalformedError(
+            f"{model.name} gave {len(vectors)} embeddings for {len(texts)} texts, or of several lengths"
+        )
+    return vectors
+
+
+def _unit(matrix: Scores) -> Scores:
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    result: Scores = matrix / np.maximum(length, 1e-12)
+    return result
+
+
+def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            if str(kept["model"]) == model:
+                return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
+    except (OSError, ValueError, KeyError, EOFError):
+        pass  # no cache, or not one: it is made again
+    return {}
+
+
+def _write_vectors(path: Path, model: str, kept: dict[str, list[float]], *, private: bool) -> None:
+    new = path.with_name(f".{path.name}.new.npz")
+    np.savez(new, model=np.array(model), ids=np.array(list(kept)), vectors=np.array(list(kept.values()), np.float32))
+    if private:
+        new.chmod(0o600)
+    new.replace(path)
+
+
+class Picker:
+    """A model that picks among the candidates, and may pick none."""
+
+    def __init__(self, model: Model, prompt: Prompt) -> None:
+        self._model = model
+        self._prompt = prompt
+
+    async def pick(self, situation: str, candidates: Sequence[Found]) -> list[Found]:
+        """At most two of the candidates."""
+        listed = "\n".join(
+            f"{number}. {each.experience.observation} -> {each.experience.suggestion}"
+            for number, each in enumerate(candidates, start=1)
+        )
+        messages = (
+            Message("system", self._prompt.text("system_base")),
+            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=listed)),
+        )
+        reply = await self._model.reply(Request(Purpose.MEMORY, messages, schema=_picks(len(candidates))))
+        numbers = getattr(reply.parsed, "numbers", [])
+        return [candidates[number - 1] for number in dict.fromkeys(numbers)][:MOST_OFFERED]
+
+
+def _picks(count: int) -> type[BaseModel]:
+    """The form of a choice among so many."""
+    number = Literal[tuple(range(1, count + 1))]  # type: ignore[valid-type]
+    return create_model("Picks", numbers=(list[number], Field(max_length=MOST_OFFERED)))  # type: ignore[valid-type]
+
+
+class Memory:
+    """The experiences of a store, ready to be asked."""
+
+    def __init__(self, store: Store, how: Retrieval, *, with_steps: bool = False) -> None:
+        chosen = [
+            place for place, each in enumerate(store.experiences) if not with_steps or (each.step and each.step.id)
+        ]
+        if not chosen:
+            raise ConfigError(
+                f"memory: {store.path}: none of the {len(store.experiences)} experiences has a step that the builtin "
+                "doctor knows, and the run would report a false null result; use experiences from "
+                "`agentclinic learn --learner_llm builtin`, or another model for the doctor"
+            )
+        self.store = store
+        self.how = how
+        self.experiences = tuple(store.experiences[place] for place in chosen)
+        sources = [store.sources[place] for place in chosen]
+        self._sources = list({id(source): source for source in sources}.values())
+        places = {id(source): number for number, source in enumerate(self._sources)}
+        self._source_of = np.array([places[id(source)] for source in sources])
+
+    @cached_property
+    def bm25(self) -> Bm25:
+        """The index by words, made when it is first needed."""
+        return Bm25(self.experiences)
+
+    @property
+    def label(self) -> str:
+        """How experiences are found and the hash of their file, for the record."""
+        return f"{self.how} {self.store.digest}"
+
+    def by_meaning(self, model: Model) -> ByMeaning:
+        """The index by embeddings, asked through this model; their table is made once."""
+        return ByMeaning(self._embeddings, model)
+
+    @cached_property
+    def _embeddings(self) -> Embeddings:
+        private = self.store.data_class is DataClass.CREDENTIALED
+        return Embeddings(self.experiences, self.store.path.with_suffix(".embeddings.npz"), private=private)
+
+    @cached_property
+    def _sketches(self) -> NDArray[np.uint32]:
+        """The fingerprints of the sources as a table, to find in one pass those that share anything with a chart."""
+        rows = [numbers(source.fingerprint) for source in self._sources]
+        table = np.zeros((len(rows), max(map(len, rows))), dtype=np.uint32)
+        for row, found in enumerate(rows):
+            table[row, : len(found)] = found
+        return table
+
+    def allowed(self, case: Case) -> NDArray[np.bool_]:
+        """Which experiences may be shown on a case: none from the case itself, its twin or a near copy."""
+        own = source_of(case)
+        near: NDArray[np.bool_] = np.any(np.isin(self._sketches, numbers(own.fingerprint)), axis=1)
+        banned = [
+            (shares or source.case == own.case or bool(source.names)) and same_patient(own, source)
+            for shares, source in zip(near.tolist(), self._sources, strict=True)
+        ]
+        result: NDArray[np.bool_] = ~np.array(banned, dtype=bool)[self._source_of]
+        return result
+
+
+class CaseMemory:
+    """Memory during one encounter."""
+
+    def __init__(
+        self, memory: Memory, case: Case, index: Index | None, picker: Picker | None = None, *, seed: int = 0
+    ) -> None:
+        self._memory = memory
+        self._door = case.door
+        self._allowed = memory.allowed(case)
+        self._index = index or memory.bm25
+        self._picker = picker
+        self._seed = seed
+
+    async def recall(self, exchanges: Sequence[Exchange], turn: int) -> list[Found]:
+        """The experiences that fit what is known so far, best first; at most two."""
+        known = situation(self._door, exchanges)
+        found = self._best(await self._index.scores(known), CANDIDATES if self._picker else MOST_OFFERED)
+        if found and self._memory.how == "shuffled":
+            return self._drawn(len(found), turn)
+        if found and self._picker:
+            return await self._picker.pick(known, found)
+        return found
+
+    def _best(self, scores: Scores, count: int) -> list[Found]:
+        usable = np.where(self._allowed, scores, -np.inf)
+        order = np.argsort(-usable, kind="stable")[:count]
+        return [Found(self._memory.experiences[place], float(usable[place])) for place in order if usable[place] > 0]
+
+    def _drawn(self, count: int, turn: int) -> list[Found]:
+        """As many as would have been offered, drawn by chance: the same in every run with this seed."""
+        places = np.flatnonzero(self._allowed).tolist()
+        drawn = random.Random(f"{self._seed}:{turn}").sample(places, min(count, len(places)))
+        return [Found(self._memory.experiences[place], 0.0) for place in drawn]

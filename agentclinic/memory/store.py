@@ -1,0 +1,127 @@
+"""The store of experiences: one JSON Lines file that several processes may append to at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.files import waited_lock
+from agentclinic.jsonl import read_json_lines, repair
+from agentclinic.memory.experience import Experience, Lesson, Source, dumped
+from agentclinic.privacy import DataClass, strictest
+from agentclinic.vocabulary.text import content_words
+
+_ALIKE = 0.8
+"""Share of content words at which two experiences with the same step say the same."""
+
+
+def append(path: Path, lesson: Lesson) -> None:
+    """Add a lesson. Under a lock on the file, so that no process repairs a line that another is still writing."""
+    private = lesson.data_class is DataClass.CREDENTIALED
+    line = json.dumps(dumped(lesson), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
+    except OSError as error:
+        raise AgentClinicError(f"{path}: cannot be opened for writing ({error.strerror})") from None
+    try:
+        if private:
+            os.fchmod(descriptor, 0o600)
+        waited_lock(descriptor)
+        repair(path)
+        size = os.fstat(descriptor).st_size
+        if os.write(descriptor, line) != len(line):
+            os.ftruncate(descriptor, size)
+            raise AgentClinicError(f"{path}: cannot be written (the disk is full); the lines already in it are safe")
+        os.fsync(descriptor)
+    except OSError as error:
+        raise AgentClinicError(
+            f"{path}: cannot be written ({error.strerror}); the lines already in it are safe"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def read_lessons(path: Path) -> Iterator[Lesson]:
+    """The lessons in a store, each checked; an incomplete last line is skipped."""
+    for number, entry in read_json_lines(path, "a lesson"):
+        try:
+            yield Lesson.model_validate(entry)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise InputError(
+                f"{path} line {number}: {place or 'the line'}: {first['msg']}; experiences are written by "
+                "`agentclinic learn`, and each line is one encounter"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Store:
+    """The experiences in a store, and where each comes from."""
+
+    path: Path
+    digest: str
+    experiences: tuple[Experience, ...]
+    sources: tuple[Source, ...]
+    """Of each experience; those of one lesson share the object."""
+    data_class: DataClass
+
+    @property
+    def splits(self) -> frozenset[str | None]:
+        """Checksums of the splits that the lessons were made with; None for those made without."""
+        return frozenset(source.split for source in self.sources)
+
+
+def load_store(path: Path) -> Store:
+    """Read a store; an experience that occurs twice is taken once, from its first lesson."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise ConfigError(f"memory: {path} cannot be read ({error.strerror}); `agentclinic learn` makes one") from None
+    seen: dict[str, tuple[Experience, Source]] = {}
+    classes = set()
+    for lesson in read_lessons(path):
+        classes.add(lesson.data_class)
+        for experience in lesson.experiences:
+            seen.setdefault(experience.id, (experience, lesson.source))
+    if not seen:
+        raise ConfigError(f"memory: {path} has no experiences; `agentclinic learn RUN -o FILE` makes them")
+    experiences, sources = zip(*seen.values(), strict=True)
+    return Store(path, digest, experiences, sources, strictest(classes))
+
+
+class Known:
+    """Experiences already in a store, to leave out what says the same."""
+
+    def __init__(self, experiences: Iterable[Experience] = ()) -> None:
+        self._ids: set[str] = set()
+        self._by_step: dict[str, list[Experience]] = {}
+        for experience in experiences:
+            self.add(experience)
+
+    def add(self, experience: Experience) -> bool:
+        """Remember an experience; returns whether it was new."""
+        alike = self._by_step.setdefault(_bucket(experience), [])
+        if experience.id in self._ids or any(_alike(experience, other) for other in alike):
+            return False
+        self._ids.add(experience.id)
+        alike.append(experience)
+        return True
+
+
+def _bucket(experience: Experience) -> str:
+    """Only experiences with the same step are compared with each other: all with all would take too long."""
+    return (experience.step.id or experience.step.what) if experience.step else ""
+
+
+def _alike(one: Experience, other: Experience) -> bool:
+    first = content_words(f"{one.observation} {one.suggestion}")
+    second = content_words(f"{other.observation} {other.suggestion}")
+    return len(first & second) >= _ALIKE * len(first | second)
