@@ -67,6 +67,14 @@ class RunOptions(TypedDict, total=False):
     doctor_test_policy: str
     doctor_test_policy_mode: Literal["separate", "inline"]
     planner_baseline: Literal["door", "full"]
+    memory: str | None
+    memory_retrieval: Literal["bm25", "embeddings", "shuffled"]
+    memory_llm: str | None
+    memory_endpoint: str | None
+    embedding_llm: str | None
+    embedding_endpoint: str | None
+    split: str | None
+    part: Literal["train", "test"] | None
     synthesis_llm: str | None
     synthesis_endpoint: str | None
     resource_level: Literal["normal", "busy", "scarce"] | None
@@ -234,7 +242,7 @@ def compare(*runs: Run | str | Path, seed: int = 0) -> ComparisonReport:
 _PLAIN = (
     "scenario_id", "repeat", "dataset", "case_hash", "status", "correct", "ground_truth", "diagnosis_text", "num_turns",
     "doctor", "doctor_llm", "patient_llm", "measurement_llm", "moderator_llm", "doctor_bias", "patient_bias",
-    "test_policy", "seed",
+    "test_policy", "memory", "seed",
 )  # fmt: skip
 """Fields of a record that are columns as they are."""
 

@@ -122,6 +122,15 @@ def _refuse_unfit(output_file: Path) -> None:
             pass
 
 
+def _memory(plan: Plan, summary: Summary) -> str:
+    """What memory had to offer, and what became of it."""
+    assert plan.memory is not None
+    offered = f"{len(plan.memory.experiences)} experiences by {plan.memory.how}"
+    used = summary.memory
+    failed = f", failed on {used['failed']} turns" if used.get("failed") else ""
+    return f"{offered}; {used.get('offered', 0)} offered, {used.get('followed', 0)} followed{failed}"
+
+
 def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     """The final table: what was evaluated, what came out, what to do next."""
     run, summary = plan.settings.run, finished.summary
@@ -136,6 +145,8 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     if run.doctor_test_policy_enabled:
         policy = f"{run.doctor_test_policy}, planning starts from {run.planner_baseline} information"
         table.add_row("test policy", escape(policy))
+    if plan.memory:
+        table.add_row("memory", escape(_memory(plan, finished.summary)))
     biases = {name: value for name in ("doctor_bias", "patient_bias") if (value := getattr(run, name))}
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
         table.add_row(name, escape(bias))

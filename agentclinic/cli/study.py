@@ -91,15 +91,9 @@ def study_text(report: StudyReport) -> str:
         f"| {number(each.least)} to {number(each.most)} | {each.cases} | {as_points(each.difference)} |"
         for each in report.by_similarity
     ]
-    lines += [
-        "",
-        "| arm | turns | with an offer | experiences offered | followed | failed |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {name} | {use.turns} | {use.with_offer} | {use.offered} | {use.followed} | {use.failed} |"
-        for name, use in report.use.items()
-    ]
+    columns = ("turns", "with_offer", "offered", "followed", "failed")
+    lines += ["", "| arm | turns | with an offer | offered | followed | failed |", "|---|---|---|---|---|---|"]
+    lines += [f"| {arm} | {' | '.join(str(use.get(c, 0)) for c in columns)} |" for arm, use in report.use.items()]
     lines += _changes("Fixed by memory", report.fixed) + _changes("Broken by memory", report.broken)
     lines += ["", "What this can and cannot show:", "", *(f"- {limit}" for limit in report.limits)]
     return "\n".join(lines) + "\n"

@@ -37,6 +37,7 @@ from agentclinic.scoring.compare import (
 )
 from agentclinic.scoring.compare import Arm as Outcomes
 from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.outcome import summarise
 from agentclinic.scoring.verdicts import case_key, strict
 from agentclinic.vocabulary.text import content_words
 
@@ -209,18 +210,6 @@ class Changed(BaseModel):
     """Ids of the experiences that the doctor followed."""
 
 
-class Use(BaseModel):
-    """How memory was used in one arm."""
-
-    turns: int = 0
-    """Turns of the doctor, the last of each encounter excepted."""
-    with_offer: int = 0
-    offered: int = 0
-    followed: int = 0
-    failed: int = 0
-    """Turns on which a model of the memory failed."""
-
-
 class StudyReport(BaseModel):
     """Everything a study prints."""
 
@@ -240,7 +229,8 @@ class StudyReport(BaseModel):
     accuracies: list[Accuracy]
     comparisons: list[Comparison]
     by_similarity: list[Similar]
-    use: dict[str, Use]
+    use: dict[str, dict[str, int]]
+    """How memory was used in each arm that had one (`Summary.memory`)."""
     fixed: list[Changed]
     broken: list[Changed]
     limits: list[str]
@@ -271,28 +261,11 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
         accuracies=[each for arm in (arms[TRAIN], *tested) for each in accuracies(arm, seed=run.seed)],
         comparisons=adjusted(compared),
         by_similarity=_by_similarity(study, arms[WITHOUT], arms[WITH]),
-        use={name: use_of(records[name]) for name in (WITH, SHUFFLED)},
+        use={name: summarise(records[name]).memory for name in (WITH, SHUFFLED)},
         fixed=fixed,
         broken=broken,
         limits=_limits(study),
     )
-
-
-def use_of(records: Sequence[Record]) -> Use:
-    """How often experiences were offered and followed."""
-    use = Use()
-    for record in records:
-        for turn in record.transcript or ():
-            given = (turn.details or {}).get(DETAILS)
-            if turn.role != "doctor" or not isinstance(given, dict):
-                continue
-            offered = given.get("offered") or []
-            use.turns += 1
-            use.with_offer += bool(offered)
-            use.offered += len(offered)
-            use.followed += sum(each.get("followed") is True for each in offered)
-            use.failed += "failed" in given
-    return use
 
 
 def _changed(without: Sequence[Record], with_: Sequence[Record]) -> tuple[list[Changed], list[Changed]]:

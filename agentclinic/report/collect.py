@@ -26,6 +26,7 @@ _SETTINGS = {
     "doctor_llm": "doctor's model",
     "test_policy": "test policy",
     "planner_baseline": "planner starts from",
+    "memory": "memory",
     "patient_llm": "patient's model",
     "measurement_llm": "laboratory's model",
     "moderator_llm": "judge's model",

@@ -14,6 +14,7 @@ from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.memory.retrieval import CANDIDATES, MOST_OFFERED
 from agentclinic.runs.build import Models, is_at_endpoint, models_in_use
 from agentclinic.runs.plan import Plan, Unit
 
@@ -32,6 +33,8 @@ PLAN, NOTES = 600, 150
 """Tokens of a planner's differential (five diagnoses with four findings each) and of the notes made from it."""
 STEP = 250
 """Tokens of an uncertainty-aware doctor's step: new facts, open questions and the next action."""
+ADVICE = 120
+"""Tokens of two experiences of about two sentences each, as the doctor is shown them."""
 CONFIDENCE = 150
 """Tokens of a differential with probabilities."""
 
@@ -170,7 +173,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     )
     words = STEP if plan.agent else QUESTION + (PLAN if inline else 0)
     chart = tokens_in(as_text(case.patient), as_text(case.exam)) if doctor == "full_information" else 0.0
-    notes = NOTES if plan.policy and not inline else 0
+    notes = (NOTES if plan.policy and not inline else 0) + (ADVICE if plan.memory else 0)
     spoken = Amount(said, said * (own + notes) + history + chart, said * words)
     if run.elicit_confidence:
         spoken += Amount(1, own + replies * exchange, CONFIDENCE)
@@ -193,6 +196,11 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door
         amounts["planner"] = Amount(turns, turns * own + history, turns * PLAN)
+    if run.memory_llm:
+        listed = CANDIDATES * ADVICE / MOST_OFFERED + _fixed(prompts["memory"]) + door
+        amounts["memory"] = Amount(replies, replies * listed + history, replies * VERDICT)
+    if run.embedding_llm:
+        amounts["embedding"] = Amount(replies, replies * door + history, 0)
     if plan.agent:
         facts = replies * exchange
         amounts["synthesis"] = Amount(1, _fixed(prompts["synthesis"]) + door + facts, QUESTION)

@@ -43,6 +43,9 @@ class Summary(BaseModel):
     """Utterances with a slip, by role and kind (docs/simulator.md)."""
     by_code: dict[str, int] = {}
     """Replies of language-model patients and laboratories that code had to give instead, by role."""
+    memory: dict[str, int] = {}
+    """Turns with memory, turns on which it offered something, experiences offered and followed, and turns on which one
+    of its models failed; empty without memory."""
     usage: dict[str, dict[str, int | None]] = {}
     """Tokens by role; null if an endpoint did not report them."""
     cost_usd: dict[str, float | None] = {}
@@ -69,6 +72,7 @@ class RunningSummary:
         self.utterances: Counter[str] = Counter()
         self.slips: dict[str, Counter[str]] = {}
         self.by_code: Counter[str] = Counter()
+        self.memory: Counter[str] = Counter()
         self.tokens = 0
         """Known tokens in and out; unknown ones do not count."""
         self.usage: dict[str, dict[str, int | None]] = {}
@@ -114,6 +118,11 @@ class RunningSummary:
             self.slips.setdefault(turn.role, Counter()).update(set(turn.slips))
         if any(note.startswith(("worded by code", "chosen by the matcher")) for note in turn.notes):
             self.by_code[turn.role] += 1
+        recalled = (turn.details or {}).get("memory")
+        if turn.role == "doctor" and isinstance(recalled, dict):
+            offered = recalled.get("offered") or []
+            self.memory.update(turns=1, with_offer=bool(offered), offered=len(offered), failed="failed" in recalled)
+            self.memory.update(followed=sum(each.get("followed") is True for each in offered))
 
     @property
     def spent(self) -> float | None:
@@ -152,6 +161,7 @@ class RunningSummary:
             utterances=dict(sorted(self.utterances.items())),
             slips={role: dict(sorted(kinds.items())) for role, kinds in sorted(self.slips.items())},
             by_code=dict(sorted(self.by_code.items())),
+            memory=dict(sorted(self.memory.items())),
             usage=dict(sorted(self.usage.items())),
             cost_usd=dict(sorted(self.cost.items())),
             total_tests=None if self.tests is None else len(self.tests),
