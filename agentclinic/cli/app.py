@@ -387,7 +387,7 @@ def audit(
         typer.Option(help="Language model that also judges free-text replies. Its reviews are kept in RUN/reviews/."),
     ] = None,
     reviewer_endpoint: Annotated[
-        str | None, typer.Option("--reviewer_endpoint", help="Endpoint of the reviewer, a name under `endpoints`.")
+        str | None, typer.Option(help="Endpoint of the reviewer, a name under `endpoints`.")
     ] = None,
     calibrate: Annotated[
         bool,

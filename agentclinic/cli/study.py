@@ -107,9 +107,11 @@ def _answer(report: StudyReport) -> str:
 
 def _rows(comparison: Comparison) -> list[str]:
     label = f"{comparison.arm} against {comparison.baseline}"
+    strict, *others = comparison.verdicts
+    told = [strict, *(other for other in others if (other.before, other.after) != (strict.before, strict.after))]
     rows = [
         f"| {label} | accuracy ({v.rule}) | {percent(v.before)} | {percent(v.after)} | {as_points(v.difference)} |"
-        for v in comparison.verdicts
+        for v in told
     ]
     return rows + [
         f"| {label} | {m.measure} | {number(m.before)} | {number(m.after)} | {as_number(m.difference, signed=True)} |"

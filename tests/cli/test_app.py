@@ -9,9 +9,12 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 from runs_support import (
     AT_ENDPOINT,
@@ -31,6 +34,7 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import normalized
+from agentclinic.cli.app import app
 
 
 def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -101,6 +105,17 @@ def test_the_package_runs_as_a_module_and_as_the_installed_command() -> None:
 )
 def test_flags_may_have_underscores_and_bare_flags_mean_run(given: list[str], understood: list[str]) -> None:
     assert normalized(given) == understood
+
+
+def test_no_flag_is_declared_with_an_underscore_which_no_one_could_write() -> None:
+    def flags(command: Any) -> Iterator[str]:
+        for each in getattr(command, "commands", {}).values():
+            yield from flags(each)
+        yield from (flag for option in command.params for flag in (*option.opts, *option.secondary_opts))
+
+    declared = [flag for flag in flags(typer.main.get_command(app)) if flag.startswith("--")]
+    assert len(declared) > 100
+    assert [flag for flag in declared if "_" in flag] == []
 
 
 @pytest.mark.slow
