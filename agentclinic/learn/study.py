@@ -81,7 +81,7 @@ class Study:
         if name == TRAIN:
             run["repeats"] = 1
         settings = self.settings.model_copy(update={"run": self.settings.run.model_copy(update=run)})
-        return Arm({"memory": name}, settings, self.folder / name.replace(" ", "_"))
+        return Arm({"memory": name}, settings, self.folder / "runs" / name.replace(" ", "_"))
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the same command continues
