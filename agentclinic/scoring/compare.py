@@ -37,6 +37,8 @@ _CONDITIONS = {
     "patient_llm": "patient model",
     "measurement_llm": "laboratory model",
     "moderator_llm": "judge",
+    "simulator": "simulator",
+    "dialogue": "dialogue form",
     "max_infs": "turn limit",
     "missing_test": "missing_test",
     "silent_symptom": "silent_symptom",
@@ -44,7 +46,8 @@ _CONDITIONS = {
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
 }
-_DIGESTS = ("prompts.patient", "prompts.measurement", "prompts.moderator", "version")
+_BEFORE_0_3 = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}
+"""How runs were played whose records do not say it."""
 
 
 @dataclass(slots=True)
@@ -128,6 +131,7 @@ class Arm:
             self.lenient_known = False
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             value = getattr(record, key)
+            value = _BEFORE_0_3.get(key) if value is None else value
             named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
             self.conditions[key][", ".join(named)] += 1
 
@@ -386,7 +390,9 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
-    found += [f"{key}: different" for key in _DIGESTS if all(ours) and ours[0].get(key) != ours[1].get(key)]
+    if all(ours):
+        prompts = sorted(key for key in ours[0].keys() & ours[1].keys() if key.startswith("prompts."))
+        found += [f"{key}: different" for key in (*prompts, "version") if ours[0].get(key) != ours[1].get(key)]
     missing = [_missing_share(a) for a in (baseline, arm)]
     if abs(missing[0] - missing[1]) > 0.02:
         found.append(f"missing data: {missing[0]:.1%} against {missing[1]:.1%} of scenarios")

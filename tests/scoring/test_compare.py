@@ -130,6 +130,8 @@ def test_nothing_in_common_is_an_error(tmp_path: Path) -> None:
         ("moderator_llm", "other", "judge: j against other"),
         ("missing_test", "normal", "missing_test: None against normal"),
         ("silent_symptom", "unknown", "silent_symptom"),
+        ("simulator", {"patient": "voiced"}, "simulator: patient free, measurement free against patient voiced"),
+        ("dialogue", "chat", "dialogue form: transcript against chat"),
     ],
 )
 def test_what_makes_runs_incomparable_is_named(tmp_path: Path, field: str, value: object, named: str) -> None:
