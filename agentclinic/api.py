@@ -82,6 +82,7 @@ class RunOptions(TypedDict, total=False):
     prompts_dir: str | None
     record: str | None
     output_dir: str
+    name: str | None
     check: bool
 
 

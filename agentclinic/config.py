@@ -164,6 +164,8 @@ class RunSettings(_Section):
     """Record every request and reply in this file, for `replay:FILE`."""
     output_dir: str = "runs"
     """Folder in which to create the run folder."""
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")
+    """Name of the run, added to that of its folder: letters, digits, `.`, `_` and `-`."""
     check: bool = True
     """Before the first scenario, send one short request to each model and stop if it cannot be used."""
 

@@ -83,6 +83,21 @@ class Lock:
         self._file.close()
 
 
+def is_locked(folder: Path, name: str = ".lock") -> bool:
+    """Whether a process is working on a folder; looks without creating anything."""
+    try:
+        descriptor = os.open(folder / name, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 if sys.platform == "win32":
     import msvcrt
 

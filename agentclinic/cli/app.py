@@ -291,6 +291,23 @@ def check_folder(
 # --- results --------------------------------------------------------------------------------------------------------
 
 
+@app.command("runs")
+def runs_(
+    folder: Annotated[Path, typer.Argument(help="Folder with runs; folders below it are searched, too.")] = Path(
+        "runs"
+    ),
+    dataset: Annotated[str | None, typer.Option(help="Only runs whose data set contains this.")] = None,
+    doctor: Annotated[str | None, typer.Option(help="Only runs whose doctor contains this, e.g. memory.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only runs whose doctor's model contains this.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only complete, incomplete, running or unreadable ones.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List runs: what was played, how often the doctor was right, what it cost, and whether the run is complete."""
+    from agentclinic.cli.runs import runs_command
+
+    runs_command(folder, dataset=dataset, doctor=doctor, model=model, state=state, as_json=json)
+
+
 @app.command()
 def score(
     run: RecordsArgument,

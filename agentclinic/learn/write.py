@@ -14,7 +14,7 @@ from agentclinic.clinic.payloads import LearnerPayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.reference import chart_exchanges
 from agentclinic.memory.experience import MOST, Experience, Written
-from agentclinic.memory.store import Known
+from agentclinic.memory.store import Known, step_key
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
@@ -49,13 +49,19 @@ async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, j
     for each in written[:MOST]:
         cleaned = without_names(each.kept(), names)
         why = "named the diagnosis" if cleaned is None else await _objection(cleaned, case, judge)
-        if cleaned is not None and why is None and not known.add(cleaned):
+        if cleaned is not None and why is None and (_same_step(cleaned, learned.experiences) or not known.add(cleaned)):
             why = "said the same as another"
         if cleaned is None or why:
             learned.removed[why or ""] += 1
         else:
             learned.experiences.append(cleaned)
     return learned
+
+
+def _same_step(experience: Experience, others: list[Experience]) -> bool:
+    """Whether another experience of the encounter suggests the same: small models vary the pattern instead."""
+    done = {step_key(other) for other in others} - {""}
+    return step_key(experience) in done
 
 
 def _request(record: Record, case: Case, prompt: Prompt) -> Request:

@@ -16,7 +16,7 @@ from agentclinic.files import waited_lock
 from agentclinic.jsonl import read_json_lines, repair
 from agentclinic.memory.experience import Experience, Lesson, Source, dumped
 from agentclinic.privacy import DataClass, strictest
-from agentclinic.vocabulary.text import content_words
+from agentclinic.vocabulary.text import content_words, fold
 
 _ALIKE = 0.8
 """Share of content words at which two experiences with the same step say the same."""
@@ -98,7 +98,10 @@ def load_store(path: Path) -> Store:
 
 
 class Known:
-    """Experiences already in a store, to leave out what says the same."""
+    """Experiences already in a store, to leave out what says the same.
+
+    Only experiences with the same step are compared with each other: all with all would take too long.
+    """
 
     def __init__(self, experiences: Iterable[Experience] = ()) -> None:
         self._ids: set[str] = set()
@@ -108,7 +111,7 @@ class Known:
 
     def add(self, experience: Experience) -> bool:
         """Remember an experience; returns whether it was new."""
-        alike = self._by_step.setdefault(_bucket(experience), [])
+        alike = self._by_step.setdefault(step_key(experience), [])
         if experience.id in self._ids or any(_alike(experience, other) for other in alike):
             return False
         self._ids.add(experience.id)
@@ -116,9 +119,9 @@ class Known:
         return True
 
 
-def _bucket(experience: Experience) -> str:
-    """Only experiences with the same step are compared with each other: all with all would take too long."""
-    return (experience.step.id or experience.step.what) if experience.step else ""
+def step_key(experience: Experience) -> str:
+    """The step that an experience suggests; empty if it has none."""
+    return (experience.step.id or fold(experience.step.what)) if experience.step else ""
 
 
 def _alike(one: Experience, other: Experience) -> bool:

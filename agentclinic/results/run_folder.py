@@ -20,9 +20,12 @@ MEMORY = "memory.jsonl"
 SPLIT = "split.json"
 
 
-def create(output_dir: Path, dataset: str, now: datetime, *, private: bool = False) -> Path:
-    """Create `<DATASET>_<YYYYMMDD_HHMMSS>`, with `_2`, `_3`, ... if taken; `private`: readable by the owner only."""
-    stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}"
+def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = None, private: bool = False) -> Path:
+    """Create `<DATASET>_<YYYYMMDD_HHMMSS>`, then `_<name>` if given, and `_2`, `_3`, ... if that is taken.
+
+    `private`: readable by the owner only.
+    """
+    stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}" + (f"_{name}" if name else "")
     number = 1
     while True:
         folder = output_dir / (stem if number == 1 else f"{stem}_{number}")

@@ -55,7 +55,8 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
     async with Models(plan.settings, plan.data_class) as models:
         await make_ready(plan, models, progress)
         output, private = Path(plan.settings.run.output_dir), models.gate.closed
-        folder = folders.create(output, plan.dataset, datetime.now(), private=private)
+        name = plan.settings.run.name
+        folder = folders.create(output, plan.dataset, datetime.now(), name=name, private=private)
         begin_folder(plan, folder, models.gate)
         return await play_missing(plan, folder, models, progress)
 

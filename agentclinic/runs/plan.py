@@ -34,6 +34,7 @@ _NOT_RESULTS = frozenset(
         "workers",
         "record",
         "output_dir",
+        "name",
         "check",
         "preset",
         "prompts_dir",

@@ -1,0 +1,113 @@
+"""The runs in a folder, each on one line: what was played, how it went, what it cost, and whether it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from agentclinic.config import read_json
+from agentclinic.errors import ConfigError, InputError
+from agentclinic.files import is_locked
+from agentclinic.results.record import bias_label
+from agentclinic.results.run_data import load_run
+from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
+from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.outcome import Summary, summarise
+
+State = Literal["complete", "incomplete", "running", "unreadable"]
+
+
+class ListedRun(BaseModel):
+    """One run."""
+
+    path: str
+    name: str
+    state: State
+    dataset: str | None = None
+    doctor: str | None = None
+    """The kind of doctor, with policy, memory and bias if it has them."""
+    model: str | None = None
+    encounters: int = 0
+    planned: int | None = None
+    """Encounters that the run has when complete; null if it was not written by this program."""
+    accuracy: Proportion | None = None
+    cost_usd: float | None = None
+    """What the models cost; null if part of it is not known."""
+    tokens: int | None = None
+    problem: str | None = None
+    """Why it cannot be read."""
+
+
+def list_runs(folder: Path) -> list[ListedRun]:
+    """The runs in a folder and in the folders below it, by name; a folder that is itself a run is listed alone."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder; runs are written to run.output_dir, by default `runs`")
+    return [_listed(place, folder) for place in sorted(_places(folder))]
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob(RECORDS):
+        yield path.parent
+    for path in folder.rglob(CONFIG):  # begun, and nothing recorded yet
+        if not (path.parent / RECORDS).exists():
+            yield path.parent
+
+
+def _listed(place: Path, root: Path) -> ListedRun:
+    name = place.name if place == root else str(place.relative_to(root))
+    try:
+        used = read_json(place / CONFIG) if (place / CONFIG).is_file() else {}
+        summary = _summary(place)
+        first = next(load_run(place).records(), None) if (place / RECORDS).is_file() else None
+    except (InputError, ConfigError) as error:
+        return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
+    used = used if isinstance(used, dict) else {}
+    run = used.get("run") or {}
+    planned = (used.get("agentclinic") or {}).get("units")
+    costs = list(summary.cost_usd.values())
+    counts = [tokens.get(key) for tokens in summary.usage.values() for key in ("input_tokens", "output_tokens")]
+    done = planned is None or summary.presented >= planned
+    return ListedRun(
+        path=str(place),
+        name=name,
+        state="running" if is_locked(place) else "complete" if done else "incomplete",
+        dataset=(first.dataset if first else None) or run.get("dataset"),
+        doctor=_doctor(run, first.doctor if first else None, used),
+        model=(first.doctor_llm if first else None) or run.get("doctor_llm"),
+        encounters=summary.presented,
+        planned=planned,
+        accuracy=summary.accuracy_strict if summary.presented else None,
+        cost_usd=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
+        tokens=None if not counts or None in counts else sum(count for count in counts if count is not None),
+    )
+
+
+def _summary(place: Path) -> Summary:
+    """The summary in the folder, if nothing was recorded after it; otherwise made from the records."""
+    records, written = place / RECORDS, place / SUMMARY
+    if not records.is_file():
+        return Summary()
+    if written.is_file() and written.stat().st_mtime_ns >= records.stat().st_mtime_ns:
+        with suppress(ValidationError, ConfigError):
+            return Summary.model_validate(read_json(written))
+    return summarise(load_run(place).records())
+
+
+def _doctor(run: Mapping[str, Any], played: str | None, used: Mapping[str, Any]) -> str:
+    parts = [str(played or run.get("doctor") or "plain")]
+    if run.get("doctor_test_policy_enabled"):
+        policy = run.get("doctor_test_policy")
+        parts.append("policy" if policy in (None, "test_policy") else f"policy {policy}")
+    if run.get("memory"):
+        how = run.get("memory_retrieval") or "bm25"
+        parts.append("memory" if how == "bm25" else f"memory {how}")
+    ignored = (used.get("agentclinic") or {}).get("unsupported_bias") or {}
+    for role in ("doctor", "patient"):
+        bias = bias_label(ignored[f"{role}_bias"]) if f"{role}_bias" in ignored else run.get(f"{role}_bias")
+        if bias not in (None, "", "None", "none", "null"):
+            parts.append(f"{role} bias {bias}")
+    return " + ".join(parts)
