@@ -1,0 +1,57 @@
+"""The list of runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from runs_support import Json, clinic, own_cases, run_here, settings_for
+
+from agentclinic.files import Lock
+from agentclinic.report.runs import list_runs
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_runs_are_listed_with_what_was_played_how_it_went_and_whether_it_is_complete(tmp_path: Path) -> None:
+    cases, runs = own_cases(tmp_path, 2), tmp_path / "runs"
+    named: Json = {"dataset": str(cases), "name": "first-try", "doctor_test_policy_enabled": True}
+    done, _ = await run_here(settings_for(None, runs, **named))
+    assert done.folder.name.endswith("_first-try")
+    half, _ = await run_here(settings_for(None, runs / "older", dataset=str(cases)))
+    journal = half.folder / "scenarios.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    broken = runs / "broken"
+    broken.mkdir()
+    (broken / "scenarios.jsonl").write_text("no record\n")
+
+    listed = {run.state: run for run in list_runs(runs)}
+
+    assert len(listed) == 3
+    assert listed["unreadable"].problem is not None
+    assert "scenarios.jsonl line 1" in listed["unreadable"].problem
+    complete, incomplete = listed["complete"], listed["incomplete"]
+    assert (complete.name, complete.dataset, complete.model) == (done.folder.name, "own_cases", "builtin")
+    assert complete.doctor == "plain + policy"
+    assert complete.accuracy == done.summary.accuracy_strict
+    assert (complete.encounters, complete.planned, complete.cost_usd) == (2, 2, 0.0)
+    assert (incomplete.encounters, incomplete.planned) == (1, 2), "the old summary counts for nothing"
+    with Lock(half.folder):
+        assert {run.state for run in list_runs(half.folder)} == {"running"}
+
+
+async def test_the_command_filters_and_refuses_what_is_no_folder(tmp_path: Path) -> None:
+    cases, runs = own_cases(tmp_path, 1), tmp_path / "runs"
+    for doctor in ("plain", "door_only"):
+        await run_here(settings_for(None, runs, dataset=str(cases), doctor=doctor))
+
+    found = json.loads(clinic("runs", "--doctor", "DOOR", "--json", cwd=tmp_path).stdout)
+    assert [run["doctor"] for run in found] == ["door_only"]
+    text = clinic("runs", cwd=tmp_path).stdout
+    assert text.startswith("run ")
+    assert "plain (builtin)" in text
+    assert "door_only (builtin)" in text
+    assert "no run in runs fits" in clinic("runs", "--state", "running", cwd=tmp_path).stdout
+    assert "nowhere: there is no such folder" in clinic("runs", "nowhere", cwd=tmp_path, expect=2).stderr
+    assert "name" in clinic("run", "--name", "a/b", cwd=tmp_path, expect=2).stderr
