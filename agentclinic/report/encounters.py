@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from agentclinic.scoring.breakdown import annotation, harm_step
 from agentclinic.scoring.calibration import committed, number_of, scale_of
 from agentclinic.scoring.format import percent
 from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
-from agentclinic.scoring.information import course, differentials, premature_closure
+from agentclinic.scoring.information import course, differentials, never_requested, premature_closure
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import outcome
 from agentclinic.scoring.ranking import final_differentials
@@ -147,7 +148,7 @@ def _without_diagnosis(record: Record) -> Reason:
 
 
 def _course(record: Record) -> list[Reason]:
-    """What happened to the truth in the doctor's differentials, and whether the doctor stopped too early."""
+    """What happened to the truth in the doctor's differentials, and which decisive findings it never asked for."""
     found = []
     by_source = differentials(record)
     stated = next((by_source[source] for source in (*PREFERRED, Source.PLANNER_SCORE) if source in by_source), None)
@@ -162,8 +163,23 @@ def _course(record: Record) -> list[Reason]:
         elif seen.led is None:
             found.append(Reason("the truth was considered but never first", "truth considered but never first"))
     if premature_closure(record):
-        found.append(Reason("a decisive finding was available but never requested", "stopped too early"))
+        found.append(Reason("a decisive finding was available but never requested", _overlooked(record)))
     return found
+
+
+def _overlooked(record: Record) -> str:
+    """The decisive findings that were not asked for, by where they are in the chart, and whether there was time."""
+    places = dict.fromkeys(_place(finding.paths[0]) for finding in never_requested(record) or ())
+    left = (record.max_infs or 0) - (record.num_turns or 0)
+    early = f"stopped with {plural(left, 'turn')} left" if left > 0 else "used all its turns"
+    return f"{early} and never asked for {'; '.join(places)}"
+
+
+def _place(path: str) -> str:
+    """A chart path as words: the test or examination, or the part of the patient's story."""
+    root, *parts = re.split(r"[/#]", path)
+    named = [part.replace("_", " ") for part in parts if not part.isdigit() and part != "Findings"] or [root]
+    return f"{'patient, ' if root in ('Patient_Actor', 'patient_info') else ''}{', '.join(named)}"
 
 
 def _dangers(record: Record) -> list[Reason]:

@@ -274,9 +274,17 @@ def premature_closure(record: Record, asked: Sequence[Request] | None = None) ->
     - Known: for every path of some finding we can tell whether it was requested: its role says what it discloses,
       or it is under a heading of examinations or tests, to which orders can be matched.
     """
-    asked = requests(record) if asked is None else asked
+    never = never_requested(record, asked)
     right = strict(record)
-    if asked is None or right is None:
+    if never is None or right is None:
+        return None
+    return record.status == "diagnosed" and not right and bool(never)
+
+
+def never_requested(record: Record, asked: Sequence[Request] | None = None) -> tuple[KeyFinding, ...] | None:
+    """The discriminating findings that could have been obtained and were not; None if that cannot be known."""
+    asked = requests(record) if asked is None else asked
+    if asked is None:
         return None
     tells = {role: discloses(record, role, asked) for role in ("patient", "measurement")}
     wanted = [
@@ -284,10 +292,8 @@ def premature_closure(record: Record, asked: Sequence[Request] | None = None) ->
     ]
     if not wanted:
         return None
-    if record.status != "diagnosed" or right:
-        return False
     orders = tuple(request.content for request in asked if request.kind == "test")
-    return any(way_found(f, record, asked) is None and not _ordered(f.paths, orders) for f in wanted)
+    return tuple(f for f in wanted if way_found(f, record, asked) is None and not _ordered(f.paths, orders))
 
 
 def _decidable(path: str, tells: dict[str, bool]) -> bool:

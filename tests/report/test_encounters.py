@@ -32,3 +32,13 @@ def test_reasons_name_the_fault_the_turn_limit_and_the_danger() -> None:
     assert why(record(status="judge_failed", correct=None)) == ["the diagnosis was not judged"]
     danger = {"Harm_If_Missed": 4, "Must_Not_Miss": [{"name": "Sepsis"}]}
     assert why(wrong(0, annotations=danger))[-2:] == ["harm 4 of 4", "never considered: Sepsis"]
+
+
+def test_reasons_name_the_decisive_finding_and_whether_there_was_time_for_it() -> None:
+    findings = {"Key_Findings": [{"any_of": ["Test_Results/Synovial_Fluid/Findings"], "role": "discriminating"}]}
+    said = [{"turn": 1, "role": "doctor", "text": "DIAGNOSIS READY: Influenza"}]
+    played = {"measurement_llm": "builtin", "transcript": said, "annotations": findings}
+    early = why(wrong(0, "Influenza", num_turns=1, max_infs=20, **played))
+    assert "stopped with 19 turns left and never asked for Synovial Fluid" in early
+    late = why(wrong(0, "Influenza", num_turns=20, max_infs=20, **played))
+    assert "used all its turns and never asked for Synovial Fluid" in late
