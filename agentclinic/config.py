@@ -32,6 +32,7 @@ from pydantic import (
 )
 
 from agentclinic.errors import ConfigError
+from agentclinic.jsonl import clean, integer
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
 
@@ -493,7 +494,9 @@ def _in_first(folders: Sequence[Path], path: str) -> Path:
 def read_json(path: Path) -> Any:
     """Read a JSON file without its comments (keys that begin with `_`); every error names the file and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), object_hook=_without_comments)
+        text = path.read_text(encoding="utf-8-sig")
+        data = json.loads(text, parse_int=integer, object_hook=_without_comments)
+        clean(data)  # refuses deep nesting; a path keeps bytes that are not UTF-8, or its file would not be found
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `agentclinic init DIR` creates a folder with one") from None
     except json.JSONDecodeError as error:
@@ -504,6 +507,7 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):  # a number that is too long, or nesting that is too deep
         raise ConfigError(f"{path}: not readable JSON; shorten its numbers and its nesting") from None
+    return data
 
 
 def _without_comments(entry: dict[str, Any]) -> dict[str, Any]:

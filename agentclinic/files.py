@@ -68,9 +68,7 @@ class Lock:
             self._file = open(self._path, "a+b", opener=opener)
         except OSError as error:
             raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
-        try:
-            _lock(self._file.fileno())
-        except OSError:
+        if not lock_file(self._file.fileno()):
             self._file.close()
             raise InputError(
                 f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
@@ -83,6 +81,15 @@ class Lock:
         self._file.close()
 
 
+def lock_file(descriptor: int) -> bool:
+    """Lock an open file until it is closed; False if someone else has locked it."""
+    try:
+        _lock(descriptor)
+    except OSError:
+        return False
+    return True
+
+
 def is_locked(folder: Path, name: str = ".lock") -> bool:
     """Whether a process is working on a folder; looks without creating anything."""
     try:
@@ -90,18 +97,16 @@ def is_locked(folder: Path, name: str = ".lock") -> bool:
     except OSError:
         return False
     try:
-        _lock(descriptor)
-    except OSError:
-        return True
+        return not lock_file(descriptor)
     finally:
         os.close(descriptor)
-    return False
 
 
 if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 2**40, os.SEEK_SET)  # far behind the content: there, a locked byte cannot be read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
     def waited_lock(descriptor: int) -> None:

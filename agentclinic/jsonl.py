@@ -1,9 +1,10 @@
-"""JSON Lines files: one reader, and a writer that appends and survives a crash."""
+"""JSON from outside, and JSON Lines files: one reader, and a writer that appends and survives a crash."""
 
 from __future__ import annotations
 
 import codecs
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -11,38 +12,127 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic_core import from_json
+
 from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.files import lock_file
+
+MOST_LEVELS = 100
+"""Nesting accepted from outside: charts and configs have fewer than ten levels, and records are read up to 200."""
+MOST_DIGITS = 300
+"""Digits accepted in an integer: a float holds 308, so every number can be used in calculations."""
+
+
+def encodable(text: str) -> str:
+    """The text with halves of surrogate pairs replaced by U+FFFD: JSON can hold them, UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean(value: Any, level: int = 0) -> Any:
+    """JSON data that can be written and read again: text made encodable; `ValueError` if it is nested too deeply."""
+    if isinstance(value, str):
+        return encodable(value)
+    if not isinstance(value, dict | list):
+        return value
+    if level == MOST_LEVELS:
+        raise ValueError(f"nested too deeply, over {MOST_LEVELS} levels")
+    if isinstance(value, list):
+        return [clean(item, level + 1) for item in value]
+    return {encodable(key): clean(item, level + 1) for key, item in value.items()}
+
+
+def integer(digits: str) -> int:
+    """An integer in JSON; `ValueError` if it is too long."""
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of over {MOST_DIGITS} digits")
+    return int(digits)
+
+
+def loads(text: str | bytes, **options: Any) -> Any:
+    """Read JSON from outside, cleaned; any problem is a `ValueError`, which `problem_in` explains."""
+    try:
+        return clean(json.loads(text, parse_int=integer, **options))
+    except RecursionError:
+        raise ValueError(f"nested too deeply, over {MOST_LEVELS} levels") from None
+
+
+def problem_in(error: ValueError) -> str:
+    """What is wrong with a text that `loads` refused."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, column {error.colno}"
+    return "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)
 
 
 class JsonLines:
-    """Appends objects to a file, each in a single write; opening it repairs an incomplete last line."""
+    """Appends objects to a file, each in a single write; opening it repairs an incomplete last line.
 
-    def __init__(self, path: Path, *, durable: bool = True, private: bool = False) -> None:
+    A `journal` has only one writer at a time, its lines carry a checksum, and a change by anyone else is an error.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True, private: bool = False, journal: bool = False) -> None:
         """Open for appending; `private`: readable only by the owner, even if the file exists and others can read it."""
         self.path = path
         self._durable = durable
-        repair(path)
+        self._journal = journal
         try:
             if private and path.exists():
                 path.chmod(0o600)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600 if private else 0o644)
         except OSError as error:
-            raise AgentClinicError(f"{path}: cannot be opened for writing ({error.strerror})") from None
+            raise InputError(f"{path}: cannot be opened for writing ({error.strerror})") from None
+        if journal and not lock_file(self._file):
+            self.close()
+            raise InputError(f"{path}: another process is writing to it; wait for it or stop it")
+        self.removed = repair(path)
+        """Bytes of an incomplete last line that were removed."""
+        self._size = os.fstat(self._file).st_size
 
     def append(self, entry: Any) -> None:
         """Write one line; if `durable`, it is on the disk, not only in the system's memory, when this returns."""
-        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         try:
-            written = os.write(self._file, line)
-            if written != len(line):  # a full disk can take part of a line
+            line = sealed(entry) if self._journal else _encoded(entry)
+            from_json(line)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise AgentClinicError(
+                f"{self.path}: an entry could not be read again ({error}), so it is not written"
+            ) from None
+        if self._journal:
+            self._refuse_changes()
+        try:
+            written = os.write(self._file, line + b"\n")
+            if written != len(line) + 1:  # a full disk can take part of a line
                 os.ftruncate(self._file, os.fstat(self._file).st_size - written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._size += written
             if self._durable:
                 os.fsync(self._file)
+            if self._journal:
+                os.lseek(self._file, -written, os.SEEK_END)
+                if os.read(self._file, written) != line + b"\n":
+                    raise OSError(errno.EIO, "the last line reads differently from what was written")
         except OSError as error:
             raise AgentClinicError(
                 f"{self.path}: cannot be written ({error.strerror}); the lines already in it are safe"
             ) from None
+
+    def _refuse_changes(self) -> None:
+        ours = os.fstat(self._file)
+        try:
+            there = self.path.stat()
+        except OSError:
+            happened = "removed"
+        else:
+            if os.path.samestat(ours, there) and ours.st_size == self._size:
+                return
+            happened = "changed" if os.path.samestat(ours, there) else "replaced"
+        raise AgentClinicError(
+            f"{self.path}: was {happened} by another program during this run, which therefore stops; restore the file, "
+            "then resume the run"
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -57,9 +147,31 @@ class JsonLines:
         self.close()
 
 
+def _encoded(entry: Any) -> bytes:
+    return encodable(json.dumps(entry, ensure_ascii=False, separators=(",", ":"))).encode()
+
+
+def sealed(entry: dict[str, Any]) -> bytes:
+    """The entry with a checksum of all that stands before it; only `timing`, where equal runs may differ, follows."""
+    timing = {key: value for key, value in entry.items() if key == "timing"}
+    content = _encoded({key: value for key, value in entry.items() if key not in timing})
+    rest = _encoded({"checksum": _checksum(content), **timing})
+    return content[:-1] + b"," + rest[1:]
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def unchanged(line: bytes, checksum: object) -> bool:
+    """Whether what stands before a line's checksum is still what was written."""
+    content, found, _ = line.rpartition(f',"checksum":"{checksum}"'.encode("utf-8", "replace"))
+    return bool(found) and _checksum(content + b"}") == checksum
+
+
 def repair(path: Path) -> int:
     """Add the newline that the last line lacks, or remove the line if it is incomplete; returns the bytes removed."""
-    if not path.exists() or path.stat().st_size == 0:
+    if not path.is_file() or path.stat().st_size == 0:
         return 0
     with path.open("r+b") as file:
         start = size = file.seek(0, os.SEEK_END)
@@ -104,21 +216,28 @@ def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:
     return dropped
 
 
-def read_json_lines(path: Path, what: str = "valid JSON") -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects in a file with their line numbers.
+CHANGED = "it was changed since it was written: its checksum does not match"
+
+
+def read_json_lines(
+    path: Path, what: str = "valid JSON", *, journal: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in a file with their line numbers; in a `journal`, checksums are verified and left out.
 
     An incomplete last line, which a crash can leave behind, is skipped. Any other line that is not a JSON object is an
     error, which calls the line "not `what`".
     """
     for number, line, complete in read_lines(path):
         try:
-            entry = json.loads(line)
+            entry = loads(line)
             if not isinstance(entry, dict):
-                raise ValueError(f"a JSON object, found {type(entry).__name__}")
-        except (ValueError, RecursionError) as error:
+                raise ValueError(f"expected a JSON object, found {type(entry).__name__}")
+            if journal and "checksum" in entry and not unchanged(line, entry.pop("checksum")):
+                raise ValueError(CHANGED)
+        except ValueError as error:
             if not complete:
                 return
-            raise InputError(f"{path} line {number}: not {what} ({_problem(error)})") from None
+            raise InputError(f"{path} line {number}: not {what} ({problem_in(error)})") from None
         yield number, entry
 
 
@@ -136,11 +255,3 @@ def read_lines(path: Path, error: type[InputError] = InputError) -> Iterator[tup
             line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             if line.strip():
                 yield number, line.rstrip(b"\n"), line.endswith(b"\n")
-
-
-def _problem(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
-    if isinstance(error, UnicodeDecodeError):
-        return "not UTF-8 text"
-    return "nested too deeply" if isinstance(error, RecursionError) else f"expected {error}"

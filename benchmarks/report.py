@@ -23,6 +23,7 @@ import anyio
 from playwright.sync_api import Browser, sync_playwright
 
 from agentclinic.config import RunSettings, Settings
+from agentclinic.jsonl import read_json_lines
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
 from agentclinic.results.run_data import load_run
@@ -38,7 +39,7 @@ def play(folder: Path) -> list[dict[str, Any]]:
     """The records of one builtin run."""
     settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
     done = anyio.run(execute, make_plan(settings), Progress())
-    return [json.loads(line) for line in (done.folder / "scenarios.jsonl").open(encoding="utf-8")]
+    return [entry for _, entry in read_json_lines(done.folder / "scenarios.jsonl", journal=True)]
 
 
 def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> Path:

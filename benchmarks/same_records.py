@@ -90,7 +90,7 @@ def records(run: Path) -> dict[Unit, dict[str, Any]]:
     """The records of a run by unit. The last record of a unit counts, as in a run that retried it."""
     return {
         (entry.get("scenario_id", number), entry.get("repeat", 0)): entry
-        for number, entry in read_json_lines(run / "scenarios.jsonl")
+        for number, entry in read_json_lines(run / "scenarios.jsonl", journal=True)
     }
 
 

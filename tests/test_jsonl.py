@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.jsonl import JsonLines, drop_lines, read_json_lines, read_lines, repair
+from agentclinic.jsonl import JsonLines, drop_lines, loads, read_json_lines, read_lines, repair
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def test_a_file_that_need_not_be_durable_is_not_forced_to_the_disk(path: Path, s
 
 
 def test_an_entry_is_one_line_whatever_it_contains(path: Path) -> None:
-    entry = {"text": "two\nlines, an é and half a surrogate pair \ud83d"}
     with JsonLines(path) as sink:
-        sink.append(entry)
-    assert [json.loads(line) for line in path.read_bytes().splitlines()] == [entry]
+        sink.append({"text": "two\nlines, an é, half a surrogate pair \ud83d and both halves \ud83d\ude00"})
+    (line,) = path.read_bytes().splitlines()
+    assert json.loads(line) == {"text": "two\nlines, an é, half a surrogate pair \ufffd and both halves \U0001f600"}
 
 
 def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,9 @@ def test_only_an_incomplete_last_line_is_skipped(last: bytes, read: int, path: P
         (b"{", "Expecting property name enclosed in double quotes, column 2"),
         (b"[1]", "expected a JSON object, found list"),
         (b"\xff", "not UTF-8 text"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "nested too deeply, over 100 levels"),
+        (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested too deeply, over 100 levels"),
+        (b'{"a":1' + b"0" * 300 + b"}", "a number of over 300 digits"),
     ],
 )
 def test_a_bad_line_is_an_error_that_names_file_line_and_problem(line: bytes, problem: str, path: Path) -> None:
@@ -184,3 +186,109 @@ def test_the_new_file_is_on_the_disk_before_it_replaces_the_old(filled: Path, mo
 
 def test_a_missing_file_has_nothing_to_remove(path: Path) -> None:
     assert drop_lines(path, lambda *_: True) == 0
+
+
+# --- journals -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_in_a_journal_is_noticed_or_changes_nothing(path: Path) -> None:
+    entry = {"scenario_id": 7, "correct": False, "text": "é", "timing": {"seconds": 1.5}}
+    with JsonLines(path, journal=True) as sink:
+        sink.append(entry)
+    whole = path.read_bytes()
+    content = whole.index(b',"checksum"')
+    noticed = 0
+    for bit in range(8 * (len(whole) - 1)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            read = [line for _, line in read_json_lines(path, journal=True)]
+        except InputError:
+            noticed += 1
+        else:
+            assert bit // 8 > content, "only in the checksum's own name and in timing"
+            assert [{key: line[key] for key in ("scenario_id", "correct", "text")} for line in read] == [
+                {key: entry[key] for key in ("scenario_id", "correct", "text")}
+            ]
+    assert noticed >= 8 * content
+
+
+def test_equal_entries_have_equal_checksums_whatever_their_timing(path: Path) -> None:
+    with JsonLines(path, journal=True) as sink:
+        for seconds in (1, 2):
+            sink.append({"n": 1, "timing": {"seconds": seconds}})
+        sink.append({"n": 2, "timing": {"seconds": 1}})
+    first, second, third = (json.loads(line)["checksum"] for line in path.read_text().splitlines())
+    assert first == second != third
+    assert [entry["n"] for _, entry in read_json_lines(path, journal=True)] == [1, 1, 2]
+
+
+def test_a_journal_has_one_writer(path: Path) -> None:
+    with JsonLines(path, journal=True), pytest.raises(InputError, match="another process is writing to it"):
+        JsonLines(path, journal=True)
+    JsonLines(path, journal=True).close()
+
+
+def test_a_journal_that_others_touch_is_not_written_any_more(path: Path) -> None:
+    def remove() -> None:
+        path.unlink()
+
+    def replace() -> None:
+        (path.parent / "other").write_bytes(path.read_bytes())
+        (path.parent / "other").replace(path)
+
+    def truncate() -> None:
+        os.truncate(path, 3)
+
+    def extend() -> None:
+        with path.open("ab") as file:
+            file.write(b'{"n":9}\n')
+
+    for change, told in ((remove, "removed"), (replace, "replaced"), (truncate, "changed"), (extend, "changed")):
+        path.unlink(missing_ok=True)
+        with JsonLines(path, journal=True) as sink:
+            sink.append({"n": 1})
+            change()
+            after = path.read_bytes() if path.exists() else None
+            with pytest.raises(AgentClinicError, match=f"was {told} by another program"):
+                sink.append({"n": 2})
+        assert (path.read_bytes() if path.exists() else None) == after
+
+
+def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
+    deep: list[object] = []
+    for _ in range(300):
+        deep = [deep]
+    with JsonLines(path) as sink:
+        for entry in ({"a": deep}, {"a": 10**5000}, {"a": object()}):
+            with pytest.raises(AgentClinicError, match="so it is not written"):
+                sink.append(entry)
+    assert path.read_bytes() == b""
+
+
+def test_a_folder_cannot_be_opened_as_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be opened for writing"):
+        JsonLines(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rb'{"half\ud800": ["\udc00x", 1]}', {"half\ufffd": ["\ufffdx", 1]}),
+        (rb'"\ud83d\ude00"', "\U0001f600"),
+        ("[" * 100 + "]" * 100, None),
+        ("[" * 101 + "]" * 101, ValueError),
+        ("[" * 100_000, ValueError),
+        ("1" * 300, int("1" * 300)),
+        ("1" * 301, ValueError),
+    ],
+)
+def test_json_from_outside_can_always_be_written_again(text: str | bytes, expected: object) -> None:
+    if expected is ValueError:
+        with pytest.raises(ValueError, match=r"nested too deeply|over 300 digits"):
+            loads(text)
+    else:
+        value = loads(text)
+        assert expected in (None, value)
+        json.dumps(value, ensure_ascii=False).encode()

@@ -15,7 +15,7 @@ from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
-from agentclinic.jsonl import read_lines
+from agentclinic.jsonl import loads, problem_in, read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import fold
 
@@ -67,13 +67,11 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
 
 def _object(text: bytes) -> Mapping[str, JSON]:
     try:
-        data = json.loads(text.decode())
+        data = loads(text.decode())
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON ({error.msg}, column {error.colno}); write one object per line") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"not valid JSON ({problem_in(error)}); write one object per line") from None
     if not isinstance(data, dict):
         raise ValueError(f"expected a JSON object, found {type(data).__name__}; write one object per line")
     return data

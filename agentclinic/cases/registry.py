@@ -10,6 +10,7 @@ from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
+from agentclinic.jsonl import encodable
 from agentclinic.privacy import DataClass
 
 _BUNDLED = Path(__file__).parent / "bundled"
@@ -88,7 +89,7 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
         return name, known.path, known.format
     path = Path(name).expanduser()
     if path.suffix in (".jsonl", ".json") or path.exists():
-        return path.stem, path, None
+        return encodable(path.stem), path, None
     raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
 
 

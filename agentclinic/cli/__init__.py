@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import traceback
 import warnings
@@ -16,16 +18,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run a command; a failure is one line on standard error and `SystemExit` with the right exit code."""
     arguments = normalized(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # text that cannot be shown must not end a command
     from agentclinic.cli.app import app
 
     try:
+        _check_working_folder()
         app(arguments, prog_name="agentclinic")
+        sys.stdout.flush()
     except SystemExit as done:
         if done.code:
             raise
     except AgentClinicError as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(error.exit_code) from None
+    except OSError as error:
+        if error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again when it exits
+        sys.stderr.write(
+            f"error: {str(error.filename or 'standard output')[:200]}: cannot be used ({error.strerror})\n"
+        )
+        raise SystemExit(InputError.exit_code) from None
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
@@ -36,6 +50,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         traceback.print_tb(error.__traceback__)
         sys.stderr.write(f"{type(error).__name__}: {privacy.LEFT_OUT}\n")
         raise SystemExit(1) from None
+
+
+def _check_working_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise InputError("the working folder no longer exists; change to another one") from None
 
 
 def original_main(config: str | Path | None = None, llm: str | Path | None = None, workers: int | None = None) -> None:

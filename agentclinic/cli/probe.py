@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import struct
 import sys
 import zlib
@@ -18,6 +17,7 @@ from pydantic import BaseModel
 from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
+from agentclinic.jsonl import loads
 from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool
 from agentclinic.models.endpoint import Endpoint
 from agentclinic.models.wire import API_NAMES
@@ -191,7 +191,7 @@ async def _tools(model: Endpoint) -> tuple[bool, str]:
         return False, f"wrote text instead: {_short(reply.text)!r}"
     call = reply.tool_calls[0]
     try:
-        arguments = json.loads(call.arguments)
+        arguments = loads(call.arguments)
     except ValueError:
         return False, f"called {call.name} with arguments that are not JSON"
     as_asked = call.name == _TOOL.name and isinstance(arguments, dict) and "colour" in arguments

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from agentclinic import sync_bridge
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload, SynthesisPayload
+from agentclinic.jsonl import encodable
 from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
 from agentclinic.results.turn import NO_TOKENS, Exchange
 
@@ -159,8 +160,11 @@ class Human:
         """One non-empty line; end of input means quitting."""
         while True:
             try:
-                line = (await sync_bridge.in_thread(partial(self._read, prompt))).strip()
+                line = encodable(await sync_bridge.in_thread(partial(self._read, prompt))).strip()
             except EOFError:
                 raise Leave from None
+            except UnicodeDecodeError:
+                self._show("That is not UTF-8 text; set the terminal to UTF-8, or type it without special letters.")
+                continue
             if line:
                 return line

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import hashlib
 import importlib.util
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +20,7 @@ from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, utter
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
+from agentclinic.jsonl import encodable, loads
 from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn, Usage
@@ -83,12 +86,12 @@ class CustomDoctor:
         self._name = name
         self._doctor: Any = None
         self._history = History()
+        self._own_history = ""
 
     @property
     def history(self) -> str:
         """The doctor's own `agent_hist` if it keeps one, else the dialogue."""
-        own = getattr(self._doctor, "agent_hist", None)
-        return own if isinstance(own, str) and own else self._history.text
+        return self._own_history or self._history.text
 
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
@@ -107,13 +110,16 @@ class CustomDoctor:
                     )
                 else:
                     act = self._inference(incoming.text if incoming.speaker else "", advice, notes)
-                said = await _called(act)
+                turns = self._turns(await _called(act), turn)
+                own = getattr(self._doctor, "agent_hist", None)
         except (ModelError, GateClosedError):
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug in a user's program is data, not a crash
-            told = privacy.quotation(str(error))
-            raise CustomDoctorError(f"{self._name}: {type(error).__name__}: {told}") from None
-        turns = self._turns(said, turn)
+        except BaseException as error:
+            # A bug in a user's program is data, not a crash: Ctrl-C and our own cancelling reach us in other ways.
+            if _cancelling():
+                raise
+            raise CustomDoctorError(f"{self._name}: {_told(error)}") from None
+        self._own_history = encodable(own) if isinstance(own, str) else ""
         self.say(incoming, turns[-1].text)
         return turns
 
@@ -142,8 +148,8 @@ class CustomDoctor:
         read = partial(utterance, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self._dialogue)
         if isinstance(said, str) and said.strip():
             # Requests made through us are counted when they are made; others are unknown.
-            return (read(Reply(said, usage=Usage(requests=0))),)
-        turns = said if isinstance(said, tuple) else (said,)
+            return (read(Reply(encodable(said), usage=Usage(requests=0))),)
+        turns = tuple(map(_written, said if isinstance(said, tuple) else (said,)))
         roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
         if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
             heard = read(Reply(turns[-1].text))
@@ -155,6 +161,25 @@ class CustomDoctor:
             )
         what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
         raise CustomDoctorError(f"{self._name}: inference_doctor returned {what}")
+
+
+def _written(turn: Any) -> Any:
+    """A turn as its record will hold it; `ValueError` if it cannot be written."""
+    return Turn.model_validate(loads(json.dumps(turn.model_dump(mode="json")))) if isinstance(turn, Turn) else turn
+
+
+def _cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(error: BaseException) -> str:
+    """An exception in a user's program, by its name and its words, if it has any."""
+    try:
+        words = encodable(str(error))
+    except Exception:  # noqa: BLE001 - its own `__str__` may raise anything
+        words = "(it cannot be printed)"
+    return f"{type(error).__name__}: {privacy.quotation(words)}"
 
 
 async def _called(function: Callable[[], Any]) -> Any:
@@ -253,7 +278,7 @@ def _load(path: Path, name: str) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
-        raise ConfigError(f"doctor: {path} cannot be imported ({type(error).__name__}: {error})") from None
+        raise ConfigError(f"doctor: {path} cannot be imported ({_told(error)})") from None
     finally:
         sys.path.remove(str(path.resolve().parent))
     found = getattr(module, name, None)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentclinic.errors import InputError
-from agentclinic.jsonl import drop_lines, read_json_lines
+from agentclinic.jsonl import drop_lines, loads, read_json_lines
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,11 @@ class Files:
 
     def empty_quarantine(self, digest: str) -> None:
         """Remove the cases in quarantine that were made with these settings."""
-        drop_lines(self.quarantine, lambda _, line: json.loads(line).get("digest") == digest)
+        drop_lines(self.quarantine, lambda _, line: loads(line).get("digest") == digest)
 
     def _changed(self, made_with: Mapping[str, Any]) -> str:
         try:
-            before = json.loads(self.manifest.read_text(encoding="utf-8"))["made_with"]
+            before = loads(self.manifest.read_bytes())["made_with"]
         except (OSError, ValueError, KeyError, TypeError):
             return "there is no manifest to compare with"
         keys = [key for key in {**before, **made_with} if before.get(key) != made_with.get(key)]

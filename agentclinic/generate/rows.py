@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.jsonl import read_json_lines
+from agentclinic.jsonl import loads, read_json_lines
 
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
 """Files that Hugging Face's `datasets` writes next to the rows."""
@@ -44,8 +43,8 @@ def _json(file: Path) -> Rows:
     """A JSON array of rows, or JSON Lines in a `.json` file, which `datasets` and pandas also write."""
     try:
         text = file.read_text(encoding="utf-8-sig")
-        rows = json.loads(text) if text.lstrip().startswith("[") else None
-    except (OSError, ValueError, RecursionError) as error:
+        rows = loads(text) if text.lstrip().startswith("[") else None
+    except (OSError, ValueError) as error:
         raise InputError(f"{file}: not valid JSON ({error})") from None
     if rows is None:
         yield from _json_lines(file)

@@ -23,6 +23,7 @@ from pydantic import BaseModel, SecretStr
 
 from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.jsonl import loads
 from agentclinic.models import faults, wire
 from agentclinic.models.base import (
     BadRequestError,
@@ -582,8 +583,8 @@ def _spare_the_collector() -> None:
 def _loads(data: bytes) -> Any:
     """The JSON in a body, or the text itself if it is not JSON."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return loads(data)
+    except ValueError:
         return data.decode("utf-8", "replace")
 
 

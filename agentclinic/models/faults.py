@@ -94,17 +94,18 @@ class Host:
 def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:
     """The error in an HTTP answer, by its status or, inside an HTTP 200, by its code."""
     error = _error_of(body)
-    code = str(error.get("code") or error.get("type") or "")
+    kind = str(error.get("type") or "")
+    code = str(error.get("code") or kind)
     said = str(error.get("message") or "")
     given = status
     if status < 400:
-        given = int(code) if code.isdigit() else _STATUS_BY_CODE.get(code, 500)
+        given = int(code) if re.fullmatch("[1-9][0-9]{2}", code) else _STATUS_BY_CODE.get(code, 500)
     quoted = f": {host.quote(said)}" if said else ""
 
     def told(what: str, advice: str = "") -> str:
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + advice if advice else ''}"
 
-    if code in _QUOTA_CODES or error.get("type") in _QUOTA_CODES or given == 402:
+    if code in _QUOTA_CODES or kind in _QUOTA_CODES or given == 402:
         return QuotaError(told("no credit left", "add credit or use another endpoint"))
     if given in (401, 403):
         return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or the config"))

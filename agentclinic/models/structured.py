@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, create_model
 
+from agentclinic.jsonl import clean, integer
 from agentclinic.models.base import Message, Tool, ToolCall
 
 # Keywords that the strict mode of OpenAI's API refuses or ignores; pydantic checks them afterwards.
@@ -95,13 +96,14 @@ def parse(text: str, shape: type[BaseModel]) -> BaseModel:
     """The first object in the text that has the shape, whatever fences and other text surround it."""
     problem = "it contains no JSON object"
     # strict=False: models write raw line breaks into strings.
-    decoder = json.JSONDecoder(strict=False)
+    decoder = json.JSONDecoder(strict=False, parse_int=integer)
     position = text.find("{")
     for _ in range(_CANDIDATES):
         if position < 0:
             break
         try:
             value, end = decoder.raw_decode(text, position)
+            value = clean(value)
         except json.JSONDecodeError as error:
             problem = "its JSON is broken or incomplete"
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
@@ -111,8 +113,8 @@ def parse(text: str, shape: type[BaseModel]) -> BaseModel:
             continue
         except RecursionError:
             raise InvalidReplyError("its JSON is nested too deeply") from None
-        except ValueError:
-            raise InvalidReplyError("it has a number with too many digits") from None
+        except ValueError as error:
+            raise InvalidReplyError(f"its JSON cannot be used: {error}") from None
         try:
             return shape.model_validate(value)
         except ValidationError as error:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from agentclinic import privacy
+from agentclinic.jsonl import encodable
 from agentclinic.models.base import (
     MalformedError,
     Message,
@@ -304,7 +305,7 @@ def _tool_call(call_id: Any, function: Json, number: int) -> ToolCall:
     if not isinstance(arguments, str):
         # Some servers send the arguments as an object, or omit them for a tool without parameters.
         arguments = json.dumps(arguments if arguments is not None else {})
-    return ToolCall(_text(call_id) or f"call_{number}", _text(function.get("name")), _whole(arguments))
+    return ToolCall(_text(call_id) or f"call_{number}", _text(function.get("name")), encodable(arguments))
 
 
 def _choice(body: Json) -> Json:
@@ -327,17 +328,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    return _whole(value) if isinstance(value, str) else ""
-
-
-def _whole(text: str) -> str:
-    """Replace unpaired surrogates, which JSON can hold but UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return encodable(value) if isinstance(value, str) else ""
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens; None if it cannot be one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12 else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,51 +11,78 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentclinic.errors import InputError
-from agentclinic.jsonl import drop_lines, read_lines
+from agentclinic.jsonl import CHANGED, drop_lines, loads, read_lines, unchanged
 from agentclinic.results.original import is_result_line, record_of_result, turns_in_histories
 from agentclinic.results.record import Record
+from agentclinic.results.run_cases import CASES, planned_units
+from agentclinic.results.run_folder import RECORDS
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a journal, or of a file of the original's results.
+    """The records of a journal, or of a file of the original's results; each unit of a run is counted once.
 
-    An incomplete last line is skipped; any other bad line is an error.
+    A line that was written twice counts once, with a warning. Any other line that is bad, that contradicts an earlier
+    one or that does not belong to the run is an error; an incomplete last line is skipped with a warning.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file; is {path.parent} the folder of a run?")
+    planned = planned_units(path.parent) if path.name == RECORDS else None
     results: Counter[int] = Counter()
+    seen: dict[str, tuple[int, str]] = {}
     for number, line, complete in read_lines(path):
         try:
-            record = _record(line, path, number)
+            record, content = _record(line, path, number)
         except InputError:
             if not complete:
+                warnings.warn(f"{path} line {number}: skipped, because it is incomplete", stacklevel=2)
                 return
             raise
         if is_result_line(record.model_extra or {}):
             # The script appends to its file: if a scenario occurs twice, it was played twice.
             record.repeat = results[record.scenario_id]
             results[record.scenario_id] += 1
-        yield record
+            yield record
+            continue
+        before, same = seen.setdefault(record.unit, (number, content))
+        what = f"scenario {record.scenario_id}, repeat {record.repeat}"
+        if planned is not None and not planned(record):
+            raise InputError(f"{path} line {number}: {what} is not in this run's {CASES}; remove the line")
+        if same != content:
+            raise InputError(
+                f"{path} line {number}: contradicts line {before}, which is also {what}; remove one of them, or both "
+                "and resume the run to play it again"
+            )
+        if before == number:
+            yield record
+        else:
+            warnings.warn(f"{path} line {number}: counted once, because it repeats line {before}", stacklevel=2)
 
 
-def _record(line: bytes, path: Path, number: int) -> Record:
+def _record(line: bytes, path: Path, number: int) -> tuple[Record, str]:
+    """A record, and what identifies its content: the checksum, or a hash of a line without one."""
     try:
-        if b'"model_diagnosis"' in line and isinstance(entry := json.loads(line), dict) and is_result_line(entry):
-            return Record.model_validate(record_of_result(entry, path))
+        if b'"model_diagnosis"' in line and is_result_line(entry := loads(line)):
+            return Record.model_validate(record_of_result(entry, path)), ""
         record = Record.model_validate_json(line)
     except ValidationError as error:
         # Without the value, which may be a patient's whole dialogue.
         first = error.errors(include_input=False, include_url=False)[0]
         problem = " ".join(filter(None, [".".join(str(part) for part in first["loc"]), first["msg"]]))
         raise InputError(f"{path} line {number}: not a scenario record ({problem[:160]})") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path} line {number}: not a result of agentclinic_api_only.py ({error})") from None
+    checksum = (record.model_extra or {}).pop("checksum", None)
+    if checksum is not None and not unchanged(line, checksum):
+        raise InputError(
+            f"{path} line {number}: {CHANGED}. Restore the line, or remove it and resume the run to play its scenario "
+            "again"
+        )
     if record.transcript is None and record.patient_hist:
         turns, whole = turns_in_histories(record)
         record.transcript = turns if whole and turns else None
-    return record
+    return record, checksum or hashlib.sha256(line).hexdigest()
 
 
 def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
     """Remove records from a journal, atomically; return how many were removed."""
-    return drop_lines(path, lambda number, line: unwanted(_record(line, path, number)))
+    return drop_lines(path, lambda number, line: unwanted(_record(line.rstrip(b"\n"), path, number)[0]))

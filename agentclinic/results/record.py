@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StrictBool, field_validator
 
 from agentclinic.cases.model import Door
 from agentclinic.privacy import DataClass
 from agentclinic.results.differential import Differential
-from agentclinic.results.outcome import Fault, Verdict
+from agentclinic.results.outcome import Fault, Status, Verdict
 from agentclinic.results.turn import Turn
 
 
@@ -21,8 +21,9 @@ class Record(BaseModel):
     scenario_id: int
     dataset: str | None = None
     status: str
+    """How the encounter ended: a `Status`."""
     num_turns: int | None = None
-    correct: bool | None = None
+    correct: StrictBool | None = None
     """Right by the strict rule; null if there is no verdict (endpoint, patient, laboratory or judge failed)."""
     ground_truth: str | None = None
     diagnosis_text: str | None = None
@@ -82,6 +83,13 @@ class Record(BaseModel):
     """What the case's author provided for scoring: answer key, key findings, harm, ..."""
     timing: dict[str, Any] | None = None
     """The only field in which two runs with the same seed may differ."""
+
+    @field_validator("status")
+    @classmethod
+    def _known(cls, status: str) -> str:
+        if status not in tuple(Status):
+            raise ValueError(f"must be one of {', '.join(Status)}")
+        return status
 
     def setting(self, name: str) -> Any:
         """A field that says how the run was played; for a bias that was ignored, a label that says so."""

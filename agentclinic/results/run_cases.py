@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case
+from agentclinic.config import USED, read_json
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
-from agentclinic.jsonl import read_lines
+from agentclinic.jsonl import loads, read_json_lines, read_lines
 from agentclinic.privacy import DataClass
+from agentclinic.results.record import Record
 
 CASES = "cases.jsonl"
+_NO_CASE = "a case of a run; restore the file"
 
 
 def case_lines(cases: Iterable[Case]) -> list[str]:
@@ -47,6 +50,20 @@ def write_cases(folder: Path, cases: Iterable[Case]) -> None:
     write_whole(folder / CASES, "".join(f"{line}\n" for line in case_lines(cases)))
 
 
+def planned_units(folder: Path) -> Callable[[Record], bool] | None:
+    """Whether a record is of a unit that a run was to play; None if its folder does not say."""
+    path, config = folder / CASES, folder / USED
+    if not path.is_file() or not config.is_file():
+        return None
+    used = read_json(config)
+    run = used.get("run") if isinstance(used, dict) else None
+    repeats = run.get("repeats") if isinstance(run, dict) else None
+    entries = (entry for _, entry in read_json_lines(path, _NO_CASE))
+    cases = {(entry.get("scenario_id"), entry.get("case_hash")) for entry in entries}
+    most = repeats if isinstance(repeats, int) else 1
+    return lambda record: (record.scenario_id, record.case_hash) in cases and 0 <= record.repeat < most
+
+
 def read_cases(folder: Path) -> list[Case]:
     """The cases of a run; empty for a run of an older version, which did not keep them."""
     path = folder / CASES
@@ -55,11 +72,11 @@ def read_cases(folder: Path) -> list[Case]:
     cases = []
     for number, line, _ in read_lines(path):  # the file is written whole: an incomplete line is damage
         try:
-            entry = json.loads(line)
+            entry = loads(line)
             row = Row(path, number, int(entry["scenario_id"]), entry["case"])
             case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path} line {number}: not a case of a run; restore the file") from None
+            raise InputError(f"{path} line {number}: not {_NO_CASE}") from None
         if case.id != entry.get("case_hash"):
             raise InputError(
                 f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"

@@ -58,11 +58,25 @@ def read_judgements(path: Path) -> list[dict[str, Any]]:
         have = f"the run has {', '.join(known)}" if known else "`agentclinic regrade` creates one"
         raise InputError(f"{path}: no such judgements; {have}")
     entries: dict[str, dict[str, Any]] = {}
-    for _, entry in read_json_lines(path, "a judgement"):
+    for entry in judgement_lines(path):
         key = unit_of(entry)
         if entry.get("correct") is not None or key not in entries:
             entries[key] = entry
     return list(entries.values())
+
+
+def judgement_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a judgements file, in order; none if there is no file."""
+    for number, entry in read_json_lines(path, "a judgement", journal=True) if path.exists() else ():
+        for key, (kind, form) in _FORMS.items():
+            if not isinstance(entry.get(key), kind | None):
+                raise InputError(f"{path} line {number}: not a judgement ({key} must be {form} or null)")
+        yield entry
+
+
+_FORMS = dict.fromkeys(("correct", "correct_lenient"), (bool, "true, false")) | dict.fromkeys(
+    ("fault", "usage", "cost_usd"), (dict, "an object")
+)
 
 
 def unit_of(entry: Mapping[str, Any]) -> str:
@@ -75,7 +89,7 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
         return record
     if verdict is None or verdict.get("correct") is None:
         return record.model_copy(update={"status": "judge_failed", "correct": None, "judgement": None})
-    changes = {"status": "diagnosed", "correct": bool(verdict["correct"]), "judgement": verdict_of(verdict)}
+    changes = {"status": "diagnosed", "correct": verdict["correct"], "judgement": verdict_of(verdict)}
     if verdict.get("synthesis"):  # a new synthesis was judged: probabilities are compared with that diagnosis
         changes["diagnosis_text"] = verdict.get("diagnosis")
     return record.model_copy(update=changes)

@@ -15,7 +15,7 @@ from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, is_private, write_whole
-from agentclinic.jsonl import JsonLines, repair
+from agentclinic.jsonl import JsonLines
 from agentclinic.memory.split import write_split
 from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate, in_force
@@ -136,17 +136,19 @@ async def play_missing(
     """
     began = time.perf_counter()
     records = folder / folders.RECORDS
+    private = is_private(folder)
     with Lock(folder):
-        if repair(records):
-            progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
-        if retry_failed:
-            drop_records(records, lambda record: record.status in MISSING)
+        with JsonLines(records, private=private, journal=True) as journal:  # no one else may write to it meanwhile
+            if journal.removed:
+                progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
+            if retry_failed:
+                drop_records(records, lambda record: record.status in MISSING)
         running, spent, done = RunningSummary(), Spent(), set()
-        for record in read_records(records) if records.exists() else ():
-            running.add(record)
-            spent.add_record(record, models)
-            done.add(record.unit)
-        with JsonLines(records, private=is_private(folder)) as journal:
+        with JsonLines(records, private=private, journal=True) as journal:
+            for record in read_records(records):
+                running.add(record)
+                spent.add_record(record, models)
+                done.add(record.unit)
             sessions = SessionStore(folder / FOLDER, of_run=True)
             budget = budget or Budget.of(plan.settings)
             player = _Player(plan, models, journal, running, progress, sessions, budget, spent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
-from agentclinic.jsonl import JsonLines, read_json_lines, repair
+from agentclinic.jsonl import JsonLines, repair, sealed
 from agentclinic.models.base import FATAL, Model, ModelError
 from agentclinic.models.recording import enter_unit
 from agentclinic.results import run_folder as folders
@@ -27,7 +26,7 @@ from agentclinic.results.journal import read_records
 from agentclinic.results.outcome import Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
-from agentclinic.results.run_data import diagnosis_of, unit_of
+from agentclinic.results.run_data import diagnosis_of, judgement_lines, unit_of
 from agentclinic.results.turn import Usage
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
@@ -161,7 +160,7 @@ async def regrade(
                     pool.stop(reason)
 
             stop_if_used_up()
-            with JsonLines(path, private=models.gate.closed) as sink:
+            with JsonLines(path, private=models.gate.closed, journal=True) as sink:
 
                 async def judge_one(record: Record) -> None:
                     entry = await _judge(record, judge, diagnoses, charts.get(record.case_hash or "", ""))
@@ -194,9 +193,9 @@ async def regrade(
         len(verdicts),
         len(failures),
         tuple(
-            (r.scenario_id, r.correct, bool(verdicts[r.unit]["correct"]))
+            (r.scenario_id, r.correct, verdicts[r.unit]["correct"])
             for r in records
-            if r.unit in verdicts and r.correct is not bool(verdicts[r.unit]["correct"])
+            if r.unit in verdicts and r.correct is not verdicts[r.unit]["correct"]
         ),
         len(records) - len(verdicts) - len(failures),
         pool.reason or (failures[0].message if failures else None),
@@ -300,7 +299,7 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
     diagnoses = {record.unit: diagnosis_of(record) for record in records}
     resynthesized = "synthesis" in made_by
     kept: dict[str, dict[str, Any]] = {}
-    for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
+    for entry in judgement_lines(path):
         for key in ("moderator_llm", "synthesis"):
             if entry.get(key) != made_by.get(key):
                 raise InputError(
@@ -314,14 +313,14 @@ def _kept(path: Path, records: list[Record], made_by: Mapping[str, Any]) -> dict
     return kept
 
 
-def _write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    write_whole(path, "".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n" for entry in entries))
+def _write_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
+    write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))
 
 
 def _spent(path: Path) -> Spent:
     """What the lines of a judgements file cost, those of failed tries included."""
     spent = Spent()
-    for _, entry in read_json_lines(path, "a judgement") if path.exists() else ():
+    for entry in judgement_lines(path):
         _add(spent, entry)
     return spent
 

@@ -79,7 +79,7 @@ BAD_LINES: list[tuple[str, Any, str]] = [
     ("no patient", without(osce(), "Patient_Actor"), r"line 2: Patient_Actor is missing"),
     ("patient as a number", osce(patient=3), r"line 2: Patient_Actor must be an object or text, found int"),
     ("no objective", without(osce(), "Objective_for_Doctor"), r"line 2: Objective_for_Doctor is missing"),
-    ("nested too deeply", b'{"a": ' + b"[" * 100_000, r"line 2: nested too deeply"),
+    ("nested too deeply", b'{"a": ' + b"[" * 100_000, r"line 2: not valid JSON .nested too deeply"),
     ("nothing charted", osce(patient={"History": ""}, exam={}), r"line 2: the chart has no facts"),
     ("bad answer key", osce(Answer_Key={"reject": ["A"]}), r"line 2: Answer_Key must be an object"),
     ("names as one text", osce(Answer_Key={"accept": "Gout"}), r"line 2: Answer_Key must be an object"),

@@ -99,7 +99,7 @@ async def test_a_replay_without_network_gives_the_same_records(server: ScriptedS
     )
 
     assert done.returncode == 0, done.stderr
-    named = [*(f"{role}_llm" for role in ROLES), "llm_runtime_config"]
+    named = [*(f"{role}_llm" for role in ROLES), "llm_runtime_config", "checksum"]
     again = records(only_run(tmp_path / "again"))
     for old, new in zip(entries, again, strict=True):
         # A recording does not keep what failed requests cost.

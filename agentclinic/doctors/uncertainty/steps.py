@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from agentclinic.jsonl import encodable, loads
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
@@ -86,8 +86,8 @@ def loosely(value: object) -> object:
     """
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         try:
-            value = json.loads(value, strict=False)
-        except (ValueError, RecursionError):
+            value = loads(value, strict=False)
+        except ValueError:
             return value
     if isinstance(value, Mapping):
         single = "diagnosis" in value
@@ -188,7 +188,7 @@ _TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\
 
 
 def _from_text(item: str) -> Uncertainty:
-    item = item.encode("utf-8", "replace").decode()  # half a surrogate pair: JSON can hold it, a file cannot
+    item = encodable(item)
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
         found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
 from agentclinic.files import make_folder, write_whole
+from agentclinic.jsonl import loads
 
 FOLDER = "diagnosis_sessions"
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
@@ -189,7 +190,7 @@ class SessionStore:
 def read_session(path: Path) -> Session:
     """Read one session file; errors name the file and the place in it."""
     try:
-        session = Session.model_validate(json.loads(path.read_bytes()))
+        session = Session.model_validate(loads(path.read_bytes()))
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -200,8 +201,8 @@ def read_session(path: Path) -> Session:
         raise SessionError(f"{path}: not a session (not UTF-8 text)") from None
     except ValidationError as error:
         raise SessionError(f"{path}: not a session ({_first_problem(error)})") from None
-    except (ValueError, RecursionError):  # a number that is too long, or nesting that is too deep
-        raise SessionError(f"{path}: not a session (not readable JSON)") from None
+    except ValueError as error:
+        raise SessionError(f"{path}: not a session ({error})") from None
     if session.session_id != path.stem:
         raise SessionError(f"{path}: not this session (its session_id is {session.session_id[:60]!r})")
     return session

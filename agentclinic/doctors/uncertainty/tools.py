@@ -6,7 +6,6 @@ Neither the parameters of the tools nor their descriptions mention the session: 
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -29,6 +28,7 @@ from agentclinic.doctors.uncertainty.steps import (
 from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.doctors.uncertainty.synthesis import Synthesis
 from agentclinic.errors import AgentClinicError
+from agentclinic.jsonl import loads
 from agentclinic.models.base import Tool
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY
@@ -191,7 +191,7 @@ def read_arguments(name: str, arguments: Mapping[str, Any] | str) -> dict[str, A
     model = _arguments_of(name)
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments, strict=False)
+            arguments = loads(arguments, strict=False)
         except ValueError:
             raise ToolError(
                 f"the arguments of {name} are not valid JSON; send one object with {_wanted(model)}"
@@ -211,8 +211,8 @@ def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     model = ARGUMENTS.get(name)
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments, strict=False)
-        except (ValueError, RecursionError):
+            arguments = loads(arguments, strict=False)
+        except ValueError:
             return {}
     if model is None or not isinstance(arguments, Mapping):
         return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
+from agentclinic.jsonl import sealed
 from agentclinic.results.outcome import Verdict
 from agentclinic.results.run_data import read_judgements
 from agentclinic.scoring.judges.panel import RECORDED, Unit, judgements_file, load_panel
@@ -53,7 +53,7 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
                 f"{path} holds verdicts other than the majority of {', '.join(judges)}; choose another name"
             )
         entries = [_majority_entry(unit, panel.names) for unit in panel.units]
-        write_whole(path, "".join(json.dumps(e, ensure_ascii=False, separators=(",", ":")) + "\n" for e in entries))
+        write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))
     decided = sum(entry["correct"] is not None for entry in entries)
     return MajorityWritten(path, decided, len(entries) - decided)
 

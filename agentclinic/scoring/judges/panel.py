@@ -95,9 +95,6 @@ def _verdicts(folder: Path, name: str, panel: Panel) -> dict[str, dict[str, Any]
     path = judgements_file(folder, name)
     verdicts = {}
     for entry in read_judgements(path):
-        correct = entry.get("correct")
-        if correct is not None and not isinstance(correct, bool):
-            raise InputError(f"{path}: scenario {entry.get('scenario_id')}: correct must be true, false or null")
         if entry.get("majority_of"):
             panel.majority_of[name] = tuple(entry["majority_of"])
         verdicts[unit_of(entry)] = entry

@@ -110,7 +110,7 @@ class TestCompareJudges:
 
     def test_a_verdict_other_than_true_false_or_null_is_refused(self, run: Path) -> None:
         judge(run, "x", ["yes"])  # type: ignore[list-item]
-        with pytest.raises(InputError, match=r"x\.jsonl: scenario 0: correct must be true, false or null"):
+        with pytest.raises(InputError, match=r"x\.jsonl line 1: not a judgement .correct must be true, false or null"):
             load_panel(run, ["x"])
 
     def test_no_names_are_refused_with_the_names_of_the_judges(self, run: Path) -> None:

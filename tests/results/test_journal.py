@@ -1,0 +1,83 @@
+"""The journal of a run: each unit counts once, and no line is counted that was not written like that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentclinic.cases.registry import load_cases
+from agentclinic.errors import InputError
+from agentclinic.jsonl import sealed
+from agentclinic.results.journal import read_records
+from agentclinic.results.run_cases import write_cases
+
+CASES = load_cases("OpenOSCE_Demo")[:3]
+
+
+def entry(row: int, **changes: Any) -> dict[str, Any]:
+    """The record of a case, as a run writes it."""
+    record = {"scenario_id": row, "status": "diagnosed", "correct": True, "case_hash": CASES[row].id, "repeat": 0}
+    return {**record, "timing": {"seconds": 1}, **changes}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """The journal of a run that was to play three cases twice; it is empty."""
+    write_cases(tmp_path, CASES)
+    (tmp_path / "config.used.json").write_text('{"run": {"repeats": 2}}')
+    return tmp_path / "scenarios.jsonl"
+
+
+def write(path: Path, *entries: dict[str, Any]) -> None:
+    path.write_bytes(b"".join(sealed(each) + b"\n" for each in entries))
+
+
+def test_a_line_that_was_written_twice_counts_once_with_a_warning(journal: Path) -> None:
+    write(journal, entry(0), entry(1), entry(0, timing={"seconds": 2}), entry(0, repeat=1))
+    with pytest.warns(UserWarning, match="line 3: counted once, because it repeats line 1"):
+        found = list(read_records(journal))
+    assert [(record.scenario_id, record.repeat) for record in found] == [(0, 0), (1, 0), (0, 1)]
+    assert all(record.model_extra == {} for record in found), "the checksum is not part of a record"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([entry(0), entry(0, correct=False)], "line 2: contradicts line 1, which is also scenario 0, repeat 0"),
+        ([entry(0), entry(0, scenario_id=7)], r"line 2: scenario 7, repeat 0 is not in this run's cases\.jsonl"),
+        ([entry(0, case_hash="0" * 16)], "line 1: scenario 0, repeat 0 is not in this run's"),
+        ([entry(0, repeat=2)], "line 1: scenario 0, repeat 2 is not in this run's"),
+        ([entry(0, status="finished")], "line 1: not a scenario record .status .*must be one of diagnosed, max_infs"),
+        ([entry(0, correct="false")], "line 1: not a scenario record .correct"),
+    ],
+)
+def test_a_line_that_cannot_be_counted_is_named(lines: list[dict[str, Any]], told: str, journal: Path) -> None:
+    write(journal, *lines)
+    with pytest.raises(InputError, match=told):
+        list(read_records(journal))
+
+
+def test_a_changed_line_is_named_with_what_to_do(journal: Path) -> None:
+    write(journal, entry(0), entry(1))
+    changes = ((b"true", b"false"), (b'"scenario_id":1', b'"scenario_id":2'), (b'":', b'": '))
+    for old, new in changes:
+        first, second = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(first + second.replace(old, new, 1))
+        with pytest.raises(InputError, match=r"line 2: it was changed .* remove it and resume the run to play"):
+            list(read_records(journal))
+        journal.write_bytes(first + second)
+
+
+def test_an_incomplete_last_line_is_skipped_with_a_warning(journal: Path) -> None:
+    write(journal, entry(0), entry(1))
+    journal.write_bytes(journal.read_bytes()[:-9])
+    with pytest.warns(UserWarning, match="line 2: skipped, because it is incomplete"):
+        assert len(list(read_records(journal))) == 1
+
+
+def test_lines_without_a_checksum_are_read_as_before(journal: Path) -> None:
+    journal.write_text("".join(json.dumps(entry(row)) + "\n" for row in (0, 1, 2)))
+    assert [record.scenario_id for record in read_records(journal)] == [0, 1, 2]
