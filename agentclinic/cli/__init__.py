@@ -25,11 +25,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     try:
         _check_working_folder()
-        app(arguments, prog_name="agentclinic")
+        try:
+            app(arguments, prog_name="agentclinic")
+        except SystemExit as done:
+            if done.code:
+                raise
         sys.stdout.flush()
-    except SystemExit as done:
-        if done.code:
-            raise
     except AgentClinicError as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(error.exit_code) from None

@@ -18,7 +18,8 @@ def print_json(data: object) -> None:
     """Print a result for programs."""
     if isinstance(data, BaseModel):
         data = data.model_dump(mode="json")
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
+    print(json.dumps(data, indent=2, ensure_ascii=escaped))
 
 
 def deliver(text: str, output: Path | None) -> None:

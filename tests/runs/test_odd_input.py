@@ -6,9 +6,12 @@ import io
 import json
 import os
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from helpers import osce, write_rows
 from runs_support import own_cases, records, run_here, settings_for
@@ -60,7 +63,7 @@ async def test_an_odd_tool_call_is_one_failed_turn(server: ScriptedServer, tmp_p
 
 
 async def test_an_odd_answer_is_one_failed_request(server: ScriptedServer, tmp_path: Path) -> None:
-    verdict = '{"reason": "half a pair: \\ud800", "relation": "same", "correct": true}'
+    verdict = '{"reason": "half a pair: \\ud800", "relation": "same"}'
     said = [{"type": "message", "content": [{"type": "output_text", "text": "DIAGNOSIS READY: Gout"}]}]
     odd: list[Any] = [
         {"error": {"type": []}},
@@ -98,7 +101,7 @@ class Mine:
 
     async def act(self, incoming, exchanges, *, turn, last, notes=""):
         deep = []
-        for _ in range(300):
+        for _ in range(150):
             deep = [deep]
         match self.number:
             case "0": raise KeyboardInterrupt
@@ -135,7 +138,7 @@ async def test_an_own_doctor_can_only_fail_its_own_encounter(tmp_path: Path) -> 
         "ValueError: \ufffd",
         "KeyboardInterrupt: ",
     ]
-    assert "nested too deeply" in faults[5] or "Circular" in faults[5]
+    assert "nested too deeply" in faults[5]
     assert "Unable to serialize" in faults[6]
     assert [entry["status"] for entry in entries] == ["doctor_failed"] * 7 + ["diagnosed"] * 2
     assert [entry["diagnosis_text"] for entry in entries[7:]] == ["\ufffd", "\ufffd"]
@@ -194,19 +197,25 @@ async def test_a_second_writer_is_refused_even_if_the_lock_file_was_removed(tmp_
     settings = settings_for(None, tmp_path, num_scenarios=2)
     refused: list[str] = []
 
+    def write_too(folder: Path) -> None:
+        with pytest.raises(InputError) as told:
+            anyio.run(partial(resume, plan_again(folder), folder, Progress(), retry_failed=True))
+        refused.append(str(told.value))
+
     class Second(Progress):
         def advance(self, line: str) -> None:
             (folder,) = tmp_path.iterdir()
-            (folder / ".lock").unlink(missing_ok=True)
-            main_before = (folder / "scenarios.jsonl").read_bytes()
-            with pytest.raises(SystemExit) as done:
-                main(["resume", str(folder), "--retry-failed", "--quiet"])
-            refused.append(str(done.value.code))
-            assert (folder / "scenarios.jsonl").read_bytes() == main_before
+            (folder / ".lock").unlink()
+            before = (folder / "scenarios.jsonl").read_bytes()
+            thread = threading.Thread(target=write_too, args=(folder,))
+            thread.start()
+            thread.join()
+            assert (folder / "scenarios.jsonl").read_bytes() == before
 
     finished = await execute(make_plan(settings), Second())
 
-    assert refused == ["2", "2"]
+    assert len(refused) == 2
+    assert "another process is writing to it" in refused[0]
     assert len(records(finished.folder)) == 2
 
 
@@ -224,8 +233,9 @@ def test_odd_flags_and_places_are_clear_errors(
     assert "File name too long" in refused(["run", "--dataset", "x" * 3000], capsys)
     assert "cannot be opened for writing" in refused(["run", "--record", str(tmp_path)], capsys)
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(sys, "stdout", Path("/dev/full").open("w"))
-    assert refused(["data", "list"], capsys) == "error: standard output: cannot be used (No space left on device)\n"
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        assert "standard output: cannot be used (No space left on device)" in refused(["data", "list"], capsys)
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -233,11 +243,16 @@ def test_odd_flags_and_places_are_clear_errors(
 
 
 def test_text_that_a_terminal_cannot_show_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = {"scenario_id": 0, "status": "diagnosed", "correct": True, "doctor_llm": "Ménière"}
-    (tmp_path / "scenarios.jsonl").write_text(json.dumps(record) + "\n")
-    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", terminal)
+    folder = tmp_path / "Ménière \udce9"
+    folder.mkdir()
+    (folder / "scenarios.jsonl").write_text('{"scenario_id": 0, "status": "diagnosed", "correct": true}\n')
+    for flags in ([], ["--json"]):
+        shown = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
 
-    main(["score", str(tmp_path), "--json"])
+        main(["score", str(folder), *flags])
 
-    assert b"M\\xe9ni\\xe8re" in terminal.buffer.getvalue()  # type: ignore[attr-defined]
+        if flags:
+            assert json.loads(shown.getvalue())["run"] == folder.name
+        else:
+            assert rb"M\xe9ni\xe8re \udce9" in shown.getvalue()
