@@ -12,6 +12,7 @@ from runs_support import (
     ROLES,
     asked,
     clinic,
+    lines,
     only_run,
     own_rows,
     records,
@@ -24,6 +25,7 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.jsonl import JsonLines
 from agentclinic.results.run_folder import create
 from agentclinic.runs.plan import make_plan
 
@@ -243,3 +245,12 @@ def test_nothing_is_written_if_the_key_is_missing(tmp_path: Path) -> None:
 def test_a_bias_on_a_builtin_role_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="false null"):
         make_plan(settings_for(None, tmp_path, doctor_bias="recency"))
+
+
+def test_every_line_is_appended_completely(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with JsonLines(path, journal=True) as sink:
+        sink.append({"text": "two\nlines and an é"})
+        sink.append({"n": 2})
+
+    assert [without(line, ["checksum"]) for line in lines(path)] == [{"text": "two\nlines and an é"}, {"n": 2}]

@@ -275,7 +275,7 @@ async def test_a_recorded_run_is_replayed_without_the_server(server: ScriptedSer
     again, after = await run_here(settings_for(None, tmp_path / "b", **common, **replayed))
     assert asked(server) == 0
     names = [f"{role}_llm" for role in ROLES]
-    drop = [*names, "cost_usd", "llm_runtime_config", "transcript"]
+    drop = ["checksum", *names, "cost_usd", "llm_runtime_config", "transcript"]
     assert [untimed(without(r, drop)) for r in after] == [untimed(without(r, drop)) for r in before]
     first, second = (sessions_in(d.folder / "diagnosis_sessions") for d in (done, again))
     assert [{**s, "synthesis_model": ""} for s in second.values()] == [

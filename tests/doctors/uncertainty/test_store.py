@@ -162,9 +162,9 @@ def test_a_session_can_be_loaded_changed_saved_and_cleared(folder: Path) -> None
 
 
 def test_any_text_is_read_back_unchanged() -> None:
-    odd = 'BP 120/80 "quoted"\n\t37.0 °C \x00\x7f \u2028 \U0001f600 \ud83d end'
-    sessions.append_step("s1", odd, [odd], odd)
-    assert sessions.load_session("s1")["steps"][0]["new_information"] == odd
+    odd = 'BP 120/80 "quoted"\n\t37.0 °C \x00\x7f \u2028 \U0001f600 end'
+    sessions.append_step("s1", f"{odd} half a pair: \ud83d", [odd], odd)
+    assert sessions.load_session("s1")["steps"][0]["new_information"] == f"{odd} half a pair: \ufffd"
 
 
 def test_without_a_session_the_tools_say_what_to_do() -> None:
