@@ -12,6 +12,7 @@ import gc
 import ipaddress
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
@@ -185,7 +186,7 @@ class Client:
                 )
         except openai.APIStatusError as error:
             response = error.response
-        except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+        except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
             failure = faults.from_exception(error, self.host, limit)
         if failure is not None:
             # Raised outside the handler: the SDK's exception holds the request with all its headers.
@@ -538,6 +539,23 @@ def _lean_http() -> type[httpx2.AsyncClient]:
                 content=given["content"],
                 cookies=self.cookies,
                 extensions={"timeout": self.timeout.as_dict()},
+            )
+
+        async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+            # Read here, because httpx2 has no limit: an answer may be packed, or never end.
+            response = await super().send(request, **{**given, "stream": True})
+            content = bytearray()
+            try:
+                async with aclosing(response.aiter_bytes()) as pieces:
+                    async for piece in pieces:
+                        content += piece
+                        if len(content) > faults.LARGEST_ANSWER:
+                            raise faults.TooLargeError
+            finally:
+                await response.aclose()
+            response.headers.pop("Content-Encoding", None)
+            return httpx2.Response(
+                response.status_code, headers=response.headers, content=bytes(content), request=request
             )
 
     return LeanHttp

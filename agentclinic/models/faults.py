@@ -28,6 +28,10 @@ from agentclinic.models.retry import retry_after
 LONGEST_QUOTE = 200
 """Most characters quoted from a server: enough for its message, too few for a web page."""
 
+LARGEST_ANSWER = 8 * 2**20
+"""Most bytes of an answer, unpacked. The longest outputs of today's models, 128,000 tokens, are about half a megabyte,
+and six times that if every character is escaped; a packed body of 1.5 MB can unpack to gigabytes."""
+
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
 _CONTEXT = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens", re.I
@@ -55,6 +59,10 @@ class NoRouteError(BadRequestError):
 
 class FormatRejectedError(BadRequestError):
     """The endpoint does not accept a structured output format."""
+
+
+class TooLargeError(Exception):
+    """An answer was larger than `LARGEST_ANSWER`; the rest of it was not read."""
 
 
 class Host:
@@ -150,6 +158,8 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
         return ConnectError(f"{host.name} could not be reached (no connection in time)")
     if isinstance(bottom, TimeoutError):
         return RequestTimeout(f"{host.name} did not answer within {limit:g} s")
+    if isinstance(bottom, TooLargeError):
+        return ServerError(f"{host.name} sent more than {LARGEST_ANSWER // 2**20} MB instead of an answer")
     if isinstance(bottom, NotAllowedError):
         return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
     if privacy.silent():  # the system's own words are harmless; any other exception may quote the server

@@ -24,8 +24,10 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import base
 from agentclinic.models.base import Image, Message, Model, ModelError, Purpose, Request, Tool, ToolCall
 from agentclinic.models.endpoint import Client, Clients, Endpoint
+from agentclinic.models.gate import Gate
 from agentclinic.models.retry import Clock
 from agentclinic.models.wire import CAPS
+from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Usage
 
 pytestmark = pytest.mark.anyio
@@ -869,6 +871,21 @@ async def test_errors_of_other_servers_are_recognized(
     assert "<html>" not in str(caught.value)
 
 
+@pytest.mark.parametrize("gate", [Gate(), Gate(DataClass.CREDENTIALED)], ids=["plain", "gated"])
+async def test_no_more_of_an_answer_is_read_than_any_model_writes(gate: Gate, server: ScriptedServer) -> None:
+    """Whichever transport is used, and whether the body is packed, never ends, or comes with an error status."""
+    async with Clients(LLMSettings(runtime=RuntimeSettings(tries=1, request_timeout=20)), gate=gate) as clients:
+        endpoint = clients.endpoint("scripted", base_url=server.base_url)
+        huge = [{"fault": "bomb", "megabytes": 32}, {"fault": "endless"}, {"reply": "x" * 10**7}]
+        huge.append({"raw": {"error": {"message": "x" * 10**7}}, "status": 500})
+        for rule in huge:
+            server.control(rules=[rule])
+            with pytest.raises(base.ServerError, match="sent more than 8 MB instead of an answer"):
+                await endpoint.reply(ask())
+        server.control(rules=[{"reply": "x" * 10**6}])
+        assert len((await endpoint.reply(ask())).text) == 10**6
+
+
 # Waiting
 
 
@@ -893,11 +910,13 @@ async def test_a_wait_given_as_a_date_is_kept(connect: Connect, server: Scripted
 async def test_a_request_to_wait_for_hours_is_an_error_at_once(
     connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
-    server.fault("429_retry_after", seconds=7200)
-    with pytest.raises(base.RateLimitError) as caught:
-        await connect().reply(ask())
-    assert caught.value.retry_after == 7200
-    assert naps.slept == []
+    endpoint = connect()
+    for fault in ("429_retry_after", "503"):
+        server.fault(fault, times=1, seconds=7200)
+        with pytest.raises(base.ClosedForLongError, match=r"it asks to wait 2\.0 hours"):
+            await endpoint.reply(ask())
+    await endpoint.reply(ask())
+    assert naps.slept == [], "nor does the next request wait"
 
 
 async def test_a_429_halves_the_limit_and_successes_restore_it(connect: Connect, server: ScriptedServer) -> None:
