@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
+from agentclinic.config import LLMSettings, RuntimeSettings, checked_address, unix_parts
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import faults, wire
 from agentclinic.models.base import (
@@ -101,13 +101,11 @@ class Client:
         self.gate = gate
         self._address = address = base_url or OPENAI_URL
         try:
-            unix = unix_parts(address)
+            checked_address(address)
         except ValueError as error:
             raise ConfigError(f"base_url {error}") from None
+        unix = unix_parts(address)
         parts = urlsplit(f"http://localhost{unix.path}" if unix else address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            shown = without_credentials(address)
-            raise ConfigError(f"base_url {shown!r} is not an http(s) address, e.g. http://127.0.0.1:8000/v1")
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(
@@ -124,9 +122,9 @@ class Client:
         else:
             self._authorization = ""
         self.host = faults.Host(address, self._key)
-        self.is_openai = parts.hostname.endswith((".openai.com", ".openai.azure.com"))
+        self.is_openai = (parts.hostname or "").endswith((".openai.com", ".openai.azure.com"))
         # Never a proxy for loopback, nor for what has to pass the gate: a proxy is another host.
-        self._trust_env = proxies and not is_loopback(parts.hostname) and not gate.closed
+        self._trust_env = proxies and not is_loopback(parts.hostname or "") and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self.limiter = Limiter(min(workers, self._connections), self.clock)
@@ -205,12 +203,13 @@ class Client:
             from agentclinic.models.transport import Transport
 
             transport = Transport(self._address, self.gate, connections=self._connections, keep_alive=KEEP_ALIVE)
+        headers: Any = {f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS}
         self._sdk = AsyncOpenAI(
             base_url=self._base_url,
             api_key="sent with each request",
             max_retries=0,
             timeout=timeout,
-            default_headers={f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS},  # type: ignore[misc]
+            default_headers=headers,
             http_client=_lean_http()(
                 limits=httpx2.Limits(
                     max_connections=self._connections,
@@ -224,9 +223,10 @@ class Client:
             ),
         )
         if not self.is_openai:
-            # The SDK reads these from the environment; they are only for OpenAI.
+            # The SDK reads these from the environment (the last from OPENAI_CUSTOM_HEADERS); they are only for OpenAI.
             self._sdk.organization = None
             self._sdk.project = None
+            self._sdk._custom_headers = headers
         return self._sdk
 
 
@@ -576,10 +576,11 @@ def _spare_the_collector() -> None:
 
 def _loads(data: bytes) -> Any:
     """The JSON in a body, or the text itself if it is not JSON."""
+    text = data.decode("utf-8-sig", "replace")  # json.loads would also accept UTF-16, in which no key was looked for
     try:
-        return json.loads(data)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return data.decode("utf-8", "replace")
+        return text
 
 
 def _connections() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agentclinic import privacy
 from agentclinic.models.base import (
@@ -74,17 +74,22 @@ class Host:
         if parts.port:
             self.name += f":{parts.port}"
         # A key such as "x" or "none" for a local server is not a secret, and removing it would garble messages.
-        self._secrets = [s for s in (key, parts.password) if s and len(s) >= 6]
+        written = (key, parts.username, parts.password)
+        self._secrets = {form for s in written if s for form in (s, unquote(s)) if len(s) >= 6}
+        # JSON may escape any character by its number, and always escapes these.
+        self._escapes = (b"\\u", *(b"\\" + char.encode() for char in '"/\\' if any(char in s for s in self._secrets)))
+        self._escaped = re.compile(b"|".join(map(_with_escapes, self._secrets)))
 
     def __repr__(self) -> str:
         return f"Host({self.name!r})"
 
     def scrub(self, content: bytes) -> bytes:
-        """Remove our own key from a body: some servers quote it in their answers."""
+        """Remove our own key from a body: some servers quote it in their answers, and JSON may hold it escaped."""
         for secret in self._secrets:
-            if secret.encode() in content:
-                content = content.replace(secret.encode(), b"[key]")
-        return content
+            content = content.replace(secret.encode(), b"[key]")
+        # The pattern takes 80 ns a byte, and few bodies have escapes that could hide a key.
+        hidden = self._secrets and any(escape in content for escape in self._escapes)
+        return self._escaped.sub(b"[key]", content) if hidden else content
 
     def quote(self, text: str) -> str:
         """The server's words as one short line without anything that looks like a key.
@@ -97,6 +102,12 @@ class Host:
             text = text.replace(secret, "[key]")
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
         return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+
+
+def _with_escapes(secret: str) -> bytes:
+    """A pattern for a secret in JSON, or in JSON within JSON: any character may be escaped."""
+    # At most eight backslashes, or a body full of them would take forever: JSON three levels deep has seven.
+    return b"".join(rb"(?:\\{0,8}%b|\\{1,8}u(?i:%04x))" % (re.escape(char.encode()), ord(char)) for char in secret)
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, model: str) -> ModelError:

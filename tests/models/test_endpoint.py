@@ -886,6 +886,30 @@ async def test_no_more_of_an_answer_is_read_than_any_model_writes(gate: Gate, se
         assert len((await endpoint.reply(ask())).text) == 10**6
 
 
+@pytest.mark.parametrize("key", [KEY, 'pass"word/with\\all'])
+async def test_our_key_is_removed_however_a_server_escapes_it(
+    key: str, connect: Connect, server: ScriptedServer
+) -> None:
+    """In JSON, and in the JSON of a tool call within it."""
+    numbered = "".join(f"\\u{ord(char):04X}" for char in key)
+    arguments = f'{{"times": 1, "note": "{numbered} {json.dumps(key)[1:-1]}"}}'
+    for text in (f"You sent {key}.", arguments):
+        server.control(rules=[{"reply": text, "tool_calls": [{"name": "weigh", "arguments": arguments}]}])
+        reply = await connect(key=key, llm_api="chat").reply(ask(tools=(WEIGH,)))
+        said = reply.text + reply.text.encode().decode("unicode_escape") + reply.tool_calls[0].arguments
+        assert key not in said
+        assert key not in str(json.loads(reply.tool_calls[0].arguments))
+        assert "[key]" in reply.text
+
+
+async def test_headers_from_the_environment_go_to_openai_only(
+    connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ward-Secret: planted\nContent-Type: text/planted")
+    await connect().reply(ask())
+    assert "planted" not in str(server.log()[0]["headers"]).replace(KEY, "")
+
+
 # Waiting
 
 
@@ -1130,7 +1154,7 @@ async def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str)
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://x/v1", "http:///v1"])
 async def test_anything_but_an_http_address_is_refused(address: str) -> None:
-    with pytest.raises(ConfigError, match="not an http"):
+    with pytest.raises(ConfigError, match=r"must be an http\(s\) address"):
         Client(address)
 
 
