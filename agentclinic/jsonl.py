@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 
 
@@ -21,6 +22,7 @@ class JsonLines:
         """Open for appending; `private`: readable only by the owner, even if the file exists and others can read it."""
         self.path = path
         self._durable = durable
+        private = private or privacy.silent()
         repair(path)
         try:
             if private and path.exists():

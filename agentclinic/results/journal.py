@@ -9,8 +9,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentclinic import privacy
+from agentclinic.cases.registry import default_class
 from agentclinic.errors import InputError
 from agentclinic.jsonl import drop_lines, read_lines
+from agentclinic.privacy import DataClass
 from agentclinic.results.original import is_result_line, record_of_result, turns_in_histories
 from agentclinic.results.record import Record
 
@@ -34,7 +37,16 @@ def read_records(path: Path) -> Iterator[Record]:
             # The script appends to its file: if a scenario occurs twice, it was played twice.
             record.repeat = results[record.scenario_id]
             results[record.scenario_id] += 1
+        privacy.meet(class_of(record))
         yield record
+
+
+def class_of(record: Record) -> DataClass:
+    """The class of a record's data; if it does not say, its data set's default."""
+    name = record.dataset or ""
+    if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
+        return DataClass.CREDENTIALED
+    return record.data_class or default_class(name, Path(f"{name}.jsonl"))
 
 
 def _record(line: bytes, path: Path, number: int) -> Record:
