@@ -117,7 +117,7 @@ def _credentialed_files(file: Path, paths: Mapping[str, str]) -> Iterator[Path]:
         if known.data_class is DataClass.CREDENTIALED:
             yield known.path.resolve()
     for name, given in paths.items():
-        if name in DATASETS and DATASETS[name].data_class is DataClass.CREDENTIALED or "mimic" in name.lower():
+        if (name in DATASETS and DATASETS[name].data_class is DataClass.CREDENTIALED) or "mimic" in name.lower():
             yield Path(given).expanduser().resolve()
     if file.is_file() and file.stat().st_nlink > 1:
         beside = [path for path in file.parent.iterdir() if _is_called_mimic(path)]

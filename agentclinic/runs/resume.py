@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cases.registry import default_class
 from agentclinic.config import Settings, parse_settings, read_json, variable, with_limits, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
+from agentclinic.results.journal import class_of, read_records
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.runs.build import Models
