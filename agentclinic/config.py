@@ -37,6 +37,12 @@ from agentclinic.errors import ConfigError
 ROLES = ("doctor", "patient", "measurement", "moderator")
 
 
+MOST_WORKERS = 4096
+"""Far above what any endpoint serves at once; a system lets one process open about as many connections."""
+MOST_REPEATS = 1000
+"""With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -79,11 +85,11 @@ class RunSettings(_Section):
     """Include the lockbox: the third of OpenOSCE that is scored once per release."""
     seed: int = 0
     """Random seed; with builtin roles, runs with the same seed differ only in `timing`."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
     """Run every scenario this many times."""
     total_inferences: int = Field(default=20, ge=1)
     """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """Number of scenarios to run at the same time."""
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
     """Models in all roles, or a person at the terminal as the doctor or the patient."""

@@ -84,6 +84,12 @@ def repair(path: Path) -> int:
         return 0
 
 
+def refuse_other(path: Path, what: str) -> None:
+    """Refuse to append to a file that is not `what`: opening it for that would remove an incomplete last line."""
+    if sum(1 for _ in read_json_lines(path, what)) == 0 and path.stat().st_size:
+        raise InputError(f"{path}: not {what}; name another file")
+
+
 def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:
     """Rewrite a file without the lines that `unwanted(number, line)` names; return how many were removed.
 

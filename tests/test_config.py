@@ -364,3 +364,9 @@ def test_a_used_config_repeats_a_preset_with_what_flags_changed(tmp_path: Path) 
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(ConfigError, match="preset: input should be 'original'"):
         load_settings(overrides={"preset": "orginal"})
+
+
+def test_absurd_numbers_of_workers_and_repeats_are_refused() -> None:
+    for name in ("workers", "repeats"):
+        with pytest.raises(ConfigError, match=f"{name}: input should be less than or equal to"):
+            load_settings(overrides={name: 10**6})

@@ -12,13 +12,15 @@ from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
+from agentclinic.report.text import ACTIVE
 
 
 def print_json(data: object) -> None:
     """Print a result for programs."""
     if isinstance(data, BaseModel):
         data = data.model_dump(mode="json")
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    print(ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # JSON's own way to write them: nothing is lost
 
 
 def deliver(text: str, output: Path | None) -> None:

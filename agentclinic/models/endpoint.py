@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import LLMSettings, RuntimeSettings, checked_address, unix_parts
+from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, checked_address, unix_parts
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import faults, wire
 from agentclinic.models.base import (
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 PURPOSE_HEADER = "X-AgentClinic-Purpose"
-
-MOST_CONNECTIONS = 4096
-"""Far above any sensible `workers`: the limiter, not the pool, decides how many requests are in flight."""
 
 KEEP_ALIVE = 60.0
 """Seconds an idle connection is kept; many turns take longer than the SDK's 5 s."""
@@ -589,7 +586,7 @@ def _connections() -> int:
         import resource
     except ImportError:
         # Windows has no such limit.
-        return MOST_CONNECTIONS
+        return MOST_WORKERS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The process needs about a hundred files itself; the rest may be sockets.
-    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, files - 128))
+    return MOST_WORKERS if files == resource.RLIM_INFINITY else max(16, min(MOST_WORKERS, files - 128))

@@ -101,6 +101,7 @@ class Host:
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
+        text = "".join(char if char.isprintable() else "�" for char in text)
         return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
