@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from agentclinic import sync_bridge
@@ -196,7 +197,7 @@ def evaluate(
     if finished.missing:
         raise AgentClinicError(
             f"{finished.missing} of {len(plan.units)} scenarios were not played ({finished.reason}); "
-            f"resume with: agentclinic resume {finished.folder}"
+            f"resume with: agentclinic resume {quote(str(finished.folder))}"
         )
     return load_run(finished.folder)
 

@@ -31,10 +31,17 @@ from pydantic import (
     model_validator,
 )
 
+from agentclinic import privacy
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import clean, integer
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
+
+
+MOST_WORKERS = 4096
+"""Far above what any endpoint serves at once; a system lets one process open about as many connections."""
+MOST_REPEATS = 1000
+"""With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
 
 
 class _Section(BaseModel):
@@ -79,11 +86,11 @@ class RunSettings(_Section):
     """Include the lockbox: the third of OpenOSCE that is scored once per release."""
     seed: int = 0
     """Random seed; with builtin roles, runs with the same seed differ only in `timing`."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
     """Run every scenario this many times."""
     total_inferences: int = Field(default=20, ge=1)
     """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """Number of scenarios to run at the same time."""
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
     """Models in all roles, or a person at the terminal as the doctor or the patient."""
@@ -208,7 +215,7 @@ def unix_parts(address: str) -> UnixParts | None:
     return UnixParts(place, f"/{path}" if path else "/v1")
 
 
-def _address(value: object) -> object:
+def checked_address(value: object) -> object:
     """Refuse anything but an address, without repeating it: it may be a key or contain a password."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -221,6 +228,8 @@ def _address(value: object) -> object:
         usable = False
     if not usable:
         raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
+    if parts and (parts.query or parts.fragment):
+        raise ValueError("must not have a query (?...); put a key into openai.api_key or the environment")
     return value.strip() if isinstance(value, str) else value
 
 
@@ -231,15 +240,24 @@ def _variable_name(value: str) -> str:
     return value
 
 
-_NOT_IN_RESPONSES = ("api_key", "authorization", "headers", "default_headers", "extra_headers", "extra_query")
-
-
 def _without_secrets(responses: dict[str, Any]) -> dict[str, Any]:
-    """Refuse settings that hold keys: `llm.responses` is written to every record."""
-    found = [key for key in responses if key.lower().replace("-", "_") in _NOT_IN_RESPONSES]
+    """Refuse settings that hold keys, at any depth: `llm.responses` is written to every record."""
+    found = _secret_in(responses)
     if found:
-        raise ValueError(f"{found[0]} does not belong here; put a key into openai.api_key or the environment")
+        raise ValueError(f"{found} does not belong here; put a key into openai.api_key or the environment")
     return responses
+
+
+def _secret_in(value: Any) -> str | None:
+    """The name of the first setting that may hold a key; a JSON schema has names of other things."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in children:
+        if isinstance(name, str) and privacy.names_secret(name) and isinstance(child, str | dict | list):
+            return privacy.shown_name(name)
+        inside = None if name in ("schema", "parameters") else _secret_in(child)
+        if inside:
+            return inside
+    return None
 
 
 Dollars = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
@@ -261,7 +279,7 @@ class OpenAISettings(_Section):
 
     api_key: SecretStr | None = None
     """Key of the default endpoint. Better: set OPENAI_API_KEY in the environment or in `.env`."""
-    base_url: Annotated[str | None, BeforeValidator(_address)] = Field(default=None, repr=False)
+    base_url: Annotated[str | None, BeforeValidator(checked_address)] = Field(default=None, repr=False)
     """Address of an OpenAI-compatible server, http(s):// or unix:///SOCKET (default: OpenAI's)."""
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     """Prices of its models by name, or `*` for all others; they win over the list prices we know."""
@@ -301,7 +319,7 @@ class LLMSettings(_Section):
 class EndpointSettings(_Section):
     """One entry of `endpoints` in `agentclinic.config.json`."""
 
-    base_url: Annotated[str, BeforeValidator(_address)] = Field(repr=False)
+    base_url: Annotated[str, BeforeValidator(checked_address)] = Field(repr=False)
     """Address of an OpenAI-compatible server."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = Field(default=None, repr=False)
     """Environment variable that holds its key (default: no key is sent)."""
@@ -522,14 +540,31 @@ def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a JSON object, found {type(data).__name__}")
     try:
-        return model.model_validate(data)
+        parsed = model.model_validate(data)
+        misplaced = _holds_key(data)
     except ValidationError as error:
         raise ConfigError(f"{where}: " + "; ".join(_explain(model, e) for e in error.errors())) from None
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply") from None
+    if misplaced:
+        raise ConfigError(f"{where}: an API key is in the wrong place; put it into openai.api_key or the environment")
+    return parsed
+
+
+def _holds_key(value: Any) -> bool:
+    """Whether a key is in place of a name, or of a setting that is shown and recorded."""
+    if isinstance(value, str):
+        return privacy.holds_key(value)
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    # These two may hold one: they are never shown with it.
+    return any(
+        _holds_key(name) or (name not in ("api_key", "base_url") and _holds_key(held)) for name, held in children
+    )
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:
     place = tuple(part for part in error["loc"] if isinstance(part, str))
-    key = ".".join(str(part) for part in error["loc"])
+    key = ".".join(privacy.shown_name(str(part)) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
     # Without the value: it may be a secret in the wrong place.

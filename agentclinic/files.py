@@ -1,4 +1,7 @@
-"""Writing files atomically and with the permissions of their folder, and locking a folder."""
+"""Writing files atomically and with the permissions of their folder, and locking a folder.
+
+Once this process has held credentialed data, every new file is readable by its owner only, wherever it is.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 
 
 def is_private(folder: Path) -> bool:
-    """Whether only the owner may read a folder; new files in it then get the same protection."""
-    return not folder.stat().st_mode & 0o077
+    """Whether only the owner may read what is written to a folder."""
+    return privacy.silent() or not folder.stat().st_mode & 0o077
 
 
 def make_folder(path: Path) -> None:
@@ -28,7 +32,7 @@ def make_folder(path: Path) -> None:
 
 
 def opener(name: str, flags: int) -> int:
-    """For `open`: a new file is private if its folder is."""
+    """For `open`: a new file is private if what is written to its folder is."""
     return os.open(name, flags, 0o600 if is_private(Path(name).parent) else 0o666)
 
 

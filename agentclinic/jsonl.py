@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from pydantic_core import from_json
 
+from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import lock_file
 
@@ -78,6 +79,7 @@ class JsonLines:
         self.path = path
         self._durable = durable
         self._journal = journal
+        private = private or privacy.silent()
         try:
             if private and path.exists():
                 path.chmod(0o600)
@@ -192,6 +194,12 @@ def repair(path: Path) -> int:
         file.seek(size)
         file.write(b"\n")
         return 0
+
+
+def refuse_other(path: Path, what: str) -> None:
+    """Refuse to append to a file that is not `what`: opening it for that would remove an incomplete last line."""
+    if sum(1 for _ in read_json_lines(path, what)) == 0 and path.stat().st_size:
+        raise InputError(f"{path}: not {what}; name another file")
 
 
 def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:

@@ -1,10 +1,11 @@
-"""How sensitive data is, and what messages may repeat of it.
+"""How sensitive data is, what messages may repeat of it, and what looks like a key.
 
 `agentclinic.models.gate` decides where it may be sent.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -63,3 +64,31 @@ LEFT_OUT = "(left out: credentialed data)"
 def quotation(text: str) -> str:
     """The text as a message may quote it: in full, or not at all once this process has held credentialed data."""
     return LEFT_OUT if silent() else text
+
+
+_SECRET_WORDS = re.compile(
+    r"(?:^|_)(?:api)?(?:auth|authorization|bearer|cookie|credential|header|key|passwd|password|query|secret|token)s?(?:_|$)"
+)
+_HARMLESS = frozenset(
+    {"max_output_tokens", "max_tokens", "max_completion_tokens", "token_limit", "prompt_cache_key", "api_key_env"}
+)
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{12,}|\b(?:hf|gsk)_\w{16,}|\bxai-\w{16,}|\bAIza[\w-]{30,}|(?i:bearer)\s+[\w.~+/=-]{12,}"
+)
+
+
+def names_secret(name: str) -> bool:
+    """Whether a setting of this name holds a key or the like: `apiKey`, `X-Auth-Token`, `extra_headers`."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
+    return snake not in _HARMLESS and _SECRET_WORDS.search(snake) is not None
+
+
+def holds_key(text: str) -> bool:
+    """Whether a text has a key of a well-known form in it."""
+    return _KEY.search(text) is not None
+
+
+def shown_name(name: str) -> str:
+    """The name of a setting as a message may show it: not if it may be a key in the wrong place."""
+    # Names are words; 16 letters and digits in a row are a key of some form.
+    return "(not shown: it may be a key)" if holds_key(name) or re.search(r"(?=[a-zA-Z]*\d)\w{16}", name) else name

@@ -240,7 +240,8 @@ def _sdk(job: Job) -> AsyncOpenAI:
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    from agentclinic.models.endpoint import CONNECT_TIMEOUT, KEEP_ALIVE, MOST_CONNECTIONS
+    from agentclinic.config import MOST_WORKERS
+    from agentclinic.models.endpoint import CONNECT_TIMEOUT, KEEP_ALIVE
 
     async def watch(response: httpx2.Response) -> None:
         if DRAWN in response.headers:
@@ -248,7 +249,7 @@ def _sdk(job: Job) -> AsyncOpenAI:
 
     timeout = httpx2.Timeout(120, connect=CONNECT_TIMEOUT, pool=None)
     limits = httpx2.Limits(
-        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=KEEP_ALIVE
+        max_connections=MOST_WORKERS, max_keepalive_connections=MOST_WORKERS, keepalive_expiry=KEEP_ALIVE
     )
     client = DefaultAioHttpClient(limits=limits, timeout=timeout, trust_env=False, event_hooks={"response": [watch]})
     return AsyncOpenAI(base_url=job.base_url, api_key="none", max_retries=0, timeout=timeout, http_client=client)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentclinic import privacy
@@ -68,6 +70,8 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
 def _object(text: bytes) -> Mapping[str, JSON]:
     try:
         data = loads(text.decode())
+        if text.count(b'"data_class"') > 1 or b"\\u" in text:  # else no key of that name can occur twice in an object
+            json.loads(text, object_pairs_hook=_refuse_two_classes)
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
     except ValueError as error:
@@ -75,6 +79,12 @@ def _object(text: bytes) -> Mapping[str, JSON]:
     if not isinstance(data, dict):
         raise ValueError(f"expected a JSON object, found {type(data).__name__}; write one object per line")
     return data
+
+
+def _refuse_two_classes(pairs: list[tuple[str, JSON]]) -> None:
+    """Refuse an object that states its class twice: a reader would see only the last."""
+    if sum(name == "data_class" for name, _ in pairs) > 1:
+        raise ValueError("data_class occurs twice in the same object; state it once")
 
 
 def read_case(row: Row, dataset: str, expected: Format | None = None, default: DataClass = DataClass.PUBLIC) -> Case:
@@ -92,8 +102,8 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     raise row.fail(f"not a case in the format {wanted}; see docs/datasets.md")
 
 
-_IDENTIFIERS = frozenset({"subject_id", "hadm_id", "stay_id"})
-"""Keys of the MIMIC tables: a row with one of them was made from a patient, whatever its file is called."""
+_IDENTIFIER = re.compile(r"(?:subject|hadm|stay)[\W_]*id(?![a-z])", re.IGNORECASE)
+"""Keys of the MIMIC tables, however they are written: a row with one was made from a patient, whatever its file."""
 
 
 def _data_class(row: Row, default: DataClass) -> DataClass:
@@ -105,12 +115,27 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
     if unknown:
         near = suggestion(str(unknown[0]), [known.value for known in DataClass])
         raise row.fail(f"data_class: {str(unknown[0])[:40]!r} is not a data class{near}")
-    if any(key.lower() in _IDENTIFIERS for place in places for key in place):
-        default = DataClass.CREDENTIALED
+    for key, value in _entries(row.data):
+        if _IDENTIFIER.search(unicodedata.normalize("NFKC", key)):
+            default = DataClass.CREDENTIALED
+        elif re.sub(r"[\W_]", "", key.lower()) == "dataclass" and value == DataClass.CREDENTIALED:
+            said.append(value)
     data_class = privacy.strictest(DataClass(value) for value in said) if said else default
     if default is DataClass.CREDENTIALED and data_class is DataClass.PUBLIC:
         raise row.fail("data_class: cases made from patients are not public; use open-demo, synthetic or credentialed")
     return data_class
+
+
+def _entries(data: JSON | Mapping[str, JSON]) -> Iterator[tuple[str, JSON]]:
+    """Every key with its value, at any depth."""
+    left: list[Any] = [data]
+    while left:
+        place = left.pop()
+        if isinstance(place, Mapping):
+            yield from place.items()
+            left += place.values()
+        elif isinstance(place, list):
+            left += place
 
 
 _OSCE_KEYS = frozenset(

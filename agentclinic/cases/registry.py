@@ -96,22 +96,34 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
 def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:
     """The data class of rows that do not state one: credentialed for anything that looks like MIMIC-IV.
 
-    That is decided by the name of the data set or of the file, or because a credentialed data set uses the same file.
+    That is decided by the name of the data set, of the file or of a folder it is in, or because a credentialed data set
+    or a file of such a name is the same file.
     """
     real = path.expanduser().resolve()
-    if any("mimic" in name.lower() for name in (dataset, path.name, real.name)):
+    if "mimic" in dataset.lower() or _is_called_mimic(path) or _is_called_mimic(real):
         return DataClass.CREDENTIALED
-    if any(real == guarded or _same_file(real, guarded) for guarded in _credentialed_files(paths or {})):
+    if any(real == guarded or _same_file(real, guarded) for guarded in _credentialed_files(real, paths or {})):
         return DataClass.CREDENTIALED
     return DATASETS[dataset].data_class if dataset in DATASETS else DataClass.PUBLIC
 
 
-def _credentialed_files(paths: Mapping[str, str]) -> Iterator[Path]:
+def _is_called_mimic(path: Path) -> bool:
+    """Whether the file's name has MIMIC in it, or that of a folder begins with it."""
+    return "mimic" in path.name.lower() or any(folder.lower().startswith("mimic") for folder in path.parts[:-1])
+
+
+def _credentialed_files(file: Path, paths: Mapping[str, str]) -> Iterator[Path]:
+    """Files that are known to be credentialed, and those beside `file` that look like it, if it has another name."""
     for known in DATASETS.values():
         if known.data_class is DataClass.CREDENTIALED:
             yield known.path.resolve()
-            if known.name in paths:
-                yield Path(paths[known.name]).expanduser().resolve()
+    for name, given in paths.items():
+        if (name in DATASETS and DATASETS[name].data_class is DataClass.CREDENTIALED) or "mimic" in name.lower():
+            yield Path(given).expanduser().resolve()
+    if file.is_file() and file.stat().st_nlink > 1:
+        beside = [path for path in file.parent.iterdir() if _is_called_mimic(path)]
+        for path in beside:
+            yield from path.iterdir() if path.is_dir() else (path,)
 
 
 def _same_file(one: Path, other: Path) -> bool:

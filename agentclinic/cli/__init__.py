@@ -16,6 +16,13 @@ from agentclinic.errors import AgentClinicError, InputError
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command; a failure is one line on standard error and `SystemExit` with the right exit code."""
+    from agentclinic.cli.terminal import guarded
+
+    with guarded():
+        _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
     arguments = normalized(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):

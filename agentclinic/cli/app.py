@@ -39,7 +39,7 @@ from agentclinic.cli.options import (
     read_settings,
     with_fields_of,
 )
-from agentclinic.config import STUDY_DECIDES, RunSettings, load_settings
+from agentclinic.config import MOST_WORKERS, STUDY_DECIDES, RunSettings, load_settings
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings
 
 app = typer.Typer(
@@ -241,7 +241,10 @@ def probe(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Requests of the sample sent at once. [default: run.workers, else 4]", show_default=False
+            min=1,
+            max=MOST_WORKERS,
+            help="Requests of the sample sent at once. [default: run.workers, else 4]",
+            show_default=False,
         ),
     ] = None,
     config: ConfigOption = None,

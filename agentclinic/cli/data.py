@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -42,7 +43,7 @@ def list_command(paths: Mapping[str, str], *, as_json: bool) -> None:
     for row in rows:
         count = "no file" if row.rows is None else str(row.rows)
         table.add_row(row.name, count, "yes" if row.images else "", row.path, row.about)
-    console = Console()
+    console = Console(file=getattr(sys.stdout, "styled", None))
     console.print(table)
     if any(row.rows is None for row in rows):
         console.print("Put a missing file at its path, or set its path under `datasets` in agentclinic.config.json.")

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
+from agentclinic.report.text import ACTIVE
 
 
 def print_json(data: object) -> None:
@@ -19,7 +20,8 @@ def print_json(data: object) -> None:
     if isinstance(data, BaseModel):
         data = data.model_dump(mode="json")
     escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
-    print(json.dumps(data, indent=2, ensure_ascii=escaped))
+    text = json.dumps(data, indent=2, ensure_ascii=escaped)
+    print(ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # JSON's own way to write them: nothing is lost
 
 
 def deliver(text: str, output: Path | None) -> None:

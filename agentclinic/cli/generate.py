@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import anyio
@@ -109,7 +110,7 @@ def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> No
         doctor, stopped = list(finished.items())[-1]
         end_incomplete(
             f"{doctor}: {stopped.reason or 'not all cases were played'}; continue with:\n"
-            f"  agentclinic resume {stopped.folder}",
+            f"  agentclinic resume {quote(str(stopped.folder))}",
             interrupted=stopped.interrupted,
         )
     shares = {name: done.summary.accuracy_strict for name, done in finished.items()}

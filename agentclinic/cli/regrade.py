@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 import anyio
 
@@ -76,4 +77,5 @@ def _show(folder: Path, settings: Settings, regraded: Regraded) -> None:
         print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
         print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
-    print(f"Written to {regraded.path}; score it with: agentclinic score {folder} --judge {regraded.path.stem}")
+    command = f"agentclinic score {quote(str(folder))} --judge {quote(regraded.path.stem)}"
+    print(f"Written to {regraded.path}; score it with: {command}")

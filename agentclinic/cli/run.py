@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import anyio
@@ -19,7 +20,8 @@ from agentclinic.cli.format import end_incomplete, end_without_result, print_jso
 from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
-from agentclinic.jsonl import read_json_lines
+from agentclinic.jsonl import refuse_other
+from agentclinic.report.text import inert
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run
@@ -90,19 +92,19 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
         result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
     else:
-        _show_result(plan, finished, Console())
+        _show_result(plan, finished, Console(file=getattr(sys.stdout, "styled", None)))
     if finished.missing:
         why = f" ({finished.reason})" if finished.reason else ""
         end_incomplete(
             f"{finished.missing} of {len(plan.units)} scenarios were not played{why}; continue with:\n"
-            f"  agentclinic resume {finished.folder}",
+            f"  agentclinic resume {quote(str(finished.folder))}",
             interrupted=finished.interrupted,
         )
     failed = sum(finished.summary.outcomes.get(status, 0) for status in MISSING)
     if failed:
         sys.stderr.write(
             f"{failed} scenarios failed without a verdict; fix the cause, then play them again with:\n"
-            f"  agentclinic resume {finished.folder} --retry-failed\n"
+            f"  agentclinic resume {quote(str(finished.folder))} --retry-failed\n"
         )
     if report:
         from agentclinic.report.files import write_report
@@ -118,8 +120,7 @@ def _refuse_unfit(output_file: Path) -> None:
     if output_file.is_dir() or not output_file.parent.is_dir():
         raise InputError(f"--output_file {output_file}: cannot be written; name a file in a folder that exists")
     if output_file.exists():
-        for _ in read_json_lines(output_file, "JSON Lines, so results cannot be appended to it"):
-            pass
+        refuse_other(output_file, "JSON Lines, so results cannot be appended to it")
 
 
 def _memory(plan: Plan, summary: Summary) -> str:
@@ -160,7 +161,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
         table.add_row(_OUTCOMES.get(name, name), str(count))
     for fault, count in summary.faults.items():
         example = summary.fault_examples.get(fault)
-        table.add_row(f"  {fault}", escape(f"{count}, e.g. {example}" if example else str(count)))
+        table.add_row(f"  {fault}", escape(inert(f"{count}, e.g. {example}" if example else str(count))))
     if summary.mean_turns is not None:
         table.add_row("turns per encounter", f"{summary.mean_turns:.1f}")
     for slips in slip_lines(summary):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agentclinic.cli.format import print_json
@@ -39,7 +40,7 @@ def _chosen(found: Sessions, which: str) -> Kept:
         names = ", ".join(kept.session.session_id for kept in matching[:5])
         raise InputError(f"{which!r} matches {len(matching)} sessions ({names}); give the whole name")
     raise InputError(
-        f"{found.folder} has no session {which!r}; `agentclinic sessions {found.folder.parent}` lists them"
+        f"{found.folder} has no session {which!r}; `agentclinic sessions {quote(str(found.folder.parent))}` lists them"
     )
 
 

@@ -40,7 +40,8 @@ class Judge:
     async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "") -> Verdict:
         """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No."""
         key = answer_key or AnswerKey()
-        user = fill(self._template, diagnosis=diagnosis, truth=truth)
+        # On one line, whatever ends a line: a diagnosis must not look like another section of the prompt.
+        user = fill(self._template, diagnosis=" ".join(diagnosis.splitlines()), truth=truth)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.config import parse_settings, places, read_json
+from agentclinic.config import MOST_WORKERS, parse_settings, places, read_json
 from agentclinic.errors import ConfigError
 
 SCRIPTS_FOLDER = "generate_cases"
@@ -37,7 +37,7 @@ class CommonSettings(_Section):
     """File with endpoint, key and request settings; llm.config.json if that exists."""
     sleep_seconds: float = Field(default=0.0, ge=0)
     """Seconds a worker waits between two requests."""
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """Cases made at the same time."""
     prompts_dir: str | None = None
     """Folder whose writer.json replaces the shipped one; `prompts` if that exists."""

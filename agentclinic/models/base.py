@@ -195,6 +195,12 @@ class MalformedError(ModelError):
         """The answer itself, if there is any: the caller may still be able to use it."""
 
 
+class ClosedForLongError(ModelError):
+    """The endpoint asks to wait longer than a run waits."""
+
+    kind = "closed"
+
+
 class ServerError(ModelError):
     """The endpoint failed."""
 
@@ -231,7 +237,7 @@ class NotAllowedHereError(ModelError):
     kind = "privacy"
 
 
-FATAL = frozenset({"auth", "quota", "unknown_model", "privacy"})
+FATAL = frozenset({"auth", "quota", "closed", "unknown_model", "privacy"})
 """Errors that every further request would meet as well: the run stops, and no fallback hides them."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures of the model or the doctor itself rather than of the endpoint: in the doctor's role they count as wrong."""

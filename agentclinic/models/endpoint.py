@@ -12,6 +12,7 @@ import gc
 import ipaddress
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
@@ -21,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import LLMSettings, RuntimeSettings, unix_parts, without_credentials
+from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, checked_address, unix_parts
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import loads
 from agentclinic.models import faults, wire
@@ -55,9 +56,6 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 PURPOSE_HEADER = "X-AgentClinic-Purpose"
-
-MOST_CONNECTIONS = 4096
-"""Far above any sensible `workers`: the limiter, not the pool, decides how many requests are in flight."""
 
 KEEP_ALIVE = 60.0
 """Seconds an idle connection is kept; many turns take longer than the SDK's 5 s."""
@@ -101,13 +99,11 @@ class Client:
         self.gate = gate
         self._address = address = base_url or OPENAI_URL
         try:
-            unix = unix_parts(address)
+            checked_address(address)
         except ValueError as error:
             raise ConfigError(f"base_url {error}") from None
+        unix = unix_parts(address)
         parts = urlsplit(f"http://localhost{unix.path}" if unix else address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            shown = without_credentials(address)
-            raise ConfigError(f"base_url {shown!r} is not an http(s) address, e.g. http://127.0.0.1:8000/v1")
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(
@@ -124,9 +120,9 @@ class Client:
         else:
             self._authorization = ""
         self.host = faults.Host(address, self._key)
-        self.is_openai = parts.hostname.endswith((".openai.com", ".openai.azure.com"))
+        self.is_openai = (parts.hostname or "").endswith((".openai.com", ".openai.azure.com"))
         # Never a proxy for loopback, nor for what has to pass the gate: a proxy is another host.
-        self._trust_env = proxies and not is_loopback(parts.hostname) and not gate.closed
+        self._trust_env = proxies and not is_loopback(parts.hostname or "") and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self.limiter = Limiter(min(workers, self._connections), self.clock)
@@ -186,7 +182,7 @@ class Client:
                 )
         except openai.APIStatusError as error:
             response = error.response
-        except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+        except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
             failure = faults.from_exception(error, self.host, limit)
         if failure is not None:
             # Raised outside the handler: the SDK's exception holds the request with all its headers.
@@ -205,12 +201,13 @@ class Client:
             from agentclinic.models.transport import Transport
 
             transport = Transport(self._address, self.gate, connections=self._connections, keep_alive=KEEP_ALIVE)
+        headers: Any = {f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS}
         self._sdk = AsyncOpenAI(
             base_url=self._base_url,
             api_key="sent with each request",
             max_retries=0,
             timeout=timeout,
-            default_headers={f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS},  # type: ignore[misc]
+            default_headers=headers,
             http_client=_lean_http()(
                 limits=httpx2.Limits(
                     max_connections=self._connections,
@@ -224,9 +221,10 @@ class Client:
             ),
         )
         if not self.is_openai:
-            # The SDK reads these from the environment; they are only for OpenAI.
+            # The SDK reads these from the environment (the last from OPENAI_CUSTOM_HEADERS); they are only for OpenAI.
             self._sdk.organization = None
             self._sdk.project = None
+            self._sdk._custom_headers = headers
         return self._sdk
 
 
@@ -564,6 +562,23 @@ def _lean_http() -> type[httpx2.AsyncClient]:
                 extensions={"timeout": self.timeout.as_dict()},
             )
 
+        async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+            # Read here, because httpx2 has no limit: an answer may be packed, or never end.
+            response = await super().send(request, **{**given, "stream": True})
+            content = bytearray()
+            try:
+                async with aclosing(response.aiter_bytes()) as pieces:
+                    async for piece in pieces:
+                        content += piece
+                        if len(content) > faults.LARGEST_ANSWER:
+                            raise faults.TooLargeError
+            finally:
+                await response.aclose()
+            response.headers.pop("Content-Encoding", None)
+            return httpx2.Response(
+                response.status_code, headers=response.headers, content=bytes(content), request=request
+            )
+
     return LeanHttp
 
 
@@ -582,10 +597,11 @@ def _spare_the_collector() -> None:
 
 def _loads(data: bytes) -> Any:
     """The JSON in a body, or the text itself if it is not JSON."""
+    text = data.decode("utf-8-sig", "replace")  # json.loads would also accept UTF-16, in which no key was looked for
     try:
-        return loads(data)
+        return loads(text)
     except ValueError:
-        return data.decode("utf-8", "replace")
+        return text
 
 
 def _connections() -> int:
@@ -594,7 +610,7 @@ def _connections() -> int:
         import resource
     except ImportError:
         # Windows has no such limit.
-        return MOST_CONNECTIONS
+        return MOST_WORKERS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The process needs about a hundred files itself; the rest may be sockets.
-    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, files - 128))
+    return MOST_WORKERS if files == resource.RLIM_INFINITY else max(16, min(MOST_WORKERS, files - 128))

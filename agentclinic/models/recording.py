@@ -152,11 +152,21 @@ class Replay:
             raise MalformedError(f"{self._path}: a recorded reply no longer fits: {said}") from None
 
 
+def refuse_other_file(path: Path) -> None:
+    """Refuse a file that is not a recording, before anything is appended to it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"--record {path}: cannot be written; name a file in a folder that exists")
+    if path.is_file() and path.stat().st_size and next(_read(path), None) is None:
+        raise InputError(f"--record {path}: not a recording; name another file")
+
+
 def _read(path: Path) -> Iterator[tuple[tuple[str, str, int], dict[str, Any]]]:
     for number, entry in read_json_lines(path, "an entry of a recording"):
         try:
             if "reply" in entry:
                 _replies.validate_python(entry["reply"])
+            elif "kind" not in entry["error"]:
+                raise ValueError("neither a reply nor an error")
             DataClass(entry.get("data_class", DataClass.PUBLIC))
             yield (entry["unit"], entry["key"], int(entry["n"])), entry
         except (ValueError, KeyError, TypeError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Generic, TypeVar
 
-from agentclinic.models.base import ModelError, RateLimitError
+from agentclinic.models.base import ClosedForLongError, ModelError, RateLimitError
 
 Value = TypeVar("Value")
 
@@ -26,7 +26,7 @@ JITTER = 0.25
 """A wait is longer by up to this share, so that requests that failed together do not come back together."""
 
 LONGEST_RETRY_AFTER = 600.0
-"""Seconds. The run does not wait for an endpoint that asks for more; it can be resumed later."""
+"""Seconds. A run does not wait for an endpoint that asks for more: it stops, and can be resumed later."""
 
 COOL_DOWN = 1.0
 """Minimum seconds between two halvings: 64 requests in flight can get 64 answers of 429 for one cause."""
@@ -112,7 +112,7 @@ class Limiter:
         """Record a 429 for a request begun at `since`: halve once per cause, and pause as the endpoint asked."""
         now = self._clock.now()
         if retry_after is not None:
-            self._paused_until = max(self._paused_until, now + min(retry_after, LONGEST_RETRY_AFTER))
+            self._paused_until = max(self._paused_until, now + retry_after)
         if self._halved_at is None or (since >= self._halved_at and now >= self._halved_at + COOL_DOWN):
             self._halved_at = now
             self._limit = max(1.0, self._limit / 2)
@@ -154,7 +154,9 @@ async def with_retries(
         if failure is None:
             limiter.succeeded()
             return Retry(value, retries)
-        if isinstance(failure, RateLimitError):
+        if (failure.retry_after or 0.0) > LONGEST_RETRY_AFTER:
+            failure = _closed(failure)
+        elif isinstance(failure, RateLimitError):
             limiter.throttled(since, failure.retry_after)
         failure.retries = retries
         wait = _wait(failure, pause, clock)
@@ -164,12 +166,18 @@ async def with_retries(
         await clock.sleep(wait)
 
 
+def _closed(failure: ModelError) -> ClosedForLongError:
+    asked, most = (failure.retry_after or 0.0) / 3600, LONGEST_RETRY_AFTER / 60
+    return ClosedForLongError(
+        f"{failure}; it asks to wait {asked:,.1f} hours, and no request waits over {most:g} minutes"
+    )
+
+
 def _wait(failure: ModelError, pause: float, clock: Clock) -> float | None:
     """Seconds until the next try; None if another try would not help."""
-    asked = failure.retry_after or 0.0
-    if failure.kind not in RETRYABLE or asked > LONGEST_RETRY_AFTER:
+    if failure.kind not in RETRYABLE:
         return None
-    return max(pause, asked) * clock.random.uniform(1, 1 + JITTER)
+    return max(pause, failure.retry_after or 0.0) * clock.random.uniform(1, 1 + JITTER)
 
 
 def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:

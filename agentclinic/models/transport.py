@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -31,10 +32,10 @@ class Transport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request and read the whole answer, whatever its status."""
+        """Send one request; the answer, whatever its status, is read as it is asked for."""
         session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
-        async with session.request(
+        answer = await session.request(
             request.method,
             str(request.url),
             headers=request.headers.multi_items(),
@@ -46,9 +47,8 @@ class Transport(httpx2.AsyncBaseTransport):
                 sock_connect=limits.get("connect"),
                 sock_read=limits.get("read"),
             ),
-        ) as answer:
-            content = await answer.read()
-        return httpx2.Response(answer.status, headers=answer.raw_headers, content=content, request=request)
+        )
+        return httpx2.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -75,6 +75,20 @@ class Transport(httpx2.AsyncBaseTransport):
             socket_factory=None if attested else _loopback_socket,
             **self._options,
         )
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer, piece by piece: how much of it is read is for the reader to decide."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._answer.content.iter_any():
+            yield piece
+
+    async def aclose(self) -> None:
+        self._answer.release()
 
 
 class _Resolver(AbstractResolver):

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentclinic.config import ROLES, RunSettings, without_credentials
 from agentclinic.errors import InputError
+from agentclinic.privacy import names_secret
 from agentclinic.report.collect import passing
 from agentclinic.report.text import markdown_cell, markdown_table
 from agentclinic.results.outcome import MISSING
@@ -30,9 +31,6 @@ from agentclinic.version import __version__
 UNKNOWN = "not recorded"
 NOT_KEPT = "not kept by the version that played the run"
 AUTHORS = "for the authors to fill in"
-_SECRETS = ("key", "token", "secret", "password", "auth", "credential", "header", "cookie", "query")
-"""A setting with one of these in its name is never shown, unless it is harmless."""
-_HARMLESS = frozenset({"max_output_tokens", "max_tokens", "token_limit", "max_completion_tokens", "api_key_env"})
 _OPEN_OSCE = "CC BY 4.0 (original cases, shipped with the package)"
 _MEDQA = "published under MIT with the AgentClinic repository; made from MedQA questions"
 _NEJM = "published with the AgentClinic repository; text and images belong to the New England Journal of Medicine"
@@ -140,16 +138,12 @@ def _code(data: object) -> list[str]:
 def _cleared(value: Any) -> Any:
     """A setting without anything that might be a key."""
     if isinstance(value, dict):
-        return {name: _cleared(held) for name, held in value.items() if not _is_secret(str(name))}
+        return {name: _cleared(held) for name, held in value.items() if not names_secret(str(name))}
     if isinstance(value, list):
         return [_cleared(held) for held in value]
     if isinstance(value, str) and "://" in value:
         return without_credentials(value)
     return value
-
-
-def _is_secret(name: str) -> bool:
-    return name not in _HARMLESS and any(word in name.lower() for word in _SECRETS)
 
 
 def _known(estimate: Estimate | Proportion | None, text: str) -> str:

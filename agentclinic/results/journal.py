@@ -10,8 +10,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentclinic import privacy
+from agentclinic.cases.registry import default_class
 from agentclinic.errors import InputError
 from agentclinic.jsonl import CHANGED, drop_lines, loads, read_lines, unchanged
+from agentclinic.privacy import DataClass
 from agentclinic.results.original import is_result_line, record_of_result, turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, planned_units
@@ -41,6 +44,7 @@ def read_records(path: Path) -> Iterator[Record]:
             # The script appends to its file: if a scenario occurs twice, it was played twice.
             record.repeat = results[record.scenario_id]
             results[record.scenario_id] += 1
+            privacy.meet(class_of(record))
             yield record
             continue
         before, same = seen.setdefault(record.unit, (number, content))
@@ -53,9 +57,18 @@ def read_records(path: Path) -> Iterator[Record]:
                 "and resume the run to play it again"
             )
         if before == number:
+            privacy.meet(class_of(record))
             yield record
         else:
             warnings.warn(f"{path} line {number}: counted once, because it repeats line {before}", stacklevel=2)
+
+
+def class_of(record: Record) -> DataClass:
+    """The class of a record's data; if it does not say, its data set's default."""
+    name = record.dataset or ""
+    if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
+        return DataClass.CREDENTIALED
+    return record.data_class or default_class(name, Path(f"{name}.jsonl"))
 
 
 def _record(line: bytes, path: Path, number: int) -> tuple[Record, str]:

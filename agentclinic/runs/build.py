@@ -24,7 +24,7 @@ from agentclinic.models.endpoint import OPENAI_URL, Clients
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
-from agentclinic.models.recording import Recorder, Replay
+from agentclinic.models.recording import Recorder, Replay, refuse_other_file
 from agentclinic.privacy import DataClass
 from agentclinic.runs.roles import simulator_of
 
@@ -153,6 +153,8 @@ class Models:
 
     def admit(self) -> None:
         """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
+        if self._settings.run.record is not None:
+            refuse_other_file(Path(self._settings.run.record))
         for role in self._roles:
             self._choice(*self.cast(role))
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cases.registry import default_class
 from agentclinic.config import Settings, parse_settings, read_json, variable, with_limits, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results import run_folder as folders
+from agentclinic.results.journal import class_of, read_records
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.runs.build import Models
@@ -64,7 +64,9 @@ def plan_again(
     if not cases:
         raise InputError(f"{folder} cannot be resumed: {CASES}, which holds the cases it was played on, is missing")
     plan = make_plan(settings, cases)
-    plan = replace(plan, data_class=strictest((plan.data_class, _class_used(folder))))
+    journal = folder / folders.RECORDS
+    played = class_of_run(folder, read_records(journal) if journal.is_file() else ())
+    plan = replace(plan, data_class=strictest((plan.data_class, played)))
     changed = sorted(k for k in {*before, *plan.digest} if before.get(k) != plan.digest.get(k))
     if changed:
         details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(plan.digest.get(k))}" for k in changed)
@@ -123,14 +125,8 @@ def _class_used(folder: Path) -> DataClass:
 
 
 def class_of_run(folder: Path, records: Iterable[Record]) -> DataClass:
-    """The class of data in a run's folder; if the records do not say, their data set's default."""
-    said = {_class_used(folder)}
-    for record in records:
-        name = record.dataset or ""
-        said.add(record.data_class or default_class(name, Path(f"{name}.jsonl")))
-        if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
-            said.add(DataClass.CREDENTIALED)
-    return strictest(said)
+    """The class of data in a run's folder, by its settings and its records."""
+    return strictest((_class_used(folder), *map(class_of, records)))
 
 
 def _short(value: object) -> str:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.config import RunSettings, Settings, layered, parse_settings, read_json, suggestion
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.models.gate import Gate
-from agentclinic.privacy import DataClass
+from agentclinic.privacy import DataClass, shown_name
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
@@ -67,7 +67,9 @@ def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
     sweep = parse_settings(SweepFile, read_json(path), str(path))
     for key, values in sweep.matrix.items():
         if key not in RunSettings.model_fields:
-            raise ConfigError(f"{path}: matrix: unknown setting {key!r}{suggestion(key, RunSettings.model_fields)}")
+            raise ConfigError(
+                f"{path}: matrix: unknown setting {shown_name(key)!r}{suggestion(key, RunSettings.model_fields)}"
+            )
         if not values:
             raise ConfigError(f"{path}: matrix.{key} is an empty list; give at least one value")
         if len({json.dumps(value) for value in values}) < len(values):

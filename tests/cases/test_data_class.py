@@ -122,6 +122,39 @@ def test_a_row_with_a_mimic_identifier_is_credentialed(key: str, tmp_path: Path)
     assert plan_class(str(write(tmp_path / "b.jsonl", row))) is DataClass.OPEN_DEMO
 
 
+@pytest.mark.parametrize("key", ["subjectId", "Subject ID", "mimic.hadm-id", "ｓubject_id"])
+def test_an_identifier_is_found_in_any_spelling_and_at_any_depth(key: str, tmp_path: Path) -> None:
+    row = osce()
+    row["OSCE_Examination"]["Provenance"] = {"rows": [{key: 1}]}
+    assert plan_class(str(write(tmp_path / "a.jsonl", row))) is DataClass.CREDENTIALED
+    assert plan_class(str(write(tmp_path / "b.jsonl", {**osce(), "Subject_Idea": 1}))) is DataClass.PUBLIC
+
+
+def test_a_class_stated_deep_in_a_row_counts_if_it_is_the_strictest(tmp_path: Path) -> None:
+    row = {**osce(), "data_class": "synthetic", "Source": {"dataClass": "credentialed"}}
+    assert plan_class(str(write(tmp_path / "cases.jsonl", row))) is DataClass.CREDENTIALED
+
+
+def test_a_row_that_states_two_classes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    for first in ("data_class", "data\\u005fclass"):
+        path.write_text(json.dumps(osce())[:-1] + f', "{first}": "credentialed", "data_class": "public"}}\n')
+        with pytest.raises(CaseError, match=r"cases\.jsonl line 1: data_class occurs twice"):
+            load_cases(str(path))
+
+
+@pytest.mark.parametrize("folder", ["mimic-iv", "MIMICIV/3.1/hosp"])
+def test_a_file_in_a_folder_called_mimic_is_credentialed_under_any_name(folder: str, tmp_path: Path) -> None:
+    path = write(tmp_path / folder / "cases.jsonl", osce())
+    assert plan_class(str(path)) is DataClass.CREDENTIALED
+
+
+def test_a_hard_link_to_a_file_called_mimic_is_credentialed(tmp_path: Path) -> None:
+    for name, path in {"one": "mimic.jsonl", "two": "mimic-iv/cases.jsonl"}.items():
+        os.link(write(tmp_path / path, osce(truth=name)), tmp_path / f"{name}.jsonl")
+        assert plan_class(str(tmp_path / f"{name}.jsonl")) is DataClass.CREDENTIALED
+
+
 def test_a_link_to_a_file_called_mimic_is_credentialed(tmp_path: Path) -> None:
     write(tmp_path / "mimic.jsonl", osce())
     (tmp_path / "mine.jsonl").symlink_to("mimic.jsonl")

@@ -152,3 +152,14 @@ async def test_a_synonym_is_not_another_disease(server: ScriptedServer, tmp_path
     path = write_rows(tmp_path / "cases.jsonl", osce(truth="Acute myocardial infarction"))
     finished, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
     assert summarise_sessions(load_sessions(finished.folder)).synthesis_differs.value == 0
+
+
+async def test_what_a_doctor_noted_cannot_act_on_the_terminal(
+    server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noted = {**STEPS[2], "new_information": "\x1b[2Jhot\x9b", "next_step_action": "DIAGNOSIS READY"}
+    server.control(steps=[noted], synthesis="Gout\x1b[1A")
+    path = write_rows(tmp_path / "cases.jsonl", osce(truth="Gout"))
+    finished, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
+    for which in ((), ("0",), ("0", "--json"), ("--summary",)):
+        assert not set(shown(capsys, finished.folder, *which)) & {"\x1b", "\x9b"}

@@ -24,8 +24,10 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.models import base
 from agentclinic.models.base import Image, Message, Model, ModelError, Purpose, Request, Tool, ToolCall
 from agentclinic.models.endpoint import Client, Clients, Endpoint
+from agentclinic.models.gate import Gate
 from agentclinic.models.retry import Clock
 from agentclinic.models.wire import CAPS
+from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Usage
 
 pytestmark = pytest.mark.anyio
@@ -869,6 +871,45 @@ async def test_errors_of_other_servers_are_recognized(
     assert "<html>" not in str(caught.value)
 
 
+@pytest.mark.parametrize("gate", [Gate(), Gate(DataClass.CREDENTIALED)], ids=["plain", "gated"])
+async def test_no_more_of_an_answer_is_read_than_any_model_writes(gate: Gate, server: ScriptedServer) -> None:
+    """Whichever transport is used, and whether the body is packed, never ends, or comes with an error status."""
+    async with Clients(LLMSettings(runtime=RuntimeSettings(tries=1, request_timeout=20)), gate=gate) as clients:
+        endpoint = clients.endpoint("scripted", base_url=server.base_url)
+        huge = [{"fault": "bomb", "megabytes": 32}, {"fault": "endless"}, {"reply": "x" * 10**7}]
+        huge.append({"raw": {"error": {"message": "x" * 10**7}}, "status": 500})
+        for rule in huge:
+            server.control(rules=[rule])
+            with pytest.raises(base.ServerError, match="sent more than 8 MB instead of an answer"):
+                await endpoint.reply(ask())
+        server.control(rules=[{"reply": "x" * 10**6}])
+        assert len((await endpoint.reply(ask())).text) == 10**6
+
+
+@pytest.mark.parametrize("key", [KEY, 'pass"word/with\\all'])
+async def test_our_key_is_removed_however_a_server_escapes_it(
+    key: str, connect: Connect, server: ScriptedServer
+) -> None:
+    """In JSON, and in the JSON of a tool call within it."""
+    numbered = "".join(f"\\u{ord(char):04X}" for char in key)
+    arguments = f'{{"times": 1, "note": "{numbered} {json.dumps(key)[1:-1]}"}}'
+    for text in (f"You sent {key}.", arguments):
+        server.control(rules=[{"reply": text, "tool_calls": [{"name": "weigh", "arguments": arguments}]}])
+        reply = await connect(key=key, llm_api="chat").reply(ask(tools=(WEIGH,)))
+        said = reply.text + reply.text.encode().decode("unicode_escape") + reply.tool_calls[0].arguments
+        assert key not in said
+        assert key not in str(json.loads(reply.tool_calls[0].arguments))
+        assert "[key]" in reply.text
+
+
+async def test_headers_from_the_environment_go_to_openai_only(
+    connect: Connect, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ward-Secret: planted\nContent-Type: text/planted")
+    await connect().reply(ask())
+    assert "planted" not in str(server.log()[0]["headers"]).replace(KEY, "")
+
+
 # Waiting
 
 
@@ -893,11 +934,13 @@ async def test_a_wait_given_as_a_date_is_kept(connect: Connect, server: Scripted
 async def test_a_request_to_wait_for_hours_is_an_error_at_once(
     connect: Connect, server: ScriptedServer, naps: Naps
 ) -> None:
-    server.fault("429_retry_after", seconds=7200)
-    with pytest.raises(base.RateLimitError) as caught:
-        await connect().reply(ask())
-    assert caught.value.retry_after == 7200
-    assert naps.slept == []
+    endpoint = connect()
+    for fault in ("429_retry_after", "503"):
+        server.fault(fault, times=1, seconds=7200)
+        with pytest.raises(base.ClosedForLongError, match=r"it asks to wait 2\.0 hours"):
+            await endpoint.reply(ask())
+    await endpoint.reply(ask())
+    assert naps.slept == [], "nor does the next request wait"
 
 
 async def test_a_429_halves_the_limit_and_successes_restore_it(connect: Connect, server: ScriptedServer) -> None:
@@ -1111,7 +1154,7 @@ async def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str)
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8000/v1", "ftp://x/v1", "http:///v1"])
 async def test_anything_but_an_http_address_is_refused(address: str) -> None:
-    with pytest.raises(ConfigError, match="not an http"):
+    with pytest.raises(ConfigError, match=r"must be an http\(s\) address"):
         Client(address)
 
 

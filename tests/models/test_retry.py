@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentclinic.models import base
-from agentclinic.models.base import ModelError, RateLimitError, ServerError
+from agentclinic.models.base import ClosedForLongError, ModelError, RateLimitError, ServerError
 from agentclinic.models.retry import Clock, Limiter, retry_after, with_retries
 
 pytestmark = pytest.mark.anyio
@@ -113,8 +113,9 @@ async def test_the_wait_an_endpoint_asks_for_counts_where_it_is_longer(asked: fl
 
 async def test_a_request_to_wait_more_than_ten_minutes_is_a_failure() -> None:
     time = FakeTime()
-    with pytest.raises(RateLimitError):
-        await run(failing(RateLimitError("x", retry_after=601)), time)
+    for asked in (601, float("inf")):
+        with pytest.raises(ClosedForLongError, match="and no request waits over 10 minutes"):
+            await run(failing(RateLimitError("x", retry_after=asked)), time)
     assert time.slept == []
 
 

@@ -12,18 +12,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from helpers import osce
 from runs_support import AT_ENDPOINT, Process, asked, clinic, environment, lines, only_run, point_at, records
 from scripted_server import ScriptedServer
 
 from agentclinic import privacy
+from agentclinic.cli import main
 from agentclinic.compat import agents as doors
 from agentclinic.compat.scenarios import ScenarioMIMICIV
 from agentclinic.config import Settings, load_settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.privacy import DataClass
 from agentclinic.runs.build import Models
+from agentclinic.runs.execute import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import plan_again
 
 pytestmark = pytest.mark.anyio
 
@@ -499,3 +505,42 @@ def test_images_that_others_would_fetch_are_refused_at_the_start(tmp_path: Path)
     done = clinic(*flags, "--doctor_image_request", cwd=tmp_path, expect=2)
     assert "the image of row 0 is a web address" in refused(done, tmp_path)
     clinic(*flags, cwd=tmp_path)
+
+
+# What is written about a run
+
+
+def test_what_is_written_about_a_credentialed_run_is_the_owners_wherever_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    main([*RUN, "--output_file", str(folder / "results.jsonl"), "--record", str(folder / "recording.jsonl")])
+    run, shared = only_run(folder / "out"), folder / "shared"
+    shared.mkdir(mode=0o755)
+    (run / "cases.jsonl").unlink()  # the records alone say what they are
+    run.chmod(0o755)
+    for command in (
+        ["report", str(run), "-o", str(shared / "report.html")],
+        ["report", str(run), "-o", str(shared / "encounters.csv")],
+        ["report", str(run / "scenarios.jsonl"), "-o", str(shared / "report.json")],
+        ["card", str(run), "-o", str(shared / "card.md")],
+        ["audit", str(run), "--cases", str(folder / "agentclinic_mimiciv.jsonl"), "-o", str(shared / "audit.txt")],
+    ):
+        privacy.forget()  # as in a process of its own
+        main(command)
+    assert {mode for name, mode in modes(shared).items() if name != "."} == {0o600}
+    assert len(modes(shared)) == 6
+    assert {modes(folder)[name] for name in ("results.jsonl", "recording.jsonl")} == {0o600}
+
+
+def test_resume_goes_by_the_records_own_class(tmp_path: Path) -> None:
+    """The settings of a run and its cases can be edited; the journal says what was sent."""
+    (tmp_path / "plain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(2)))
+    settings = Settings.model_validate({"run": {"dataset": str(tmp_path / "plain.jsonl"), "output_dir": str(tmp_path)}})
+    plan = make_plan(settings)
+    finished = anyio.run(execute, plan, Progress())
+    journal = finished.folder / "scenarios.jsonl"
+    kept = journal.read_text().splitlines()[0]
+    journal.write_text(kept.replace('"data_class":"public"', '"data_class":"credentialed"') + "\n")
+
+    assert plan_again(finished.folder).data_class is DataClass.CREDENTIALED

@@ -151,6 +151,21 @@ async def test_without_the_check_three_failures_stop_the_run(server: ScriptedSer
     assert server.checks() == []
 
 
+async def test_a_server_that_closes_for_a_day_stops_the_run_at_once_and_nothing_counts_as_failed(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    rule = {"match": {"purpose": "doctor", "nth": 6}, "fault": "429_retry_after", "seconds": 86400}
+    server.control(rules=[rule])
+
+    finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=7))
+
+    assert [entry["status"] for entry in entries] == ["diagnosed"], "the one before; no other is tried"
+    assert finished.missing == 6
+    assert "too many requests" in (finished.reason or "")
+    assert "it asks to wait 24.0 hours" in (finished.reason or "")
+    assert (await resume(plan_again(finished.folder), finished.folder, Progress())).missing == 0
+
+
 def test_ctrl_c_does_not_wait_for_another_answer_and_what_failed_last_is_played_again(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -35,9 +35,6 @@ def plant(place: str, server: ScriptedServer, folder: Path) -> dict[str, str]:
     elif place == "address":
         config = point_at(folder, server, tries=1)
         config.write_text(config.read_text().replace("http://", f"http://nurse:{PASSWORD}@"))
-    elif place == "query":
-        config = point_at(folder, server, tries=1)
-        config.write_text(config.read_text().replace("/v1", f"/v1?token={QUERY}"))
     elif place == "endpoint":
         settings: dict[str, Any] = {
             "run": {f"{role}_endpoint": "ward" for role in ("doctor", "patient", "measurement", "moderator")},
@@ -48,7 +45,7 @@ def plant(place: str, server: ScriptedServer, folder: Path) -> dict[str, str]:
     return {}
 
 
-PLACES = ["environment", "env file", "config", "address", "query", "endpoint"]
+PLACES = ["environment", "env file", "config", "address", "endpoint"]
 
 
 def assert_clean(process: Process | subprocess.CompletedProcess[str], folder: Path) -> None:
@@ -64,7 +61,7 @@ def assert_clean(process: Process | subprocess.CompletedProcess[str], folder: Pa
 def assert_sent(server: ScriptedServer, place: str) -> None:
     """The secret did reach the server: the test would show nothing otherwise."""
     sent = {entry["headers"].get("authorization") for entry in server.log()}
-    assert sent == {{"address": f"Basic {SECRETS[3]}", "query": None}.get(place, f"Bearer {KEY}")}
+    assert sent == {f"Basic {SECRETS[3]}" if place == "address" else f"Bearer {KEY}"}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -73,13 +70,23 @@ def test_a_good_run_keeps_the_secret(place: str, server: ScriptedServer, tmp_pat
     # The doctor's own words quote the key: so they come to transcript, histories and recording.
     server.control(rules=[{"match": {"purpose": "patient"}, "fault": "echo_key"}])
 
-    done = clinic(*RUN, cwd=tmp_path, env=env, expect=None)
+    done = clinic(*RUN, cwd=tmp_path, env=env)
 
-    if place != "query":  # a query does not survive the SDK's joining of paths everywhere; it must not leak anyway
-        assert done.returncode == 0, done.stderr
-        assert_sent(server, place)
-        assert (tmp_path / "recording.jsonl").stat().st_size > 0
+    assert_sent(server, place)
+    assert (tmp_path / "recording.jsonl").stat().st_size > 0
     assert_clean(done, tmp_path)
+
+
+def test_a_query_in_an_address_is_refused_and_not_repeated(server: ScriptedServer, tmp_path: Path) -> None:
+    """The SDK would put the path of the request after it; and it holds a key more often than not."""
+    address = f"{server.base_url}?token={QUERY}"
+    for where in ({"openai": {"base_url": address}}, {}):
+        (tmp_path / "llm.config.json").write_text(json.dumps(where))
+        env = {} if where else {"OPENAI_BASE_URL": address}
+        done = clinic(*RUN, cwd=tmp_path, env=env, expect=2)
+        assert "must not have a query" in done.stderr
+        assert_clean(done, tmp_path)
+    assert server.counts()["checks"] == []
 
 
 @pytest.mark.parametrize("place", ["environment", "config", "address"])

@@ -28,6 +28,7 @@ import argparse
 import asyncio
 import contextlib
 import email.utils
+import gzip
 import hashlib
 import itertools
 import json
@@ -57,6 +58,8 @@ FAULTS = {
     "503": "unavailable; Retry-After when `seconds` is given",
     "reset": "the connection is reset",
     "hang": "no answer at all",
+    "bomb": "HTTP 200 whose packed body unpacks to `megabytes` of spaces",
+    "endless": "HTTP 200 whose body never ends",
     "drip": "headers, then a byte now and then, never an end",
     "200_error": "HTTP 200 whose body is an error",
     "200_rate_limit": "HTTP 200 whose body is a rate limit error",
@@ -375,6 +378,12 @@ class Server:
                 return web.Response()
             case "hang":
                 await asyncio.sleep(3600)
+            case "bomb":
+                packed = gzip.compress(b" " * (rule["megabytes"] * 2**20), 1)
+                headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+                return web.Response(body=packed, headers=headers)
+            case "endless":
+                return await _drip(request, b" " * 2**16, pause=0)
             case "drip":
                 return await _drip(request)
             case "200_error":
@@ -556,13 +565,13 @@ def _error(
     return web.json_response(body, status=status, headers=headers)
 
 
-async def _drip(request: web.Request) -> web.StreamResponse:
+async def _drip(request: web.Request, piece: bytes = b" ", pause: float = 0.05) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):
         while True:
-            await response.write(b" ")
-            await asyncio.sleep(0.05)
+            await response.write(piece)
+            await asyncio.sleep(pause)
     return response
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from agentclinic.errors import InputError
 from agentclinic.generate.mimic import icd, results, story, tables
 from agentclinic.generate.mimic.choose import Admission, Chosen, titles_table
 from agentclinic.generate.mimic.classify import data_class
@@ -40,6 +41,8 @@ _BODY_DAYS = 365
 _PAST_LIMIT = 25
 # The table of patients gives 91 for every age over 89.
 _OVER_89 = 90
+# No older person is known; a greater age is a damaged or a foreign table.
+_OLDEST = 122
 
 # How patients arrived, in our words. Places that reveal why (a procedure site, a recovery room) are left out.
 _LOCATIONS = {
@@ -298,6 +301,11 @@ def age(anchor_age: int | None, anchor_year: int | None, admitted: datetime) -> 
     if anchor_age is None or anchor_year is None:
         return None
     years = admitted.year - anchor_year
+    if not (0 <= anchor_age <= _OLDEST and 0 <= anchor_age + years <= _OLDEST):
+        raise InputError(
+            "hosp/patients: an anchor_age and its anchor_year give an age that no one has; is the file complete? "
+            "Compare its SHA-256"
+        )
     if anchor_age >= _OVER_89:
         return _OVER_89 if years >= 0 else None
     return min(anchor_age + years, _OVER_89)

@@ -26,6 +26,8 @@ _ENDINGS = (".csv.gz", ".csv")
 CACHE_FORMAT = 1
 # Bytes read at a time: DuckDB's default of 32 MB takes twice the memory and as much time. No line is over 2 MB.
 _BUFFER = 8_000_000
+# Bytes unpacked at a time to compare the checksum.
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -183,9 +185,14 @@ class Folder:
             try:
                 with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as file:
                     names = next(csv.reader(file), [])
+                    if path.suffix == ".gz":  # DuckDB does not compare checksums
+                        while file.buffer.read(_PIECE):
+                            pass
             except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
                 reason = getattr(error, "strerror", None) or type(error).__name__
-                raise InputError(f"{path}: cannot be read ({reason}); download it again") from None
+                raise InputError(
+                    f"{path}: cannot be read ({reason}); is the file complete? Compare its SHA-256"
+                ) from None
             self._headers[table.path] = [name.strip().lstrip("\ufeff").lower() for name in names]
         return self._headers[table.path]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mimic_rows import NOTE, SALT, Stay, Ward, settings, ward
 
+from agentclinic.errors import InputError
 from agentclinic.generate.mimic import choose, source_cases
 from agentclinic.generate.mimic.context import age
 from agentclinic.generate.source import SourceCase
@@ -377,6 +378,12 @@ def test_how_the_patient_arrived(made: Ward, tmp_path: Path) -> None:
 )
 def test_age_counts_from_the_anchor_and_stops_at_90(anchor: int, years: int, expected: int) -> None:
     assert age(anchor, 2150, datetime(2150 + years, 6, 1)) == expected
+
+
+@pytest.mark.parametrize(("anchor", "years"), [(-1, 0), (250, 0), (20, -30), (60, 99)])
+def test_an_age_that_no_one_has_is_refused(anchor: int, years: int) -> None:
+    with pytest.raises(InputError, match=r"hosp/patients: .* an age that no one has"):
+        age(anchor, 2150, datetime(2150 + years, 6, 1))
 
 
 def test_an_age_that_cannot_be_known_is_none() -> None:

@@ -106,6 +106,16 @@ def _spoil(folder: Path, table: str, old: str, new: str) -> None:
     path.write_bytes(gzip.compress(text.replace(old, new, 1).encode()))
 
 
+def test_a_packed_table_with_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, synthetic=False)
+    path = folder / "hosp/labevents.csv.gz"
+    packed = bytearray(path.read_bytes())
+    packed[-8] ^= 1
+    path.write_bytes(packed)
+    with pytest.raises(InputError, match=r"labevents\.csv\.gz: cannot be read .*; is the file complete"):
+        contexts(folder)
+
+
 def test_the_error_names_line_and_column_of_a_damaged_row_and_does_not_show_it(tmp_path: Path) -> None:
     folder = ward().write(tmp_path, synthetic=False)
     _spoil(folder, "hosp/labevents", "2150-03-04 11:00:00", "Tuesday")
