@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
+from zipfile import BadZipFile
 
 import anyio
 import numpy as np
@@ -178,10 +179,10 @@ def _unit(matrix: Scores) -> Scores:
 
 def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["model"]) == model:
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         pass  # no cache, or not one: it is made again
     return {}
 
