@@ -241,6 +241,8 @@ class Memory:
         self.experiences = tuple(store.experiences[place] for place in chosen)
         sources = [store.sources[place] for place in chosen]
         self._sources = list({id(source): source for source in sources}.values())
+        further = ((place, store.further.get(each.id)) for place, each in enumerate(self.experiences))
+        self._further = {place: sources for place, sources in further if sources}
         places = {id(source): number for number, source in enumerate(self._sources)}
         self._source_of = np.array([places[id(source)] for source in sources])
 
@@ -281,6 +283,8 @@ class Memory:
             for shares, source in zip(near.tolist(), self._sources, strict=True)
         ]
         result: NDArray[np.bool_] = ~np.array(banned, dtype=bool)[self._source_of]
+        for place, sources in self._further.items():
+            result[place] &= not any(same_patient(own, source) for source in sources)
         return result
 
 

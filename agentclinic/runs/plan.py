@@ -209,7 +209,7 @@ def _memory(run: RunSettings, split: Split | None) -> Memory | None:
             f"memory: {run.memory} was not made with the split {run.split} (or not all of it), so a case of the test "
             "part may be among its sources; use the split it was made with, or learn again with --split"
         )
-    if split and any(split.part_of(source.case) != "train" for source in store.sources):
+    if split and any(split.part_of(source.case) != "train" for source in store.every_source):
         raise ConfigError(
             f"memory: {run.memory} has an experience from a case that is not in the train part; learn again"
         )
