@@ -343,7 +343,10 @@ def refuse_unusable_memory(run: RunSettings) -> None:
             f"memory: the doctor {run.doctor} makes no use of it, and the run would report a false null result"
         )
     if run.memory is not None and run.doctor_llm == "human":
-        raise ConfigError("memory: experiences are shown to models only, not to a person; leave it out")
+        raise ConfigError(
+            "memory: experiences are shown to models, not to a person, and the run would report a false null result; "
+            "leave it out"
+        )
 
 
 def _refuse_unplannable(run: RunSettings) -> None:
