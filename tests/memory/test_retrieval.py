@@ -100,6 +100,13 @@ async def test_an_experience_is_not_shown_on_its_case_nor_on_the_same_case_elsew
     assert drawn == [[DURATION.observation]] * 10
 
 
+async def test_an_experience_from_two_cases_is_shown_on_neither(tmp_path: Path) -> None:
+    memory = remembered(tmp_path, lesson(story("Gout"), COUNT), lesson(story("Asthma"), DURATION, COUNT))
+    assert await recalled(memory, story("Gout"), HEADACHE) == [DURATION.observation]
+    assert await recalled(memory, story("Asthma"), HEADACHE) == []
+    assert len(await recalled(memory, story("Migraine"), HEADACHE)) == 2
+
+
 async def test_chance_offers_as_many_as_would_fit_and_the_same_with_the_same_seed(tmp_path: Path) -> None:
     lessons = lesson(ELSEWHERE, DURATION, COUNT, TOE), lesson(ELSEWHERE, experience("Cough", "Ask about smoke."))
     memory = remembered(tmp_path, *lessons, how="shuffled")

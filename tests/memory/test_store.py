@@ -18,7 +18,6 @@ from memory_support import COUNT, DURATION, ELSEWHERE, TOE, Json, experience, le
 from runs_support import ROOT, lines, until
 
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.memory.experience import Lesson
 from agentclinic.memory.store import Known, append, load_store, read_lessons
 from agentclinic.privacy import DataClass
 
@@ -142,12 +141,9 @@ def test_an_experience_that_says_the_same_as_another_is_not_new() -> None:
     assert known.add(experience("Swollen knee after a fall", "Ask whether it bears weight.", "Do you drink beer?"))
 
 
-def test_an_experience_in_two_lessons_is_taken_once(tmp_path: Path) -> None:
+def test_an_experience_in_two_lessons_is_taken_once_and_has_two_sources(tmp_path: Path) -> None:
     gout, asthma = lesson(story("Gout"), TOE, COUNT), lesson(story("Asthma"), TOE, DURATION)
     store = load_store(store_of(tmp_path / "experiences.jsonl", gout, asthma))
     assert store.experiences == (TOE, COUNT, DURATION)
-    assert [source.case for source in store.sources] == [_case(gout), _case(gout), _case(asthma)]
-
-
-def _case(known: Lesson) -> str:
-    return known.source.case
+    assert [*store.every_source] == [gout.source, gout.source, asthma.source, asthma.source]
+    assert store.further == {TOE.id: (asthma.source,)}
