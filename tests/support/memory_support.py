@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from helpers import case_of, osce, write_rows
+from runs_support import run_here, settings_for
+from scripted_server import ScriptedServer
 
 from agentclinic.cases.model import Case
 from agentclinic.memory.experience import Experience, Lesson, source_of, step_of
@@ -117,3 +120,27 @@ def story(truth: str) -> Case:
     """One of them."""
     place = list(_STORIES).index(truth)
     return case_of(story_rows()[place], "stories", place)
+
+
+async def failed_run(server: ScriptedServer, folder: Path, **settings: Any) -> Path:
+    """The folder of a run on the six stories in which every diagnosis is wrong; the server then forgets it."""
+    server.control(moderator="No")
+    data = folder / "stories.jsonl"
+    given = {"dataset": str(data if data.exists() else stories(data)), "total_inferences": 4, **settings}
+    finished, _ = await run_here(settings_for(server, folder / "runs", **given))
+    server.reset()
+    return finished.folder
+
+
+def written(*experiences: Experience, **match: Any) -> Json:
+    """A rule: what the learner writes."""
+    told = [
+        {
+            "observation": each.observation,
+            "suggestion": each.suggestion,
+            "kind": each.step.kind if each.step else "question",
+            "what": each.step.what if each.step else "",
+        }
+        for each in experiences
+    ]
+    return {"match": {"purpose": "learner", **match}, "reply": json.dumps({"experiences": told})}
