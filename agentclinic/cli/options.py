@@ -78,13 +78,10 @@ MaxCostOption = Annotated[
 LearnerOption = Annotated[
     str,
     typer.Option(
-        "--learner_llm",
         help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint.",
     ),
 ]
-LearnerEndpointOption = Annotated[
-    str | None, typer.Option("--learner_endpoint", help="Endpoint of the learner, a name under `endpoints`.")
-]
+LearnerEndpointOption = Annotated[str | None, typer.Option(help="Endpoint of the learner, a name under `endpoints`.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
 StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
 CheckOption = Annotated[
