@@ -101,7 +101,7 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
     if output.exists():
         raise InputError(f"{output} exists; name a new file")
     every = [lesson for store in stores for lesson in read_lessons(store)]
-    known, seen, dropped = Known(), set[tuple[str, str, str, str]](), 0
+    known, seen, dropped = Known(), set[tuple[str, str, str]](), 0
     for lesson in every:
         kept = [] if lesson.key in seen else [each for each in lesson.experiences if known.add(each)]
         dropped += len(lesson.experiences) - len(kept)
