@@ -69,14 +69,14 @@ def check_command(
     }
     if split:
         made = read_split(split)
-        outside = sorted({s.case for s in loaded.sources if made.part_of(s.case) != "train"})
+        outside = sorted({s.case for s in loaded.every_source if made.part_of(s.case) != "train"})
         if outside or loaded.splits != {made.checksum}:
             what = (
                 f"{len(outside)} sources are not in its train part" if outside else "made with another split, or none"
             )
             raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
     if dataset:
-        sources = {id(source): source for source in loaded.sources}
+        sources = {id(source): source for source in loaded.every_source}
         cases = load_cases(dataset, paths)
         own = [source_of(case) for case in cases]
         kept_away = sum(any(same_patient(case, source) for source in sources.values()) for case in own)
@@ -101,7 +101,7 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
     if output.exists():
         raise InputError(f"{output} exists; name a new file")
     every = [lesson for store in stores for lesson in read_lessons(store)]
-    known, seen, dropped = Known(), set[tuple[str, str, str, str]](), 0
+    known, seen, dropped = Known(), set[tuple[str, str, str]](), 0
     for lesson in every:
         kept = [] if lesson.key in seen else [each for each in lesson.experiences if known.add(each)]
         dropped += len(lesson.experiences) - len(kept)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 from agentclinic.cases.model import Case
@@ -13,7 +15,7 @@ from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.learn.write import learn_from
-from agentclinic.memory.experience import Lesson, source_of
+from agentclinic.memory.experience import Lesson, Source, source_of
 from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
 from agentclinic.models.base import FATAL, ModelError
@@ -73,10 +75,18 @@ class _Encounter:
     run: str
     right: bool
     data_class: DataClass
+    split: str | None
+    """Checksum of the split."""
+
+    @cached_property
+    def source(self) -> Source:
+        said = "\n".join(f"{turn.role}: {turn.text}" for turn in self.record.transcript or ())
+        mark = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+        return source_of(self.case, self.run, self.record.unit, self.split, mark)
 
     @property
     def name(self) -> str:
-        return f"{self.run} {self.record.unit}"
+        return self.source.key
 
 
 @dataclass
@@ -114,7 +124,7 @@ async def learn(
     async with Models(settings, data_class) as models:
         models.admit()
         refuse_unpriced(models, settings, _ROLES)
-        task = _Task(chosen.encounters, output, settings, models, prompt, split, progress, elsewhere)
+        task = _Task(chosen.encounters, output, settings, models, prompt, progress, elsewhere)
         if task.left and settings.run.check:
             await check_models(models, settings.llm, progress.say, _ROLES)
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
@@ -165,7 +175,6 @@ class _Task:
         settings: Settings,
         models: Models,
         prompt: Prompt,
-        split: Split | None,
         progress: Progress,
         elsewhere: Spent | None,
     ) -> None:
@@ -176,7 +185,6 @@ class _Task:
         self._settings = settings
         self._models = models
         self._prompt = prompt
-        self._split = split.checksum if split else None
         self._progress = progress
         self._spent = Spent()
         self._known = Known()
@@ -185,7 +193,7 @@ class _Task:
             for experience in lesson.experiences:
                 self._known.add(experience)
             if (lesson.model, lesson.prompt) == (settings.run.doctor_llm, prompt.digest):
-                self.done[f"{lesson.source.run} {lesson.source.unit}"] = lesson
+                self.done[lesson.source.key] = lesson
                 self._count(lesson)
         self._total = len(encounters)
         self.left = _left(encounters, self.done)
@@ -217,7 +225,7 @@ class _Task:
         else:
             used = {role: asdict(counted) for role, counted in usage.items()}
             lesson = Lesson(
-                source=source_of(each.case, each.run, each.record.unit, self._split),
+                source=each.source,
                 model=self._settings.run.doctor_llm,
                 prompt=self._prompt.digest,
                 right=each.right,
@@ -266,7 +274,7 @@ class _Task:
 def _done(output: Path, model: str, prompt: Prompt) -> set[str]:
     lessons = read_lessons(output) if output.exists() else ()
     wanted = (model, prompt.digest)
-    return {f"{each.source.run} {each.source.unit}" for each in lessons if (each.model, each.prompt) == wanted}
+    return {each.source.key for each in lessons if (each.model, each.prompt) == wanted}
 
 
 def _left(encounters: Sequence[_Encounter], done: Collection[str]) -> list[_Encounter]:
@@ -276,7 +284,8 @@ def _left(encounters: Sequence[_Encounter], done: Collection[str]) -> list[_Enco
 def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chosen:
     """The encounters to learn from: failed ones, with a transcript and their case, and none of a test case."""
     chosen = _Chosen([])
-    for place in runs:
+    checksum = split.checksum if split else None
+    for place in dict.fromkeys(runs):
         data = load_run(place)
         cases = {case.id: case for case in read_cases(data.path.parent)}
         if not cases:
@@ -301,7 +310,9 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
             elif record.correct and not every:
                 chosen.right += 1
             else:
-                chosen.encounters.append(_Encounter(record, case, data.name, bool(record.correct), data_class))
+                chosen.encounters.append(
+                    _Encounter(record, case, data.name, bool(record.correct), data_class, checksum)
+                )
     if not chosen.encounters:
         raise InputError(_nothing(chosen))
     return chosen

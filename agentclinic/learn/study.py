@@ -16,12 +16,13 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import select
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.run import Learnt, learn, with_learner
+from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
 from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.split import Split, make_split, read_split, write_split
 from agentclinic.memory.store import read_lessons
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run
+from agentclinic.results.run_folder import CONFIG
 from agentclinic.runs.budget import Spent
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.plan import make_plan, refuse_unusable_memory
@@ -126,6 +127,7 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
     if not (study.folder / SPLIT).exists():
         study.folder.mkdir(parents=True, exist_ok=True)
         write_split(study.folder / SPLIT, study.split)
+    _refuse_other_lessons(study)
     first = [study.arm(TRAIN), study.arm(WITHOUT)]
     await _play(first, [], progress, say)
     elsewhere = _spent(first)
@@ -149,6 +151,22 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
         )
     await _play([study.arm(WITH), study.arm(SHUFFLED)], first, progress, say, _learning(study))
     return learned
+
+
+def _refuse_other_lessons(study: Study) -> None:
+    """Refuse to add to experiences that another learner wrote, or that a run of the study has begun to use."""
+    settings = with_learner(study.settings, *study.learner)
+    lessons = read_lessons(study.store) if study.store.exists() else ()
+    others = {lesson.model for lesson in lessons} - {study.learner[0]}
+    begun = any((study.arm(name).folder / CONFIG).is_file() for name in (WITH, SHUFFLED))
+    train = [study.arm(TRAIN).folder]
+    if others or (
+        begun and estimate_learning(train, study.store, settings, every=study.every, split=study.split).count
+    ):
+        raise InputError(
+            f"{study.store} has been made with another learner, another prompt, or without --all; use the same as "
+            "before, or name another folder with -o"
+        )
 
 
 async def _play(

@@ -145,9 +145,10 @@ def _cleaned(text: str, names: Names) -> str:
 
 async def _objection(experience: Experience, case: Case, judge: Judge) -> str | None:
     """What the judge has against the experience: a disease named in it, or its text as a whole, is the diagnosis."""
-    text = f"{experience.observation} {experience.suggestion}"
+    step = f" {experience.step.what}" if experience.step else ""
+    text = f"{experience.observation} {experience.suggestion}{step}"
     said = dict.fromkeys(" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
-    for phrase in (*said, experience.suggestion):
+    for phrase in (*said, text):
         try:
             verdict = await judge.judge(phrase, case.diagnosis, case.answer_key)
         except (MalformedError, RefusedError):

@@ -105,8 +105,15 @@ class Source(_Line):
     """A hash of the true diagnosis, the same for its synonyms."""
     run: str
     unit: str
+    encounter: str = ""
+    """A hash of what was said: two runs may have the same name and the same units."""
     split: str | None = None
     """Checksum of the split that says that this is a case to learn from."""
+
+    @property
+    def key(self) -> str:
+        """Identity of the encounter."""
+        return f"{self.run} {self.unit} {self.encounter}"
 
 
 class Lesson(_Line):
@@ -126,12 +133,12 @@ class Lesson(_Line):
     cost_usd: Mapping[str, float | None] = Field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> tuple[str, str, str]:
         """One encounter is learned from once by each model with each prompt."""
-        return self.source.run, self.source.unit, self.model, self.prompt
+        return self.source.key, self.model, self.prompt
 
 
-def source_of(case: Case, run: str = "", unit: str = "", split: str | None = None) -> Source:
+def source_of(case: Case, run: str = "", unit: str = "", split: str | None = None, encounter: str = "") -> Source:
     """The source of a lesson from an encounter with this case."""
     named = (case.annotations.get("case_id"), case.annotations.get("twin_of"))
     return Source(
@@ -141,6 +148,7 @@ def source_of(case: Case, run: str = "", unit: str = "", split: str | None = Non
         diagnosis=diagnosis_mark(case.diagnosis),
         run=run,
         unit=unit,
+        encounter=encounter,
         split=split,
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
+from zipfile import BadZipFile
 
 import anyio
 import numpy as np
@@ -178,10 +179,10 @@ def _unit(matrix: Scores) -> Scores:
 
 def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["model"]) == model:
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         pass  # no cache, or not one: it is made again
     return {}
 
@@ -240,6 +241,8 @@ class Memory:
         self.experiences = tuple(store.experiences[place] for place in chosen)
         sources = [store.sources[place] for place in chosen]
         self._sources = list({id(source): source for source in sources}.values())
+        further = ((place, store.further.get(each.id)) for place, each in enumerate(self.experiences))
+        self._further = {place: sources for place, sources in further if sources}
         places = {id(source): number for number, source in enumerate(self._sources)}
         self._source_of = np.array([places[id(source)] for source in sources])
 
@@ -280,6 +283,8 @@ class Memory:
             for shares, source in zip(near.tolist(), self._sources, strict=True)
         ]
         result: NDArray[np.bool_] = ~np.array(banned, dtype=bool)[self._source_of]
+        for place, sources in self._further.items():
+            result[place] &= not any(same_patient(own, source) for source in sources)
         return result
 
 

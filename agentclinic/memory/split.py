@@ -112,6 +112,8 @@ def write_split(path: Path, split: Split) -> None:
 
 def read_split(path: Path) -> Split:
     """Read a split; one that has been changed, or is not a split, is refused."""
+    if not path.exists():
+        raise ConfigError(f"split: {path} does not exist; `agentclinic study learn` writes one")
     data = read_json(path)
     parts = [data.get(part) if isinstance(data, dict) else None for part in ("train", "test")]
     if not all(isinstance(part, list) and all(isinstance(case, str) for case in part) for part in parts):

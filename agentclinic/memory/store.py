@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -72,29 +73,38 @@ class Store:
     sources: tuple[Source, ...]
     """Of each experience; those of one lesson share the object."""
     data_class: DataClass
+    further: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
+    """Further sources, by id, of experiences that occur in several lessons."""
+
+    @property
+    def every_source(self) -> Iterator[Source]:
+        """All sources, some of them several times."""
+        return chain(self.sources, *self.further.values())
 
     @property
     def splits(self) -> frozenset[str | None]:
         """Checksums of the splits that the lessons were made with; None for those made without."""
-        return frozenset(source.split for source in self.sources)
+        return frozenset(source.split for source in self.every_source)
 
 
 def load_store(path: Path) -> Store:
-    """Read a store; an experience that occurs twice is taken once, from its first lesson."""
+    """Read a store; an experience that occurs twice is taken once, and may be shown on none of the cases."""
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
         raise ConfigError(f"memory: {path} cannot be read ({error.strerror}); `agentclinic learn` makes one") from None
     seen: dict[str, tuple[Experience, Source]] = {}
+    further: dict[str, tuple[Source, ...]] = {}
     classes = set()
     for lesson in read_lessons(path):
         classes.add(lesson.data_class)
         for experience in lesson.experiences:
-            seen.setdefault(experience.id, (experience, lesson.source))
+            if seen.setdefault(experience.id, (experience, lesson.source))[1] is not lesson.source:
+                further[experience.id] = (*further.get(experience.id, ()), lesson.source)
     if not seen:
         raise ConfigError(f"memory: {path} has no experiences; `agentclinic learn RUN -o FILE` makes them")
     experiences, sources = zip(*seen.values(), strict=True)
-    return Store(path, digest, experiences, sources, strictest(classes))
+    return Store(path, digest, experiences, sources, strictest(classes), further)
 
 
 class Known:

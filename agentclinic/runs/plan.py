@@ -210,7 +210,7 @@ def _memory(run: RunSettings, split: Split | None) -> Memory | None:
             f"memory: {run.memory} was not made with the split {run.split} (or not all of it), so a case of the test "
             "part may be among its sources; use the split it was made with, or learn again with --split"
         )
-    if split and any(split.part_of(source.case) != "train" for source in store.sources):
+    if split and any(split.part_of(source.case) != "train" for source in store.every_source):
         raise ConfigError(
             f"memory: {run.memory} has an experience from a case that is not in the train part; learn again"
         )
@@ -344,7 +344,10 @@ def refuse_unusable_memory(run: RunSettings) -> None:
             f"memory: the doctor {run.doctor} makes no use of it, and the run would report a false null result"
         )
     if run.memory is not None and run.doctor_llm == "human":
-        raise ConfigError("memory: experiences are shown to models only, not to a person; leave it out")
+        raise ConfigError(
+            "memory: experiences are shown to models, not to a person, and the run would report a false null result; "
+            "leave it out"
+        )
 
 
 def _refuse_unplannable(run: RunSettings) -> None:

@@ -139,6 +139,7 @@ def _mother() -> list[str] | None:
     """Fork a process for each command that comes in; in that process, return the command's arguments."""
     import agentclinic.cli.app
     import agentclinic.cli.generate
+    import agentclinic.cli.learn
     import agentclinic.cli.probe
     import agentclinic.cli.run  # noqa: F401
 

@@ -2,9 +2,12 @@
 
 `python tests/support/scripted_server.py --port 0` prints one JSON line with its port and serves on 127.0.0.1:
 
-- `POST /v1/responses`, `POST /v1/chat/completions`, `GET /v1/models`
+- `POST /v1/responses`, `POST /v1/chat/completions`, `POST /v1/embeddings`, `GET /v1/models`
 - `POST /control` changes the script (keys of `Script`; unknown ones are refused), `POST /reset` forgets all
 - `GET /log` lists every request received, with headers, in the order of arrival; beside it counts and CPU seconds
+
+The embedding of a text is a hashed bag of its words: the same words give the same vector. Faults of the model's own and
+`reply` say nothing to it; `raw` does.
 
 An answer that had to wait says in `X-Scripted-Latency` how many seconds the script drew for it.
 
@@ -12,7 +15,7 @@ What it answers depends on the header `X-AgentClinic-Purpose` and on the request
 `{"match": {...}, ...}` with one of `fault` (a name in `FAULTS`, or an HTTP status), `reply` (a text),
 `tool_calls` (`[{"name", "arguments"}]`) or `raw` (the whole body). `match` knows:
 
-- purpose, model, api ("responses" or "chat"), text_contains: what the request must be
+- purpose, model, api ("responses", "chat" or "embeddings"), text_contains: what the request must be
 - nth (a number or a list, from 1) and every: which of those requests, by arrival
 - probability: drawn from seed, body and how often this body came, so the same whatever the order of arrival
 
@@ -157,7 +160,7 @@ class Call:
     @property
     def text(self) -> str:
         """Everything said in the request, one item a line."""
-        return "\n".join(_texts(self.body.get("input" if self.api == "responses" else "messages", "")))
+        return "\n".join(_texts(self.body.get("messages" if self.api == "chat" else "input", "")))
 
     @property
     def schema(self) -> Json | None:
@@ -209,6 +212,7 @@ class Server:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/responses", self.responses)
         app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_post("/v1/embeddings", self.embeddings)
         app.router.add_get("/v1/models", self.models)
         app.router.add_post("/control", self.control)
         app.router.add_post("/reset", self.forget)
@@ -257,6 +261,9 @@ class Server:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         return await self.serve(request, "chat", self.script.chat)
+
+    async def embeddings(self, request: web.Request) -> web.StreamResponse:
+        return await self.serve(request, "embeddings", present=True)
 
     def note(self, request: web.Request, api: str, body: Json) -> None:
         self.received += 1
@@ -328,6 +335,8 @@ class Server:
                 return failed
         if "raw" in rule:
             return web.json_response(rule["raw"], status=rule.get("status", 200))
+        if api == "embeddings":
+            return web.json_response(_embeddings_body(call))
         said = self.say(call, rule, str(fault or ""))
         return web.json_response(
             _responses_body(call, said) if api == "responses" else _chat_body(call, said),
@@ -676,6 +685,29 @@ def _chat_body(call: Call, said: Answer) -> Json:
             "total_tokens": given + spoken,
         }
     return body
+
+
+DIMENSIONS = 64
+"""Of an embedding: enough that few words share one."""
+
+
+def _embeddings_body(call: Call) -> Json:
+    """The vectors last text first, as a server may send them: `index` says which text each belongs to."""
+    rows = [
+        {"object": "embedding", "index": index, "embedding": bag_of_words(text)}
+        for index, text in enumerate(call.body["input"])
+    ]
+    tokens = max(1, len(call.text) // 4)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "model": call.body.get("model"), "data": rows[::-1], "usage": usage}
+
+
+def bag_of_words(text: str) -> list[float]:
+    """How often words occur in a text, each counted in the dimension that its hash names."""
+    counts = [0.0] * DIMENSIONS
+    for word in re.findall(r"\w+", text.lower()):
+        counts[int(hashlib.sha256(word.encode()).hexdigest(), 16) % DIMENSIONS] += 1
+    return counts
 
 
 class ScriptedServer:
