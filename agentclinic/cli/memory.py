@@ -9,7 +9,8 @@ from typing import Any
 from agentclinic.cases.registry import load_cases
 from agentclinic.cli.format import clipped, print_json
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.memory.experience import Experience, Lesson, same_patient, source_of
+from agentclinic.memory.experience import Experience, Lesson
+from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import read_split
 from agentclinic.memory.store import Known, append, load_store, read_lessons
 
@@ -76,12 +77,10 @@ def check_command(
             )
             raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
     if dataset:
-        sources = {id(source): source for source in loaded.every_source}
+        memory = Memory(loaded, "bm25")
         cases = load_cases(dataset, paths)
-        own = [source_of(case) for case in cases]
-        kept_away = sum(any(same_patient(case, source) for source in sources.values()) for case in own)
         found["cases"] = len(cases)
-        found["cases_kept_apart"] = kept_away
+        found["cases_kept_apart"] = sum(not memory.allowed(case).all() for case in cases)
     if as_json:
         print_json(found)
         return

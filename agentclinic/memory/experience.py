@@ -99,7 +99,7 @@ class Source(_Line):
     """The hash of the case."""
     names: tuple[str, ...] = ()
     """The case's own name and that of its twin, if its author gave them."""
-    fingerprint: str
+    fingerprint: str = Field(pattern="^([0-9a-f]{8})*$")
     """A sketch of the chart, by which near copies are recognized; the chart cannot be read from it."""
     diagnosis: str
     """A hash of the true diagnosis, the same for its synonyms."""

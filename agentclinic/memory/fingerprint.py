@@ -7,7 +7,6 @@ the charts have in common (bottom-k MinHash), and the words cannot be read back.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,9 @@ _RUN = 3
 NEAR_COPY = 0.25
 SAME_STORY = 0.1
 """Charts that share more than the first are near copies; with the same diagnosis, the second is enough. In the public
-files, rewrites of one question share 0.11 to 0.39, all with the same diagnosis; cases with different diagnoses share at
-most 0.17 there, and at most 0.22 in OpenOSCE apart from its twins (`python benchmarks/memory.py copies`)."""
+files, rewrites of one question share 0.11 to 0.39, all with the same diagnosis, and other cases with the same one at
+most 0.06; cases with different diagnoses share at most 0.17 there, and at most 0.22 in OpenOSCE apart from its twins,
+which share 0.80 or more (`python benchmarks/memory.py copies`)."""
 
 
 def fingerprint(case: Case) -> str:
@@ -38,8 +38,9 @@ def fingerprint(case: Case) -> str:
 def overlap(left: str, right: str) -> float:
     """About the share of all runs of words in two charts that both have."""
     first, second = hashes(left), hashes(right)
+    both = first & second
     smallest = sorted(first | second)[:_SIZE]
-    return sum(each in first and each in second for each in smallest) / len(smallest) if smallest else 0.0
+    return sum(each in both for each in smallest) / len(smallest) if both else 0.0
 
 
 def diagnosis_mark(diagnosis: str) -> str:
@@ -49,12 +50,11 @@ def diagnosis_mark(diagnosis: str) -> str:
     return hashlib.sha256(f"diagnosis:{key}".encode()).hexdigest()[:12]
 
 
-@lru_cache(maxsize=65536)
-def hashes(sketch: str) -> frozenset[str]:
+def hashes(sketch: str) -> set[int]:
     """The hashes in a sketch."""
-    return frozenset(sketch[start : start + 8] for start in range(0, len(sketch), 8))
+    return set(numbers(sketch).tolist())
 
 
 def numbers(sketch: str) -> NDArray[np.uint32]:
-    """The same hashes as numbers."""
-    return np.array([int(each, 16) for each in sorted(hashes(sketch))], dtype=np.uint32)
+    """The same hashes as an array."""
+    return np.frombuffer(bytes.fromhex(sketch), dtype=">u4").astype(np.uint32)

@@ -94,9 +94,10 @@ def _groups(cases: Sequence[Case]) -> list[set[str]]:
 
 def _candidates(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
     """Pairs of cases that share a diagnosis, a name or a part of their charts; no others can belong together."""
-    marks: dict[str, list[str]] = {}
+    marks: dict[str | int, list[str]] = {}
     for case, source in sources.items():
-        for mark in (source.diagnosis, *source.names, *hashes(source.fingerprint)):
+        of_case: list[str | int] = [source.diagnosis, *source.names, *hashes(source.fingerprint)]
+        for mark in of_case:
             marks.setdefault(mark, []).append(case)
     seen = set[tuple[str, str]]()
     for cases in marks.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from agentclinic.files import waited_lock
 from agentclinic.jsonl import read_json_lines, repair
 from agentclinic.memory.experience import Experience, Lesson, Source, dumped
 from agentclinic.privacy import DataClass, strictest
-from agentclinic.vocabulary.text import content_words, fold
+from agentclinic.vocabulary.text import content_words, fold, words
 
 _ALIKE = 0.8
 """Share of content words at which two experiences with the same step say the same."""
@@ -90,7 +90,8 @@ class Store:
 def load_store(path: Path) -> Store:
     """Read a store; an experience that occurs twice is taken once, and may be shown on none of the cases."""
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
         raise ConfigError(f"memory: {path} cannot be read ({error.strerror}); `agentclinic learn` makes one") from None
     seen: dict[str, tuple[Experience, Source]] = {}
@@ -115,17 +116,21 @@ class Known:
 
     def __init__(self, experiences: Iterable[Experience] = ()) -> None:
         self._ids: set[str] = set()
-        self._by_step: dict[str, list[Experience]] = {}
+        self._by_mark: dict[tuple[str, str], list[tuple[str, ...]]] = {}
         for experience in experiences:
             self.add(experience)
 
     def add(self, experience: Experience) -> bool:
         """Remember an experience; returns whether it was new."""
-        alike = self._by_step.setdefault(step_key(experience), [])
-        if experience.id in self._ids or any(_alike(experience, other) for other in alike):
+        said = content_words(f"{experience.observation} {experience.suggestion}")
+        marks = _marks(step_key(experience), said)
+        others = (other for mark in marks for other in self._by_mark.get(mark, ()))
+        if experience.id in self._ids or any(_alike(said, other) for other in others):
             return False
         self._ids.add(experience.id)
-        alike.append(experience)
+        kept = tuple(said)
+        for mark in marks:
+            self._by_mark.setdefault(mark, []).append(kept)
         return True
 
 
@@ -134,7 +139,18 @@ def step_key(experience: Experience) -> str:
     return (experience.step.id or fold(experience.step.what)) if experience.step else ""
 
 
-def _alike(one: Experience, other: Experience) -> bool:
-    first = content_words(f"{one.observation} {one.suggestion}")
-    second = content_words(f"{other.observation} {other.suggestion}")
-    return len(first & second) >= _ALIKE * len(first | second)
+def _marks(bucket: str, said: frozenset[str]) -> list[tuple[str, str]]:
+    """Experiences that are alike have one of these in common; to compare all with all would take too long.
+
+    Two experiences are compared only if they have the same step. If they share four fifths of their words, then one of
+    the first fifth of the words, in any fixed order, is in both. Words that many have come last in this order: those
+    that name the step, and short ones.
+    """
+    named = words(bucket)
+    order = sorted(said, key=lambda word: (word in named, -len(word), word))
+    return [(bucket, word) for word in order[: len(order) - int(_ALIKE * len(order)) + 1] or [""]]
+
+
+def _alike(one: frozenset[str], other: Sequence[str]) -> bool:
+    shared = len(one.intersection(other))
+    return shared >= _ALIKE * (len(one) + len(other) - shared)

@@ -44,6 +44,8 @@ _CLAUSE_END = re.compile(
     re.IGNORECASE,
 )
 _COMMA = re.compile(r",(?!\d)")
+_NEGATING = _NEGATIONS | _SHORT_NEGATIONS | {pair[0] for pair in (*_PHRASE_NEGATIONS, *_NEAR_NEGATIONS)} | {"absent"}
+"""Without one of these no word is negated, which spares most clauses the closer look."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ def _clause(part: str) -> Clause:
 
 
 def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...]:
+    if _NEGATING.isdisjoint(tokens):
+        return (False,) * len(tokens)
     marks: list[bool] = []
     reach = near = 0
     for index, token in enumerate(tokens):

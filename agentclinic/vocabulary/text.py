@@ -41,7 +41,11 @@ def singular(word: str) -> str:
 @lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, folded and singular."""
-    return tuple(singular(word.replace(" ", "")) for word in _WORD.findall(fold(text)))
+    folded = fold(text)
+    found = _WORD.findall(folded)
+    if "non " in folded:
+        found = [word.replace(" ", "") for word in found]
+    return tuple(map(singular, found))
 
 
 def says(text: str, phrase: str) -> bool:
