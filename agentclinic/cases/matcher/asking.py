@@ -12,7 +12,7 @@ from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
 from agentclinic.cases.model import Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.lexicon import Named
-from agentclinic.vocabulary.text import STOP_WORDS
+from agentclinic.vocabulary.text import STOP_WORDS, tidy
 
 MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
 """Types of concepts that can be asked about on their own; the others narrow a question down."""
@@ -106,7 +106,7 @@ class Clause:
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
     """The clauses of a question, as text."""
-    parts = _CLAUSE.split(question.replace("’", "'"))
+    parts = _CLAUSE.split(tidy(question).replace("’", "'"))
     return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
 
 

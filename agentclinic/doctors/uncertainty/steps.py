@@ -13,6 +13,7 @@ from agentclinic.jsonl import encodable, loads
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.vocabulary.text import tidy
 
 ASK_PATIENT = "ASK PATIENT"
 READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
@@ -72,7 +73,7 @@ NO_DOUBTS = Doubts((), ())
 def read_uncertainties(given: str | Mapping[str, Any] | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
     """Read a differential given as text (`a, b (why), c` or `a: why; b: why`), as a list, or as reasons by name."""
     if isinstance(given, str):
-        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
+        said = [item for part in _split(tidy(given)) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
     entries = _by_name(given) if isinstance(given, Mapping) else given
     items = [read for read in map(_one, entries) if read is not None]
@@ -121,7 +122,8 @@ def _in_one_scale(entries: list[Any]) -> list[Any]:
 
 def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty] | None:
     if isinstance(entry, str):
-        return (entry.strip(), _from_text(entry.strip())) if entry.strip() else None
+        said = tidy(entry).strip()
+        return (said, _from_text(said)) if said else None
     if not isinstance(entry, Uncertainty):
         known = {key: entry[key] for key in Uncertainty.model_fields if entry.get(key) is not None}
         known |= {key: str(value).strip() for key, value in known.items() if key != "probability"}
@@ -147,13 +149,13 @@ def _split(text: str) -> list[str]:
     if not any(_outside(part, ":") for part in parts):
         return [part.strip() for part in parts]
     # "a: because of this, and that, b: why": a comma separates only if a new name with a colon follows.
-    items: list[str] = []
+    items: list[list[str]] = []
     for part in parts:
         if items and not _outside(part, ":"):
-            items[-1] += f",{part}"
+            items[-1].append(part)
         else:
-            items.append(part)
-    return [item.strip() for item in items]
+            items.append([part])
+    return [",".join(item).strip() for item in items]
 
 
 def _outside(text: str, separator: str) -> bool:
@@ -184,15 +186,17 @@ _PERCENT = re.compile(
 _NAMED_SHARE = re.compile(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
 _BARE_SHARE = re.compile(r"^\s*(0?\.\d+|1\.0+)\s*$")
 _IN_PARENTHESES = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
-_TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
+_TRAILING_SHARE = re.compile(r"(?<=[^\s,=–-])[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
 
 
 def _from_text(item: str) -> Uncertainty:
     item = encodable(item)
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
-        found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
-        name, reason = (found["name"], found["reason"]) if found else (name, "")
+        if found := _IN_PARENTHESES.match(name):
+            name, reason = found["name"], found["reason"]
+        elif found := _TRAILING_SHARE.search(name):
+            name, reason = name[: found.start()], found["reason"]
     for pattern in (_BARE_SHARE, _PERCENT, _NAMED_SHARE):
         number = pattern.search(reason)
         if number:
