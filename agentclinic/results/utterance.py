@@ -45,7 +45,7 @@ LONGEST = 20_000
 """Characters of an utterance that count, about 3,000 words: longer than any consultation note, and short enough that
 everything that reads one is done in a fraction of a second."""
 _LEFT_OUT = "\n[...]\n"
-_DECORATION = r"[\s*_#>\[(`\"]{0,40}"
+_DECORATION = r"[\s*_#>\[(`\"]{0,40}+"
 _LABEL_END = r"\.?[*_\])`\"]*\s*:"
 _DOCTOR = "doctor|physician|dr|assistant"
 _NOT_THE_DOCTOR = "patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver|results"
@@ -53,13 +53,13 @@ _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 _NEAR = {
     DIAGNOSIS_READY: re.compile(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
     REQUEST_TEST: re.compile(
-        r"(?:^|\n)\W{0,40}(?:request(?:ing)?|order(?:ing)?)[\s_-]{0,40}(?:an?\s+|the\s+)?(?:\w{1,40}\s+)?tests?\s*:"
+        r"(?:^|\n)\W{0,40}+(?:request(?:ing)?|order(?:ing)?)[\s_-]{0,40}(?:an?\s+|the\s+)?(?:\w{1,40}\s+)?tests?\s*:"
         r"|\btests?[\s_-]+request(?:ed)?\s*:|\brequest_tests?\b",
         re.IGNORECASE,
     ),
-    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W{0,40}request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
+    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W{0,40}+request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
 }
-_NEAR_FINAL = re.compile(r"(?:^|\n)\W{0,40}(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
+_NEAR_FINAL = re.compile(r"(?:^|\n)\W{0,40}+(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"^\W*(?:(?:the\s+|your\s+|a\s+|one\s+)?(?:test|diagnosis|disease|examination|name)(?:[\s_](?:name|here))?"
     r"|name of (?:the|one|a) (?:test|disease|diagnosis)|\.\.\.|…)\W*$",

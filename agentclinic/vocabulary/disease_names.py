@@ -102,12 +102,12 @@ class Names:
         self._codes = [_code_pattern(code) for code in codes if code.strip()]
 
     def find(self, text: str, heads: tuple[str, ...] = (), *, result: bool = False) -> Iterator[Found]:
-        """Every name in the text, or in the headings above it, that is not denied.
+        """Each name in the text, or in the headings above it, that is not denied.
 
         With `result`, the headings name tests, and bare numbers are values rather than codes.
         """
         whole = " ".join((*heads, text))
-        for mention in self._book.find(whole):
+        for mention in dict.fromkeys(self._book.find(whole)):
             if mention.negated or (mention.key in self._shorts and not _is_written_in(mention.key, whole)):
                 continue
             if result and (_only_an_assay(mention.words, heads, text) or _only_an_agent(mention.words, text)):
@@ -115,7 +115,7 @@ class Names:
             yield Found(mention.key, mention.key in self._broad)
         if not (result and _AGENT.search(fold(text))):
             yield from self._reworded(text)
-        for short in _CAPITALS.findall(text):
+        for short in dict.fromkeys(_CAPITALS.findall(text)):
             # Not of two words: MRI has the initials of "mesenteric infarction".
             long = (text for text in self._phrases if len(set(words(text)) - FUNCTION) >= 3)
             phrase = next((text for text in long if stands_for(short, text)), None)

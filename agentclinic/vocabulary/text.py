@@ -17,8 +17,8 @@ _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n
 
 
 LONGEST_NAME = 2000
-"""Characters of a diagnosis that are read. The longest that we have labelled has 69; what goes on for longer than this
-is an essay or a loop, and the name comes first."""
+"""Characters of a diagnosis or an order that are read. The longest diagnosis that we have labelled has 69; what goes on
+for longer than this is an essay or a loop, and the name comes first."""
 _RUN = re.compile(r"\s{2,}")
 
 

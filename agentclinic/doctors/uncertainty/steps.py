@@ -73,7 +73,7 @@ NO_DOUBTS = Doubts((), ())
 def read_uncertainties(given: str | Mapping[str, Any] | Sequence[Uncertainty | Mapping[str, Any] | str]) -> Doubts:
     """Read a differential given as text (`a, b (why), c` or `a: why; b: why`), as a list, or as reasons by name."""
     if isinstance(given, str):
-        said = [item for part in _split(tidy(given)) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
+        said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
     entries = _by_name(given) if isinstance(given, Mapping) else given
     items = [read for read in map(_one, entries) if read is not None]
@@ -122,8 +122,7 @@ def _in_one_scale(entries: list[Any]) -> list[Any]:
 
 def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty] | None:
     if isinstance(entry, str):
-        said = tidy(entry).strip()
-        return (said, _from_text(said)) if said else None
+        return (entry.strip(), _from_text(entry.strip())) if entry.strip() else None
     if not isinstance(entry, Uncertainty):
         known = {key: entry[key] for key in Uncertainty.model_fields if entry.get(key) is not None}
         known |= {key: str(value).strip() for key, value in known.items() if key != "probability"}
@@ -190,7 +189,7 @@ _TRAILING_SHARE = re.compile(r"(?<=[^\s,=–-])[\s,=–-]+(?P<reason>\d{1,3}(?:\
 
 
 def _from_text(item: str) -> Uncertainty:
-    item = encodable(item)
+    item = tidy(encodable(item))
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
         if found := _IN_PARENTHESES.match(name):
