@@ -74,7 +74,7 @@ def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding
     charted = {mention.key for text in known for mention in disease_mentions(text)}
     vocabularies = [content_words(text) for text in known]
     for sentence in sentences(reply.text):
-        for mention in disease_mentions(sentence):
+        for mention in dict.fromkeys(disease_mentions(sentence)):
             if mention.negated or mention.key in charted:
                 continue
             own = content_words(" ".join(mention.words))

@@ -14,7 +14,7 @@ _AGE = re.compile(r"(\d{1,3}(?:\.\d+)?)[- ]*(year|month|week|day|hour)", re.IGNO
 _YEARS_PER = {"year": 1.0, "month": 1 / 12, "week": 7 / 365, "day": 1 / 365, "hour": 1 / 8766}
 _FEMALE = re.compile(r"\b(?:female|woman|girl|lady|gravida|daughter)\b", re.IGNORECASE)
 _MALE = re.compile(r"\b(?:male|man|boy|gentleman|son)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\([^)]*\)")
+_ASIDE = re.compile(r"\([^)]{0,200}\)")
 
 
 def age_in_years(demographics: str) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from agentclinic.cases.model import JSON, Fact, Section
 from agentclinic.vocabulary.denial import read_denial, split_statements
-from agentclinic.vocabulary.text import fold, sentences
+from agentclinic.vocabulary.text import fold, sentences, tidy
 
 # What charts write when they have nothing to say: not a fact.
 _SILENCE = frozenset(
@@ -40,7 +40,7 @@ def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
 
 def prose_facts(text: str, root: str, section: Section) -> tuple[Fact, ...]:
     """The statements of running text; a leading "Name:" becomes the heading of its statement."""
-    plain = _LEAD_IN.sub("", text).replace("**", "")
+    plain = _LEAD_IN.sub("", tidy(text)).replace("**", "")
     lines = [part.strip() for part in _BULLET.split(plain) if part.strip()]
     facts: list[Fact] = []
     for index, part in enumerate(sentence for line in lines for sentence in sentences(line)):
@@ -98,11 +98,11 @@ def readable(key: str) -> str:
 
 # Prose scripts also instruct the actor: "You are not aware of the biopsy's findings".
 _STAGE_DIRECTION = re.compile(
-    r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]*\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
-    r"|\b(?:aware|know|seen|informed|told)\b[^.]*\b(?:diagnos|test results|findings|readings)"
+    r":$|\b(?:not|n't|n’t|unaware|without)\b[^.]{0,300}\b(?:aware|know|seen|informed|told|knowledge|access|reviewed)\b"
+    r"|\b(?:aware|know|seen|informed|told)\b[^.]{0,300}\b(?:diagnos|test results|findings|readings)"
     r"|\bprovided text\b|\bin the text\b"
     r"|\bdoes not (?:contain|provide|include) (?:any )?(?:specific )?(?:test|instrument)"
-    r"|\bunaware of\b|\bpatient actor\b[^.]*:|\bcase report\b",
+    r"|\bunaware of\b|\bpatient actor\b[^.]{0,300}:|\bcase report\b",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"(?:^|\s)(?:\d{1,2}[.)]\s+(?=[A-Z])|[-•*]\s+(?=[A-Z]))")

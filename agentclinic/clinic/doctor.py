@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from agentclinic.cases.model import Door
 from agentclinic.models.base import Image, Message, Reply
 from agentclinic.results.turn import Exchange, Turn
-from agentclinic.results.utterance import REPEATED, read_utterance
+from agentclinic.results.utterance import REPEATED, TOO_LONG, read_utterance, shortened
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,14 @@ def _line(speaker: str, words: str) -> str:
 
 
 def turn_of(reply: Reply, *, turn: int, role: str) -> Turn:
-    """A model's reply as a turn of the encounter."""
+    """A model's reply as a turn of the encounter; what code wrote from the chart is not shortened."""
+    text = reply.text if reply.disclosures else shortened(reply.text)
     return Turn(
         turn=turn,
         role=role,
-        text=reply.text,
+        text=text,
+        raw=reply.text if text != reply.text else None,
+        slips=(TOO_LONG,) if text != reply.text else (),
         disclosures=reply.disclosures,
         differential=reply.differential,
         usage=reply.usage,

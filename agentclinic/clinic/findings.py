@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -152,9 +153,16 @@ _SPECIMEN = re.compile(
 )
 
 
-def _from_another_fluid(order: str, before: str) -> bool:
-    named = list(_SPECIMEN.finditer(before)) or list(_SPECIMEN.finditer(order.replace("_", " ")))
-    return bool(named and named[-1]["fluid"])
+def _from_another_fluid(order: str, reply: str, place: int) -> bool:
+    before = bisect_right(_specimens(reply), place, key=lambda named: named[0])
+    named = _specimens(reply)[before - 1 : before] if before else _specimens(order.replace("_", " "))[-1:]
+    return any(fluid for _, fluid in named)
+
+
+@lru_cache(maxsize=512)
+def _specimens(text: str) -> list[tuple[int, bool]]:
+    """Where each specimen that a text names ends, and whether it is another fluid than blood."""
+    return [(named.end(), bool(named["fluid"])) for named in _SPECIMEN.finditer(text)]
 
 
 @lru_cache(maxsize=512)
@@ -165,7 +173,7 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
         re.escape(name).replace(r"\ ", r"[\s_-]+") for name in sorted(measure.names, key=len, reverse=True)
     )
     return re.compile(
-        rf"\b(?:{names})\b(?:\s*\([^)\d]*\))?[\s:=,]*(?:is|was|of|level)?[\s<>≥≤~]*"
+        rf"\b(?:{names})\b(?:\s*\([^)\d]{{0,80}}\))?[\s:=,]*(?:is|was|of|level)?[\s<>≥≤~]*"
         r"(?P<number>\d[\d,]*(?:\.\d+)?)(?:\s*/\s*(?P<second>\d{2,3}))?(?P<after>[^;\n]{0,14})",
         re.IGNORECASE,
     )
@@ -174,7 +182,7 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
 def _read_number(finding: Finding, measure: Measure, order: str, reply: str, age: float | None) -> bool | None:
     of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
     for match in _pattern(finding.id).finditer(reply):
-        if of_blood and _from_another_fluid(order, reply[: match.start()]):
+        if of_blood and _from_another_fluid(order, reply, match.start()):
             continue
         number = match["second"] if measure.part == "diastolic" else match["number"]
         if number is None:

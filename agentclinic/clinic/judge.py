@@ -68,7 +68,7 @@ _ANY = re.compile(rf"\b{_WORD}", re.IGNORECASE)
 _FIRST = re.compile(rf"\W*{_WORD}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _LAST = re.compile(rf"\b{_WORD}\W*$", re.IGNORECASE)
 _SET_APART = re.compile(r"\W*(?:$|[\n.,:;!–—])")
-_BOTH = re.compile(rf"\W*(?:and|or|but)?\W*{_WORD}", re.IGNORECASE)
+_BOTH = re.compile(rf"\W*(?:(?:and|or|but)\W*)?{_WORD}", re.IGNORECASE)
 
 
 def read_verdict(text: str) -> Literal["Yes", "No"]:

@@ -112,9 +112,13 @@ def _first_person(text: str) -> str:
     return text[: begin.start()] + _NEXT_VERB.sub(_following, text[begin.start() :]) if begin else text
 
 
+_REACH = 300
+"""Characters before a word in which its subject is looked for: a long sentence."""
+
+
 def _following(match: re.Match[str]) -> str:
     """A verb after "and" has the same subject as the first, unless another subject came in between."""
-    before = match.string[: match.start()].rsplit("I ", 1)[-1]
+    before = match.string[max(0, match.start() - _REACH) : match.start()].rsplit("I ", 1)[-1]
     if _RELATIVE.search(before) and not match[1].startswith(","):
         return match[0]
     if match[2] in ("is", "was", "does", "comes", "goes") and _OTHER_SUBJECT.search(before):
@@ -136,8 +140,8 @@ def _first_person_verb(verb: str) -> str:
 
 
 def _i_or_me(match: re.Match[str]) -> str:
-    before, after = match.string[: match.start()], match.string[match.end() :]
-    return "I" if _BEFORE_SUBJECT.search(before) or _AFTER_SUBJECT.match(after) else "me"
+    before = match.string[max(0, match.start() - _REACH) : match.start()]
+    return "I" if _BEFORE_SUBJECT.search(before) or _AFTER_SUBJECT.match(match.string, match.end()) else "me"
 
 
 def caregiver_voice(text: str, subject: str, pronoun: str) -> str:

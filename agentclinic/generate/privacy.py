@@ -18,7 +18,7 @@ _YEAR = re.compile(
     r"(?<![\d.,/-])(?:19|20|21)\d{2}(?![\d.,/-]\d|\d|\s*(?:m[lg]|cc|units?|mL|kcal|calories|steps|hours))"
 )
 _PERSONAL = (
-    ("an e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w+")),
+    ("an e-mail address", re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.\w+")),
     ("a web address", re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)),
     ("a telephone number", re.compile(r"(?<!\d)(?:\(\d{3}\)\s?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)")),
     ("a social security number", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")),

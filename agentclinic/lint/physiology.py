@@ -13,8 +13,8 @@ from agentclinic.lint.chart import Chart
 from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.vocabulary.text import fold
 
-_CELSIUS = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:°|º|degrees? )?\s*C(?:elsius)?\b")
-_FAHRENHEIT = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:°|º|degrees? )?\s*F(?:ahrenheit)?\b")
+_CELSIUS = re.compile(r"((?:-|(?<!\d))\d+(?:\.\d+)?)\s*(?:°|º|degrees? )?\s*C(?:elsius)?\b")
+_FAHRENHEIT = re.compile(r"((?:-|(?<!\d))\d+(?:\.\d+)?)\s*(?:°|º|degrees? )?\s*F(?:ahrenheit)?\b")
 
 
 def check_temperature(chart: Chart) -> Iterator[Problem]:

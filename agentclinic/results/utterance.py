@@ -26,6 +26,7 @@ OWN_LABEL = "own_label"
 NEAR_TOKEN = "near_token"
 SEVERAL_TOKENS = "several_tokens"
 PLACEHOLDER = "placeholder"
+TOO_LONG = "too_long"
 EMPTY = "empty"
 REPEATED = "repeated"
 SLIPS = {
@@ -34,12 +35,17 @@ SLIPS = {
     NEAR_TOKEN: "wrote a token inexactly",
     SEVERAL_TOKENS: "used more than one token",
     PLACEHOLDER: "wrote a token without a name, or with a placeholder",
+    TOO_LONG: "went on for longer than an utterance may be",
     EMPTY: "said nothing of its own",
     REPEATED: "repeated an earlier utterance word for word",
 }
 """Kinds of slip, with what the model did."""
 
-_DECORATION = r"[\s*_#>\[(`\"]*"
+LONGEST = 20_000
+"""Characters of an utterance that count, about 3,000 words: longer than any consultation note, and short enough that
+everything that reads one is done in a fraction of a second."""
+_LEFT_OUT = "\n[...]\n"
+_DECORATION = r"[\s*_#>\[(`\"]{0,40}+"
 _LABEL_END = r"\.?[*_\])`\"]*\s*:"
 _DOCTOR = "doctor|physician|dr|assistant"
 _NOT_THE_DOCTOR = "patient|measurement|laboratory|lab|nurse|moderator|clinic|system|user|caregiver|results"
@@ -47,18 +53,20 @@ _TOKENS = (DIAGNOSIS_READY, REQUEST_TEST, REQUEST_IMAGES)
 _NEAR = {
     DIAGNOSIS_READY: re.compile(r"\bdiagnosis[\s_-]*(?:is\s+)?ready\b|\bready[\s_-]+diagnosis\s*:", re.IGNORECASE),
     REQUEST_TEST: re.compile(
-        r"(?:^|\n)\W*(?:request(?:ing)?|order(?:ing)?)[\s_-]*(?:an?\s+|the\s+)?(?:\w+\s+)?tests?\s*:"
+        r"(?:^|\n)\W{0,40}+(?:request(?:ing)?|order(?:ing)?)[\s_-]{0,40}(?:an?\s+|the\s+)?(?:\w{1,40}\s+)?tests?\s*:"
         r"|\btests?[\s_-]+request(?:ed)?\s*:|\brequest_tests?\b",
         re.IGNORECASE,
     ),
-    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W*request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
+    REQUEST_IMAGES: re.compile(r"(?:^|\n)\W{0,40}+request(?:ing)?[\s_-]*(?:the\s+)?images?\s*(?::|$)", re.IGNORECASE),
 }
-_NEAR_FINAL = re.compile(r"(?:^|\n)\W*(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
+_NEAR_FINAL = re.compile(r"(?:^|\n)\W{0,40}+(?:final\s+|my\s+)?diagnosis\s*:", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"^\W*(?:(?:the\s+|your\s+|a\s+|one\s+)?(?:test|diagnosis|disease|examination|name)(?:[\s_](?:name|here))?"
     r"|name of (?:the|one|a) (?:test|disease|diagnosis)|\.\.\.|…)\W*$",
     re.IGNORECASE,
 )
+_LONGEST_PLACEHOLDER = 100
+"""Characters: twice those of the longest placeholder, with brackets around it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     counts as in the original.
     """
     text, slips = own_words(raw, _DOCTOR, _NOT_THE_DOCTOR)
-    if any(_same(text, said) for said in earlier):
+    if text and any(_spoken(said) == _spoken(text) for said in earlier):
         slips.append(REPEATED)
     if not text:
         slips.append(EMPTY)
@@ -87,11 +95,12 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     if sum(text.count(each) for each in _TOKENS) > 1:
         slips.append(SEVERAL_TOKENS)
     action = parse_action(text)
-    blank = action.kind in ("diagnosis", "test") and bool(not action.content or _PLACEHOLDER.match(action.content))
+    blank = action.kind in ("diagnosis", "test") and _is_placeholder(action.content)
     if blank:
         slips.append(PLACEHOLDER)
     if not cut:
-        return Utterance(raw, parse_action(raw), tuple(slips))
+        whole = shortened(raw)
+        return Utterance(whole, parse_action(whole), tuple(slips))
     if not text or token:
         action = Action("none", _exact_form(text, token) if token else "")
     elif blank:
@@ -99,13 +108,21 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
     return Utterance(text, action, tuple(slips))
 
 
+def shortened(text: str) -> str:
+    """A text that is too long without its middle: what a model means to do is at the beginning or at the end."""
+    if len(text) <= LONGEST:
+        return text
+    half = (LONGEST - len(_LEFT_OUT)) // 2
+    return f"{text[:half]}{_LEFT_OUT}{text[-half:]}"
+
+
 def own_words(raw: str, own: str, others: str) -> tuple[str, list[str]]:
     """The speaker's own words: without its label, and up to the first line of another speaker or a second own one.
 
     `own` and `others` are labels, as alternatives of a regular expression.
     """
-    slips = []
-    text = raw.strip()
+    text = shortened(raw.strip())
+    slips = [TOO_LONG] if len(raw) > LONGEST else []
     label = _label(own, opening=True).match(text)
     if label:
         slips.append(OWN_LABEL)
@@ -141,6 +158,11 @@ def _exact_form(text: str, token: str) -> str:
     return f"{token}: {name}".rstrip()
 
 
-def _same(left: str, right: str) -> bool:
-    """Whether two utterances are the same but for case, spaces and punctuation."""
-    return bool(left) and re.findall(r"\w+", left.lower()) == re.findall(r"\w+", right.lower())
+def _is_placeholder(name: str) -> bool:
+    return not name or (len(name) <= _LONGEST_PLACEHOLDER and bool(_PLACEHOLDER.match(name)))
+
+
+@lru_cache(maxsize=256)
+def _spoken(text: str) -> list[str]:
+    """The words of an utterance without case, spaces and punctuation."""
+    return re.findall(r"\w+", text.lower())

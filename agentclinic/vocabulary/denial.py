@@ -31,6 +31,8 @@ _LOOKED_FOR = frozenset(
 )
 """After "not", these say that something was looked for and is not there."""
 _LINKING = frozenset({"is", "are", "was", "were", "has", "have", "been"})
+_MOST_LINKING = 4
+"""More of them in a row, a sentence does not have: "has not been", "is or was"."""
 _RESUMES = frozenset(
     "has have had he she i it they there is was are with patient present presented presenting now complain "
     "consistent compatible suggestive suggesting indicative indicating concerning".split()
@@ -59,7 +61,9 @@ class Clause:
 
     def denied_after(self, end: int) -> bool:
         """Whether the phrase that ends here is denied by what follows it: "was ruled out", "not seen", ": none"."""
-        while end < len(self.words) and end not in self.breaks and self.words[end] in _LINKING:
+        for _ in range(_MOST_LINKING):
+            if end >= len(self.words) or end in self.breaks or self.words[end] not in _LINKING:
+                break
             end += 1
         if end >= len(self.words) or end in self.breaks:
             return False
@@ -91,13 +95,13 @@ def clauses(text: str) -> tuple[Clause, ...]:
 
 
 def _clause(part: str) -> Clause:
-    tokens: tuple[str, ...] = ()
+    tokens: list[str] = []
     breaks = set()
     for piece in _COMMA.split(part):
         breaks.add(len(tokens))
         tokens += words(piece)
-    places = frozenset(breaks - {0})
-    return Clause(tokens, _negated(tokens, places), places)
+    said, places = tuple(tokens), frozenset(breaks - {0})
+    return Clause(said, _negated(said, places), places)
 
 
 def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...]:
@@ -191,14 +195,14 @@ def read_denial(sentence: str) -> Denial | None:
 def _items(text: str) -> list[str]:
     if _TURNS.search(text):
         return []
-    parts: list[str] = []
+    parts: list[list[str]] = []
     for part in _ITEM_COMMA.split(text):
-        if parts and _ADJECTIVE.search(parts[-1]):
-            parts[-1] += f", {part}"
+        if parts and _ADJECTIVE.search(parts[-1][-1]):
+            parts[-1].append(part)
         else:
-            parts.append(part)
+            parts.append([part])
     items: list[str] = []
-    for part in parts:
+    for part in map(", ".join, parts):
         pair = _PAIR.match(part.strip())
         singles = pair.groups() if pair and not _ADJECTIVE.search(pair[1]) else (part,)
         items += [_REPEATED.sub("", single).strip(" .") for single in singles]

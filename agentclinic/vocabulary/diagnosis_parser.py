@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from agentclinic.vocabulary.denial import denies_something
 from agentclinic.vocabulary.names import name
-from agentclinic.vocabulary.text import words
+from agentclinic.vocabulary.text import LONGEST_NAME, tidy, words
 
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
@@ -76,7 +77,7 @@ _SETTLES = re.compile(
 _LIKELY_AFTER = re.compile(
     r"\s+(?:(?:is|being|seems)\s+)?(?:most |more |very )?(?:likely|probable|favou?red|suspected|preferred)"
     r"(?:\s+(?:over|than)\b.*)?$",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 _DOUBTED = re.compile(r"\b(?:less (?:likely|probable)|unlikely|doubtful|to be excluded)\b", re.IGNORECASE)
 _POSSIBLE = re.compile(r"\bpossibl[ey]\b", re.IGNORECASE)
@@ -93,7 +94,7 @@ _FAVORED = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"(?:^|[,;.(]|\bwith\b|\bbut\b)\s*(?:the\s+)?(?P<it>[^,;.()]+?)\s+(?:(?:is|being|seems)\s+)?"
+        r"(?:^|[,;.(]|\bwith\b|\bbut\b)\s*(?:the\s+)?(?P<it>[^,;.()]{1,120}?)\s+(?:(?:is|being|seems)\s+)?"
         r"(?:strongly\s+)?(?:favou?red|more likely|most likely|more probable|preferred)\b",
         re.IGNORECASE,
     ),
@@ -106,7 +107,7 @@ _CAUSE = re.compile(
 # Not "possibly": a mere possibility makes no claim that the chart would have to support.
 _GUESS = re.compile(
     r"[,;(–—]\s*(?:most )?(?:likely|probably|probable|presumed|presumably|suspected)\s+"
-    r"(.+?)(?=[,;.()]|\bwith\b|\bgiven\b|$)(?:\s*\(([^)]*)\))?",
+    r"(.+?)(?=[,;.()]|\bwith\b|\bgiven\b|$)(?:\s*\(([^)]{0,200})\))?",
     re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\s*[(\[]([^)\]]*)[)\]]?")
@@ -122,6 +123,10 @@ _AGAINST = re.compile(r"(?:versus|vs)\b", re.IGNORECASE)
 _SLASH = re.compile(r"(?<=[a-z])\s*/\s*(?=[a-z])", re.IGNORECASE)
 _OPEN = re.compile(r"\beither\b|\bdifferential\b|\bdiagnoses\b", re.IGNORECASE)
 _STATEMENT = re.compile(r"[;\n]|\.\s|\s[-–—]\s|\b(?:because|based on|given|with|without|no|due to)\b", re.IGNORECASE)
+
+
+_MOST_SLASHES = 8
+"""More than any list of two names for one disease has."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,8 @@ class ParsedDiagnosis:
 @lru_cache(maxsize=65536)
 def parse(diagnosis: str) -> ParsedDiagnosis:
     """Parse a diagnosis."""
-    text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _TOKEN.sub("", diagnosis))))
+    text = tidy(_TOKEN.sub("", diagnosis))[:LONGEST_NAME]
+    text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", text)))
     text = _without_lead(text)
     first = _LIST.sub("", text)
     kept = _ASIDE.sub("", first).strip()
@@ -253,7 +259,7 @@ def _hedges(text: str) -> bool:
     if len(parts) > 1 and parts[0].strip():
         return name(parts[0]) != name(_cut(_END, parts[1]))
     first = statement.split(",")[0]
-    return any(not _one_thing(first, match) for match in _SLASH.finditer(first))
+    return any(not _one_thing(first, match) for match in islice(_SLASH.finditer(first), _MOST_SLASHES))
 
 
 def _one_thing(text: str, slash: re.Match[str]) -> bool:

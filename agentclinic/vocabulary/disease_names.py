@@ -11,7 +11,7 @@ from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
 from agentclinic.vocabulary.phrases import Phrasebook
-from agentclinic.vocabulary.text import fold, words
+from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 # Qualifiers that can be dropped from a name.
 _QUALIFIERS = frozenset(
@@ -78,8 +78,8 @@ class Names:
     """Finds the names of one diagnosis in texts."""
 
     def __init__(self, diagnosis: str, synonyms: Iterable[str] = (), codes: Iterable[str] = ()) -> None:
-        given = (diagnosis, *synonyms)
-        self._phrases = diagnosis_names(diagnosis, given[1:])
+        given = tuple(tidy(title)[:LONGEST_NAME] for title in (diagnosis, *synonyms))
+        self._phrases = diagnosis_names(given[0], given[1:])
         titles = [variant for title in given for variant in (title, *_variants(title))]
         heads = list(dict.fromkeys(_heads(titles)))
         chronic = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
@@ -102,12 +102,12 @@ class Names:
         self._codes = [_code_pattern(code) for code in codes if code.strip()]
 
     def find(self, text: str, heads: tuple[str, ...] = (), *, result: bool = False) -> Iterator[Found]:
-        """Every name in the text, or in the headings above it, that is not denied.
+        """Each name in the text, or in the headings above it, that is not denied.
 
         With `result`, the headings name tests, and bare numbers are values rather than codes.
         """
         whole = " ".join((*heads, text))
-        for mention in self._book.find(whole):
+        for mention in dict.fromkeys(self._book.find(whole)):
             if mention.negated or (mention.key in self._shorts and not _is_written_in(mention.key, whole)):
                 continue
             if result and (_only_an_assay(mention.words, heads, text) or _only_an_agent(mention.words, text)):
@@ -115,7 +115,7 @@ class Names:
             yield Found(mention.key, mention.key in self._broad)
         if not (result and _AGENT.search(fold(text))):
             yield from self._reworded(text)
-        for short in _CAPITALS.findall(text):
+        for short in dict.fromkeys(_CAPITALS.findall(text)):
             # Not of two words: MRI has the initials of "mesenteric infarction".
             long = (text for text in self._phrases if len(set(words(text)) - FUNCTION) >= 3)
             phrase = next((text for text in long if stands_for(short, text)), None)
@@ -130,8 +130,10 @@ class Names:
         for clause in clauses(text):
             # Only stretches that begin and end with a word of the name.
             marked = [place for place, word in enumerate(clause.words) if self._words & set(name(word).words)]
-            for start in marked:
-                for end in (place + 1 for place in marked if start <= place < start + self._longest):
+            for first, start in enumerate(marked):
+                for end in (place + 1 for place in marked[first : first + self._longest]):
+                    if end > start + self._longest:
+                        break
                     if any(clause.negated[start:end]):
                         continue
                     if end - start == 1 and clause.words[start].upper() in _short_words():
@@ -143,7 +145,7 @@ class Names:
 
 def diagnosis_names(diagnosis: str, synonyms: tuple[str, ...] = ()) -> list[str]:
     """How a text might name a diagnosis: in full, without parentheses, by what is in them, by synonyms."""
-    titles = [diagnosis, *synonyms]
+    titles = [tidy(title)[:LONGEST_NAME] for title in (diagnosis, *synonyms)]
     titles += [variant for title in titles for variant in _variants(title)]
     names = list(dict.fromkeys(titles))
     for variant in titles:
@@ -161,8 +163,8 @@ def _says_enough(phrase: str) -> bool:
 
 def _variants(title: str) -> Iterator[str]:
     """A title as people say it: with or without parentheses, without coders' words, with "cancer" for tumors."""
-    outside = re.sub(r"\s*(?:\([^)]*\)|\[[^\]]*\])", "", title).strip()
-    inside = [text for text in re.findall(r"[(\[]([^)\]]*)[)\]]", title) if _is_alias(text)]
+    outside = re.sub(r"\s*(?:\([^)]{0,200}\)|\[[^\]]{0,200}\])", "", title).strip()
+    inside = [text for text in re.findall(r"[(\[]([^)\]]{0,200})[)\]]", title) if _is_alias(text)]
     plain = re.sub(r"[()\[\]]", "", title)
     for text in (outside, plain, *inside):
         yield text

@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.name_table import name_table, relations, siblings
-from agentclinic.vocabulary.text import words
+from agentclinic.vocabulary.text import tidy, words
 
 FUNCTION = frozenset("an and at by for from in is it of on the to with due type subtype sided point".split())
 """Words without meaning in a name. "a" is not one of them: hepatitis A."""
@@ -90,7 +90,7 @@ def name(text: str) -> Name:
 
 def spelled(text: str) -> tuple[str, ...]:
     """The words of a name in one spelling, head last, abbreviations written out; synonyms stay as they are."""
-    text = _ARTICLE.sub("", _expand(_WITHOUT.sub("non-", _POSSESSIVE.sub("", text))))
+    text = _ARTICLE.sub("", _expand(_WITHOUT.sub("non-", _POSSESSIVE.sub("", tidy(text)))))
     tokens = [token for part in reversed(_AFTER_HEAD.split(text)) for token in _join_prefixes(words(part))]
     return tuple(token for token in map(_form, tokens) if token not in FUNCTION)
 

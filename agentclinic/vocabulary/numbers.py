@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,27 +80,33 @@ class KnownNumbers:
 
     def __init__(self, texts: Iterable[str]) -> None:
         texts = list(texts)
-        self._values = {number.value for text in texts for number in numbers(text)}
-        self._spans = {span for text in texts for span in _spans(text)}
+        values = {number.value for text in texts for number in numbers(text)}
+        self._exact = {same for value in values for same in (value, value * 1000, value / 1000)}
+        self._rounded = sorted(other for value in values for other in _rounded(value))
+        self._decimals = sorted({*self._rounded, *values})
+        self._spans = sorted({span for text in texts for span in _spans(text)})
 
     def has(self, number: Number) -> bool:
         """Whether it is one of these: as written, rounded, converted, or as about the same stretch of time."""
         if number.days is None:
-            return any(_same(number.value, known) for known in self._values)
-        days = number.days
-        return any(span <= days * _SLACK and days <= span * _SLACK for span in self._spans)
+            return number.value in self._exact or self._has_rounded(number.value)
+        nearest = bisect_left(self._spans, number.days, key=lambda span: span * _SLACK)
+        return nearest < len(self._spans) and self._spans[nearest] <= number.days * _SLACK
+
+    def _has_rounded(self, said: float) -> bool:
+        places = len(f"{said:g}".partition(".")[2])
+        known, step = self._decimals if places else self._rounded, 10.0**-places
+        near = known[bisect_left(known, said - step) : bisect_right(known, said + step)]
+        return any(said == round(value, places) for value in near)
 
 
-def _same(said: float, known: float) -> bool:
-    """Whether a value is a known one, perhaps rounded, in thousands, in the other scale of temperature or in pounds."""
-    if said in (known, known * 1000, known / 1000):
-        return True
-    places = len(f"{said:g}".partition(".")[2])
-    others = [known] if places or known >= 10 else []
+def _rounded(known: float) -> list[float]:
+    """What a known value may be rounded from: itself, in the other scale of temperature, or in pounds or kilograms."""
+    others = [known] if known >= 10 else []
     if 30 <= known <= 45:
         others.append(known * 9 / 5 + 32)
     elif 86 <= known <= 113:
         others.append((known - 32) * 5 / 9)
     if known >= 20:
         others += [known * 2.2046, known / 2.2046]
-    return any(said == round(value, places) for value in others)
+    return others

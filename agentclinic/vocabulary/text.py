@@ -16,6 +16,20 @@ _ABBREVIATIONS = r"(?<!\b(?:Dr|St|vs|Mr)\.)(?<!\bMrs\.)(?<!\b(?:e\.g|i\.e)\.)"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n+")
 
 
+LONGEST_NAME = 2000
+"""Characters of a diagnosis or an order that are read. The longest diagnosis that we have labelled has 69; what goes on
+for longer than this is an essay or a loop, and the name comes first."""
+_RUN = re.compile(r"\s{2,}")
+
+
+def tidy(text: str) -> str:
+    """Each run of whitespace as one space, or as one line break if it has any.
+
+    Patterns that allow whitespace in several places take quadratic time on a long run of it.
+    """
+    return _RUN.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+
+
 @lru_cache(maxsize=65536)
 def fold(text: str) -> str:
     """Lower the case, strip accents, and turn separators and runs of whitespace into single spaces."""

@@ -7,6 +7,7 @@ from agentclinic.clinic.doctor import History, Incoming, door_text, turn_of, utt
 from agentclinic.models.base import Reply
 from agentclinic.results.actions import Action
 from agentclinic.results.turn import Disclosure, Provenance, Usage
+from agentclinic.results.utterance import LONGEST
 
 
 def test_incoming_words_are_shown_with_their_speaker() -> None:
@@ -63,3 +64,11 @@ def test_a_reply_becomes_a_turn_with_all_it_carries_and_only_a_doctors_has_an_ac
 def test_the_door_is_the_objective_with_demographics_if_known() -> None:
     assert door_text(Door("Assess him.", "40-year-old man")) == "Patient: 40-year-old man\nObjective: Assess him."
     assert door_text(Door("Assess him.", "")) == "Assess him."
+
+
+def test_a_reply_that_is_too_long_is_cut_and_kept_as_it_was() -> None:
+    reply = Reply("No fever. " * 10_000)
+    turn = turn_of(reply, turn=1, role="patient")
+    assert (len(turn.text) <= LONGEST, turn.raw, turn.slips) == (True, reply.text, ("too_long",))
+    short = turn_of(Reply("No fever."), turn=1, role="patient")
+    assert (short.text, short.raw, short.slips) == ("No fever.", None, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.results.utterance import read_utterance
+from agentclinic.results.utterance import LONGEST, read_utterance
 
 CUT = {
     "REQUEST TEST: CBC\n\nMeasurement: RESULTS: normal\nDoctor: DIAGNOSIS READY: Flu": ("REQUEST TEST: CBC", "test"),
@@ -96,3 +96,14 @@ def test_a_repeated_utterance_is_noticed_whatever_its_case_and_punctuation() -> 
 def test_two_tokens_are_counted_and_the_first_rule_holds() -> None:
     read = read_utterance("REQUEST TEST: CBC and REQUEST TEST: ECG")
     assert (read.action.content, read.slips) == ("CBC and", ("several_tokens",))
+
+
+def test_an_utterance_that_is_too_long_is_cut_in_its_middle_and_marked() -> None:
+    raw = "Let me think. " + "x " * LONGEST + "\nDIAGNOSIS READY: Gout"
+    for cut in (True, False):
+        read = read_utterance(raw, cut=cut)
+        assert len(read.text) <= LONGEST
+        assert read.text.startswith("Let me think. ")
+        assert (read.action.kind, read.action.content) == ("diagnosis", "Gout")
+        assert read.slips == ("too_long",)
+    assert "too_long" not in read_utterance(raw[-LONGEST:]).slips

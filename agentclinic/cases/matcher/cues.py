@@ -35,7 +35,7 @@ ASPECTS = (
             rf"\b(?:lasted|been present|going on)\b.{{0,30}}\b{_SPAN}\b|\bwhat age\b",
         ),
         _any(
-            rf"\d+[\s-]*{_SPAN}\b(?!-old)",
+            rf"(?<!\d)\d+[\s-]*{_SPAN}\b(?!-old)",
             rf"\b(?:past|last|several|few|couple of|an?|one|two|three|four|five|six|seven|eight|nine|ten|many)"
             rf" (?:few |several |couple of )?{_SPAN}\b",
             r"\bearlier (?:this|today)\b|\bincreasing(?:ly)?\b|\bago\b|\bsince\b|\bsudden(?:ly)?\b|\bgradual(?:ly)?\b",

@@ -30,7 +30,7 @@ _SUMMED_UP = re.compile(
     re.IGNORECASE,
 )
 """A finding that sums up an examination also answers for its parts."""
-_SITE_EXAM = re.compile(r"(\w+) exam")
+_SITE_EXAM = re.compile(r"\b(\w+) exam")
 _NOTHING: frozenset[str] = frozenset()
 
 

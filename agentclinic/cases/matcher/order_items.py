@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agentclinic.cases.matcher.order_words import Reading, joined, reading, vocabulary
-from agentclinic.vocabulary.text import fold
+from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy
 
 _TAKEN = frozenset(
     ("culture", "biopsy", "histopathology", "cytology", "microscopy", "pcr", "serology", "gram stain", "acid fast",
@@ -25,6 +26,8 @@ _TYPES = re.compile(r"\b(hep(?:atitis)?) ([a-e](?:(?:,| and| or| ?&| ) ?(?:hep(?
 _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
+_MOST_SPECIMENS = 20
+"""Specimens at which a list without commas is tried to be split: more than any such list names."""
 _REASON = re.compile(
     r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
@@ -68,7 +71,7 @@ def items(order: str) -> list[Item]:
     """The things an order names."""
     found: list[Item] = []
     head: Item | None = None
-    order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", order)))
+    order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))
     segments = [s for s in _segments(order) if reading(s.text).named or LABORATORY.search(s.text)]
     for index, segment in enumerate(segments):
         own = Item(segment.text, reading(segment.text))
@@ -164,7 +167,7 @@ def _segments(order: str) -> Iterable[_Segment]:
 
 def _by_specimen(text: str) -> list[str]:
     """Split a list without commas where a specimen begins another test: "TSH CBC urine culture"."""
-    for cut in _SPECIMEN.finditer(text):
+    for cut in islice(_SPECIMEN.finditer(text), _MOST_SPECIMENS):
         before, after = reading(text[: cut.start()]), reading(text[cut.start() :])
         if _tests(before) and _tests(after) and before.phrases + after.phrases == reading(text).phrases:
             return [text[: cut.start()].strip(), *_by_specimen(text[cut.start() :])]

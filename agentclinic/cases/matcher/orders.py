@@ -20,7 +20,7 @@ from agentclinic.cases.matcher.order_words import (
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.tests import Test
-from agentclinic.vocabulary.text import fold, words
+from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Ordered:
 
 def asked_of_measurement(order: str, facts: Sequence[Fact]) -> list[Ordered]:
     """The things an order names, each with the facts that answer it."""
+    order = tidy(order)[:LONGEST_NAME]
     chart = tuple((fact, charted_as(fact)) for fact in facts)
     examined = whole_examination(order, chart)
     if examined is not None:

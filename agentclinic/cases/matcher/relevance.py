@@ -119,7 +119,7 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     begins = [place.index(at) for at in range(len(clauses))]
     main = reduce(or_, (told.named.closed & ~lexicon.roots() for told in chart if told.primary), 0)
     of_chart = (
-        matches, matches.max(axis=0), matches.sum(axis=0), (matches[:, None, :] > matches[None, :, :]).sum(axis=0),
+        matches, matches.max(axis=0), matches.sum(axis=0), _rank(matches),
         matches[:, begins][:, place], matches.max(axis=1, keepdims=True),
         np.array([bool(one.part.main & main) for one in asked]),
         np.array([[bool(told.main & main)] for told in chart]),
@@ -142,6 +142,12 @@ def _matches(pairs: Floats) -> Floats:
     hit = (pairs[:, :, _EXACT] + pairs[:, :, _CHILD]) > 0
     value = np.where(hit, 1.0, np.where(pairs[:, :, _PARENT] > 0, _PARTIAL, 0.0))
     return np.asarray(np.where(pairs[:, :, _PLACE] == _OTHER_PLACE, value * _ELSEWHERE, value))
+
+
+def _rank(matches: Floats) -> Floats:
+    """How many statements match a part better than this one; there are only a few different scores."""
+    better = ((matches < score) * (matches == score).sum(axis=0) for score in np.unique(matches))
+    return np.asarray(sum(better), dtype=np.float64)
 
 
 _EXACT, _CHILD, _PARENT, _PLACE = (FEATURES.index(name) for name in ("exact", "child", "parent", "place"))

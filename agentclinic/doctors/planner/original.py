@@ -112,7 +112,7 @@ def _kinds(described: Mapping[str, _Category], shipped: Mapping[str, Any]) -> di
     }
 
 
-_REMARK = re.compile(r"\(.*?\)")
+_REMARK = re.compile(r"\(.{0,200}?\)")
 
 
 def _synonyms(given: Mapping[str, str], kinds: Mapping[str, Any], where: str) -> dict[str, str]:

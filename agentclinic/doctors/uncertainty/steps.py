@@ -13,6 +13,7 @@ from agentclinic.jsonl import encodable, loads
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST, parse_action
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.vocabulary.text import tidy
 
 ASK_PATIENT = "ASK PATIENT"
 READY_MESSAGE = "I'm ready to provide a diagnosis. Let me finalize my assessment."
@@ -147,13 +148,13 @@ def _split(text: str) -> list[str]:
     if not any(_outside(part, ":") for part in parts):
         return [part.strip() for part in parts]
     # "a: because of this, and that, b: why": a comma separates only if a new name with a colon follows.
-    items: list[str] = []
+    items: list[list[str]] = []
     for part in parts:
         if items and not _outside(part, ":"):
-            items[-1] += f",{part}"
+            items[-1].append(part)
         else:
-            items.append(part)
-    return [item.strip() for item in items]
+            items.append([part])
+    return [",".join(item).strip() for item in items]
 
 
 def _outside(text: str, separator: str) -> bool:
@@ -184,15 +185,17 @@ _PERCENT = re.compile(
 _NAMED_SHARE = re.compile(r"\bp(?:rob(?:ability)?)?\s*[=:~≈]?\s*(0?\.\d+|0|1(?:\.0+)?)(?![\d.])", re.IGNORECASE)
 _BARE_SHARE = re.compile(r"^\s*(0?\.\d+|1\.0+)\s*$")
 _IN_PARENTHESES = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<reason>.*)\)\s*$", re.DOTALL)
-_TRAILING_SHARE = re.compile(r"^(?P<name>.*?\S)[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
+_TRAILING_SHARE = re.compile(r"(?<=[^\s,=–-])[\s,=–-]+(?P<reason>\d{1,3}(?:\.\d+)?\s*%|0?\.\d+)\s*$")
 
 
 def _from_text(item: str) -> Uncertainty:
-    item = encodable(item)
+    item = tidy(encodable(item))
     name, _, reason = item.partition(":") if _outside(item, ":") else (item, "", "")
     if not reason:
-        found = _IN_PARENTHESES.match(name) or _TRAILING_SHARE.match(name)
-        name, reason = (found["name"], found["reason"]) if found else (name, "")
+        if found := _IN_PARENTHESES.match(name):
+            name, reason = found["name"], found["reason"]
+        elif found := _TRAILING_SHARE.search(name):
+            name, reason = name[: found.start()], found["reason"]
     for pattern in (_BARE_SHARE, _PERCENT, _NAMED_SHARE):
         number = pattern.search(reason)
         if number:

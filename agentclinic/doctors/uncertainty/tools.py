@@ -32,6 +32,7 @@ from agentclinic.jsonl import loads
 from agentclinic.models.base import Tool
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import DIAGNOSIS_READY
+from agentclinic.results.utterance import LONGEST, shortened
 
 
 class ToolError(AgentClinicError):
@@ -67,6 +68,11 @@ def take_step(
         doubts = Doubts(doubts.said[:MOST], doubts.items[:MOST])
         remarks.append(f"only the first {MOST} diagnoses of the differential were kept")
     kept = [item.model_dump(mode="json") for item in doubts.items]
+    written = new_information, action
+    # A doctor that copies its notes into every step would double them each time.
+    new_information, action = map(shortened, written)
+    if (new_information, action) != written:
+        remarks.append(f"only the beginning and the end of what is longer than {LONGEST:,} characters were kept")
     with store.change(session_id) as session:
         if "turn" in ours and session.steps and getattr(session.steps[-1], "turn", None) == ours["turn"]:
             session.steps.pop()

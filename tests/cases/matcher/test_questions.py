@@ -124,3 +124,10 @@ def test_a_question_for_a_whole_section_is_answered_by_that_section_only() -> No
 
 def test_an_endlessly_repetitive_question_is_answered() -> None:
     assert told("Do you have " + "fever or headache, " * 300 + "?") >= {"Symptoms/Primary_Symptom"}
+
+
+def test_of_a_question_that_never_ends_the_beginning_and_the_end_are_read() -> None:
+    for filler in ("x/", "x, ", "Is it x? ", "x ", "Any fever, chills, cough, nausea, itch or rash? "):
+        read = clauses(f"Any nosebleeds? {filler * 10_000}? Do you see double?")
+        assert (read[0].text, read[-1].text) == ("Any nosebleeds", "Do you see double")
+        assert sum(len(clause.parts) for clause in read) < 300

@@ -31,6 +31,7 @@ from agentclinic.doctors.uncertainty.store import SessionError
 from agentclinic.doctors.uncertainty.synthesis import name_in, synthesise
 from agentclinic.doctors.uncertainty.tools import ToolError
 from agentclinic.models.base import FATAL, ModelError, Reply, Request
+from agentclinic.results.utterance import LONGEST
 
 CHEST_PAIN: list[tuple[dict[str, str], str]] = [
     (
@@ -152,6 +153,24 @@ def test_an_action_of_unknown_form_is_sent_back_once_and_then_said_to_the_patien
     assert kept()[0]["remarks"] == ["an action in no known form was taken as words to the patient"]
     assert "Allowed are" in step("Percuss the chest"), "the next step is sent back again"
     assert step("ASK PATIENT: Pain?") == "Pain?"
+
+
+def test_notes_that_are_copied_into_every_step_do_not_double_each_time() -> None:
+    steps = 14
+    for _ in range(steps):
+        notes = store.get_accumulated_notes("scenario_1_test")
+        execute_tool(
+            "diagnosis_step",
+            {
+                "new_information": f"No fever, no cough, no pain at all. {notes}",
+                "current_uncertainties": "gout, flu",
+                "next_step_action": "ASK PATIENT: Pain?",
+            },
+        )
+    assert len(store.get_accumulated_notes("scenario_1_test")) < steps * (LONGEST + 100)
+    assert kept()[-1]["remarks"] == [
+        "only the beginning and the end of what is longer than 20,000 characters were kept"
+    ]
 
 
 def test_two_to_four_diagnoses_and_one_only_when_ready() -> None:

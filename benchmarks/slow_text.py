@@ -1,0 +1,323 @@
+"""How the time to read a text grows with its length, for every function that reads text from outside.
+
+python benchmarks/slow_text.py                  every function, every family, up to 100,000 characters
+python benchmarks/slow_text.py --only compare   the functions whose name contains a word
+python benchmarks/slow_text.py --size 20000     up to another length
+
+A family is one piece of text repeated, as a model stuck in a loop writes it: between words, with a different end, so
+that a search that tries every way to match shows. The exponent is the slope of time over length, both as logarithms:
+1 is linear, 2 is quadratic. The table shows each function with its worst family.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import math
+import pkgutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from types import FrameType
+from typing import Any, NamedTuple
+
+from agentclinic.audit.exact import exact_findings
+from agentclinic.audit.model import AuditedReply
+from agentclinic.builtin import doctor, judge, laboratory, patient, planner
+from agentclinic.cases import facts, leaks, values
+from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient, orders, statements
+from agentclinic.cases.model import AnswerKey, Case, Fact, Section
+from agentclinic.cases.registry import load_cases
+from agentclinic.clinic import findings, payloads, voice, words
+from agentclinic.doctors.planner import rules, schema, settings
+from agentclinic.doctors.uncertainty import steps
+from agentclinic.generate import checks, medqa, privacy
+from agentclinic.lint.quality import check_quality
+from agentclinic.models import structured
+from agentclinic.results.actions import parse_action
+from agentclinic.results.turn import Exchange
+from agentclinic.results.utterance import read_utterance
+from agentclinic.scoring import information
+from agentclinic.vocabulary.compare import compare
+from agentclinic.vocabulary.disease_names import Names
+
+Reader = Callable[[str], object]
+
+ROOMS = ("audit", "cases", "clinic", "doctors", "generate", "lint", "results", "scoring", "vocabulary")
+NOT_READERS = frozenset({
+    "load_cases", "load_prompt", "load_session", "clear_session", "get_accumulated_notes", "get_all_new_information",
+    "set_current_session", "own_words", "append_step", "table", "names_of", "bit", "original_name", "bias_label",
+    "no_prices", "case_key", "closed", "error", "warning", "load_prompts", "same_site", "caregiver_voice",
+})  # fmt: skip
+"""Public functions of strings that take the name of something of ours, or touch files."""
+
+PIECES = (
+    " ", "\t", "\n", " \n", "x/", "x or ", "x, or ", "fever, ", "CBC, ", "(", ")", "(x) ", "[", "{", "- ", "-", "– ",
+    "a", "a ", "A. ", "Ab ", "1", "1 ", "1,", "1.", "1. ", "0.5 ", "50% ", "12:", "120/80 ", "denies ", "no ", "not ",
+    "nor ", "without ", "days ago ", "3 days ago ", "for 3 days ", "; ", ": ", ", ", ". ", "...", "*", "_", "\"", "'",
+    "é", "ﬁ", "and ", "of ", "of the ", "the ", "CT ", "CT of the ", "x and ", "x vs ", "due to ", "due to x ",
+    "likely ", "non-", "non ", "history of ", "patient ", "doctor\n", "Patient:\n", "know ", "not know ", "is ", "if ",
+    "has ", "gout ", "acute gout, ", "hepatitis ", "blood pressure ", "x-ray of ", "with ", "and/or ", "one ", "two ",
+    "twenty ", "year ", "test ", "request ", "diagnosis ", "was ", "pain in the ", "REQUEST TEST", "yes ", "\u2003",
+)  # fmt: skip
+FRAMES = (("", ""), ("Gout ", "x"), ("Denies fever (", ") x?"), ("REQUEST TEST: CT", ": 1"))
+"""What comes before and after the pieces."""
+SMALLEST = 1562
+DOUBLINGS = 3
+"""The exponent is measured over the last doublings: for short texts, the fixed costs weigh more."""
+TOO_QUICK = 0.002
+"""Seconds; what takes less is measured too badly, and freezes nothing."""
+TOO_SLOW = 2.0
+"""Seconds after which a call is stopped and longer texts are not tried."""
+
+
+class Growth(NamedTuple):
+    """How the time of a function grows with the length of one family."""
+
+    exponent: float
+    seconds: float
+    size: int
+    family: str
+    stopped: bool
+
+
+def families() -> dict[str, Callable[[int], str]]:
+    """Texts of a given length, by name."""
+
+    def repeated(piece: str, before: str, after: str, size: int) -> str:
+        return before + piece * ((size - len(before) - len(after)) // len(piece)) + after
+
+    def numbered(piece: str, size: int) -> str:
+        return "".join(f"x{place}{piece}" for place in range(size // (len(piece) + 5)))
+
+    made: dict[str, Callable[[int], str]] = {
+        f"{before!r} + {piece!r} + {after!r}": partial(repeated, piece, before, after)
+        for before, after in FRAMES
+        for piece in PIECES
+    }
+    return made | {f"numbered {piece!r}": partial(numbered, piece) for piece in (" ", ", ", " or ", ": ", ". ", "; ")}
+
+
+def plain_readers() -> dict[str, Reader]:
+    """Every public function that needs nothing but strings, once for each string it takes."""
+    found: dict[str, Reader] = {}
+    for room in ROOMS:
+        package = importlib.import_module(f"agentclinic.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"agentclinic.{room}."):
+            if module.name.startswith("agentclinic.generate.mimic.tables"):
+                continue
+            for name, given in vars(importlib.import_module(module.name)).items():
+                function = inspect.unwrap(given) if callable(given) else given
+                if name.startswith("_") or name in NOT_READERS or not inspect.isfunction(function):
+                    continue
+                needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+                plain = all(p.annotation == "str" and p.kind is p.POSITIONAL_OR_KEYWORD for p in needed)
+                if function.__module__ != module.name or not needed or not plain:
+                    continue
+                for place, parameter in enumerate(needed):
+                    label = f"{module.name.removeprefix('agentclinic.')}.{name}"
+                    label += f"({parameter.name})" if len(needed) > 1 else ""
+                    found[label] = partial(_given, given, place, len(needed))
+    return found
+
+
+def _given(function: Callable[..., object], place: int, count: int, text: str) -> object:
+    arguments = ["gout"] * count
+    arguments[place] = text
+    return _drained(function(*arguments))
+
+
+def _drained(value: object) -> object:
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def readers() -> dict[str, Reader]:
+    """Every reader, with those that need more than a string."""
+    case = next(iter(load_cases("OpenOSCE")))
+    policy = settings.load_policy().file
+    names = Names("Gout", (), [])
+    chart, exam, door = case.patient_facts, case.exam_facts, case.door
+
+    def fact(text: str, section: Section = Section.HISTORY) -> Fact:
+        return Fact("History", section, ("History",), text)
+
+    def result(text: str) -> Fact:
+        return Fact("Tests/CBC/Hemoglobin", Section.TESTS, ("CBC", "Hemoglobin"), text)
+
+    def pressure(text: str) -> Fact:
+        return replace(result(text), heads=("Blood pressure",))
+
+    def headed(text: str) -> Fact:
+        return Fact("Tests/x", Section.TESTS, (text,), "13 g/dL")
+
+    def told(text: str) -> tuple[Exchange, ...]:
+        return (Exchange("question", "Any fever?", text), Exchange("test", text, "RESULTS: normal."))
+
+    def audited(text: str, asked: str = "Any fever or other pain?") -> AuditedReply:
+        before = AuditedReply("patient", "Any fever?", "No fever. I have a cough.")
+        return AuditedReply("patient", asked, text, (before, replace(before, asked=asked, text=text)))
+
+    def measured(text: str) -> AuditedReply:
+        before = AuditedReply("measurement", "CBC", text)
+        return AuditedReply("measurement", text, text, (before,))
+
+    def to_patient(question: str, given: tuple[Fact, ...]) -> payloads.PatientPayload:
+        return payloads.PatientPayload(door, given, question, (), "deny", caregiver=False)
+
+    def charted(text: str) -> Case:
+        row = {"History": text, "Demographics": text}
+        told_by = facts.patient_facts(row, "Patient_Actor")
+        shown = facts.exam_facts(
+            {"CBC": {"Hemoglobin": text}, "Vital Signs": {"Pulse": text}}, "Test_Results", Section.TESTS
+        )
+        return replace(
+            case, facts=(*told_by, *shown), patient=row, door=replace(door, objective=text, demographics=text)
+        )
+
+    return plain_readers() | {
+        "audit.exact.exact_findings(reply)": lambda t: exact_findings(audited(t), case, names),
+        "audit.exact.exact_findings(asked)": lambda t: exact_findings(audited("No.", t), case, names),
+        "audit.exact.exact_findings(result)": lambda t: exact_findings(measured(t), case, names),
+        "builtin.doctor.act": lambda t: doctor.act(payloads.DoctorPayload(door, told(t), 3, 20, last=False)),
+        "builtin.judge.judge": lambda t: judge.judge(payloads.JudgePayload(t, "Gout", AnswerKey(("Podagra",)), "Toe.")),
+        "builtin.judge.judge(chart)": lambda t: judge.judge(
+            payloads.JudgePayload("Acute gout of the toe with fever", "Gout", AnswerKey(), t)
+        ),
+        "builtin.laboratory.report": lambda t: laboratory.report(payloads.LaboratoryPayload(exam, t, "normal")),
+        "builtin.patient.answer": lambda t: patient.answer(to_patient(t, chart)),
+        "builtin.planner.synthesize": lambda t: planner.synthesize(payloads.SynthesisPayload((t, "fever"))),
+        "cases.facts.exam_facts": lambda t: facts.exam_facts({"CBC": {"Hemoglobin": t}}, "Tests", Section.TESTS),
+        "cases.facts.patient_facts": lambda t: facts.patient_facts({"History": t}, "Patient_Actor"),
+        "cases.facts.prose_facts": lambda t: facts.prose_facts(t, "patient_info", Section.HISTORY),
+        "cases.facts.prose_facts(tests)": lambda t: facts.prose_facts(t, "physical_exams", Section.TESTS),
+        "cases.leaks.leaks": lambda t: leaks.leaks(charted(t), names),
+        "cases.leaks.names_of": lambda t: leaks.names_of(replace(case, diagnosis=t)),
+        "cases.matcher.asked_of_measurement(order)": lambda t: asked_of_measurement(t, exam),
+        "cases.matcher.asked_of_measurement(result)": lambda t: asked_of_measurement("Hemoglobin", (result(t),)),
+        "cases.matcher.asked_of_measurement(heading)": lambda t: asked_of_measurement("Hemoglobin", (headed(t),)),
+        "cases.matcher.asked_of_patient(question)": lambda t: asked_of_patient(t, chart),
+        "cases.matcher.asked_of_patient(fact)": lambda t: asked_of_patient("Any fever or pain?", (fact(t),)),
+        "cases.matcher.orders.charted_as": lambda t: orders.charted_as(headed(t)),
+        "cases.matcher.statements.statement": lambda t: statements.statement(fact(t)),
+        "cases.values.measured_in": lambda t: (values.measured_in([result(t)]), values.measured_in([headed(t)])),
+        "cases.values.pressures_in": lambda t: list(values.pressures_in([pressure(t)])),
+        "clinic.findings.gather": lambda t: findings.gather(door, told(t)),
+        "clinic.findings.gather_facts": lambda t: findings.gather_facts([t], 40.0),
+        "clinic.voice.caregiver_voice": lambda t: voice.caregiver_voice(t, "child", "she"),
+        "clinic.voice.own_voice": lambda t: voice.own_voice(t, Section.HISTORY),
+        "clinic.words.diseases_beyond": lambda t: words.diseases_beyond(t, ["gout"]),
+        "clinic.words.problems(said)": lambda t: words.problems(t, ["gout"], "Any fever?", silent=True),
+        "clinic.words.problems(facts)": lambda t: words.problems("I have gout for 3 days.", [t], t, silent=False),
+        "doctors.planner.rules.check_order": lambda t: rules.check_order(policy, door, t, told(t)),
+        "doctors.planner.rules.named_tests": lambda t: rules.named_tests(policy, t),
+        "doctors.planner.schema.read_state": schema.read_state,
+        "doctors.uncertainty.steps.read_uncertainties": steps.read_uncertainties,
+        "generate.checks.numbers": checks.numbers,
+        "generate.medqa.split": lambda t: medqa.split([t]),
+        "generate.privacy.problems": lambda t: list(privacy.problems(t, ["12345"], prose=True)),
+        "generate.privacy.unfit": lambda t: privacy.unfit(t, ["12345"]),
+        "lint.quality.check_quality": lambda t: check_quality(charted(t)),
+        "models.structured.parse": lambda t: structured.written_call(t, ()),
+        "results.actions.parse_action": lambda t: parse_action("DIAGNOSIS READY: " + t),
+        "clinic.words.own_words": words.own_words,
+        "results.utterance.read_utterance(earlier)": lambda t: read_utterance(t, ["x", t]),
+        "results.utterance.read_utterance(diagnosis)": lambda t: read_utterance("DIAGNOSIS READY: " + t),
+        "scoring.information.repeated": lambda t: information.repeated([t, t, "fever"]),
+        "vocabulary.compare.compare(chart)": lambda t: compare("Acute gout of the toe with fever", "Gout", chart=t),
+        "vocabulary.compare.compare(accept)": lambda t: compare("Gout", "Lupus", (t,), (t,), ((t, "no"),)),
+        "vocabulary.disease_names.Names.find": lambda t: list(names.find(t, (t,), result=True)),
+        "vocabulary.disease_names.Names": lambda t: Names(t, (t,), [t]),
+    }  # fmt: skip
+
+
+class _StoppedError(Exception):
+    """A call took too long."""
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    """End the call that is being timed."""
+    raise _StoppedError
+
+
+def seconds(reader: Reader, text: str) -> float | None:
+    """CPU time of one call; None if it took too long."""
+    started = time.process_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, TOO_SLOW)
+    try:
+        reader(text)
+    except _StoppedError:
+        return None
+    except Exception as error:  # noqa: BLE001
+        _failures.setdefault(type(error).__name__, str(error)[:80])
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.process_time() - started
+
+
+_failures: dict[str, str] = {}
+"""What readers raised, with an example: refusing a text is no freeze, but worth seeing."""
+
+
+def growth(reader: Reader, family: str, made: Callable[[int], str], largest: int) -> Growth:
+    """Read longer and longer texts of a family."""
+    size, measured, stopped = min(SMALLEST, largest), list[tuple[int, float]](), False
+    while size <= largest and not stopped:
+        taken = seconds(reader, made(size))
+        stopped = taken is None
+        measured.append((size, TOO_SLOW if taken is None else taken))
+        size *= 2
+    timed = [(math.log(size), math.log(taken)) for size, taken in measured if taken >= TOO_QUICK][-DOUBLINGS - 1 :]
+    exponent = 0.0
+    if len(timed) > 1:
+        middle = [sum(axis) / len(timed) for axis in zip(*timed, strict=True)]
+        rise = sum((x - middle[0]) * (y - middle[1]) for x, y in timed)
+        exponent = rise / sum((x - middle[0]) ** 2 for x, _ in timed)
+    return Growth(exponent, measured[-1][1], measured[-1][0], family, stopped)
+
+
+def worst(reader: Reader, largest: int) -> Growth:
+    """The family with the largest exponent, or the first that takes too long.
+
+    A family that looks bad is measured again, because other work on the machine disturbs.
+    """
+    found = []
+    for family, made in families().items():
+        one = growth(reader, family, made, largest)
+        tries = 0
+        while one.exponent > 1.15 and not one.stopped and tries < 3:
+            one, tries = min(one, growth(reader, family, lambda size, made=made: made(size) + " ", largest)), tries + 1  # type: ignore[misc]
+        found.append(one)
+        if one.stopped:
+            break
+    return max(found, key=lambda one: (one.stopped, one.exponent))
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="part of a function's name")
+    parser.add_argument("--size", type=int, default=100_000, help="characters of the longest text")
+    given: Any = parser.parse_args()
+    signal.signal(signal.SIGVTALRM, stop)
+    table: dict[str, Growth] = {}
+    print(f"{'function':52} {'exponent':>8} {'seconds':>8} {'at':>8}  worst family")
+    for name, reader in sorted(readers().items()):
+        if given.only in name:
+            seconds(reader, "a first text")  # tables are loaded once
+            table[name] = found = worst(reader, given.size)
+            taken = f"> {found.seconds:.0f}" if found.stopped else f"{found.seconds:.3f}"
+            print(f"{name:52} {found.exponent:8.2f} {taken:>8} {found.size:8,}  {found.family}", flush=True)
+    over = sum(found.exponent > 1.2 or found.stopped for found in table.values())
+    name, top = max(table.items(), key=lambda row: (row[1].stopped, row[1].exponent))
+    print(f"raised: {_failures}" if _failures else "nothing raised")
+    print(
+        f"{len(table)} functions × {len(families())} families, {over} over 1.2; "
+        f"worst exponent {top.exponent:.2f} ({name}, {top.family})"
+    )
+
+
+if __name__ == "__main__":
+    main()
