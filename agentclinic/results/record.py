@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictBool, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from agentclinic.cases.model import Door
 from agentclinic.privacy import DataClass
@@ -23,7 +23,7 @@ class Record(BaseModel):
     status: str
     """How the encounter ended: a `Status`."""
     num_turns: int | None = None
-    correct: StrictBool | None = None
+    correct: bool | None = None
     """Right by the strict rule; null if there is no verdict (endpoint, patient, laboratory or judge failed)."""
     ground_truth: str | None = None
     diagnosis_text: str | None = None
@@ -83,6 +83,13 @@ class Record(BaseModel):
     """What the case's author provided for scoring: answer key, key findings, harm, ..."""
     timing: dict[str, Any] | None = None
     """The only field in which two runs with the same seed may differ."""
+
+    @field_validator("correct", mode="before")
+    @classmethod
+    def _true_or_false(cls, correct: Any) -> Any:
+        if isinstance(correct, str | int | float) and not isinstance(correct, bool):
+            raise ValueError("must be true, false or null")
+        return correct
 
     @field_validator("status")
     @classmethod

@@ -15,6 +15,7 @@ from runs_support import clinic, only_run, own_cases
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
 from agentclinic.errors import InputError
+from agentclinic.jsonl import read_json_lines
 from agentclinic.report.card import AUTHORS, NOT_KEPT, UNKNOWN, card
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
@@ -133,9 +134,8 @@ def test_the_card_of_a_run_in_the_originals_format_says_what_is_not_known(tmp_pa
 def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: Path) -> None:
     folder = played(tmp_path)
     records = folder / "scenarios.jsonl"
-    lines = records.read_text(encoding="utf-8").splitlines()
-    lost = {**json.loads(lines[0]), "status": "judge_failed", "correct": None, "judgement": None}
-    write_rows(records, lost, json.loads(lines[1]))
+    first, second, _ = (entry for _, entry in read_json_lines(records, journal=True))
+    write_rows(records, {**first, "status": "judge_failed", "correct": None, "judgement": None}, second)
     text = card(folder)
     assert "2 of 3 encounters were played" in text
     assert "1 encounters have no verdict" in text
