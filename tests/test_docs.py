@@ -113,6 +113,17 @@ def test_the_map_for_newcomers_leads_to_files_that_are_there() -> None:
         assert (ROOT / path).is_file(), path
 
 
+def test_every_threat_has_a_defence_and_a_test() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ") and "::" in line]
+    assert len(rows) >= 25
+    for threat, defence, shown in rows:
+        assert threat.strip(), shown
+        assert defence.strip(), threat
+        file, name = shown.strip(" `").split("::")
+        assert f"def test_{name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{threat}: {shown}"
+
+
 def test_every_statement_of_the_original_has_a_test_or_is_missing() -> None:
     text = (ROOT / "docs" / "original.md").read_text(encoding="utf-8")
     rows = re.findall(
