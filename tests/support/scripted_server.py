@@ -31,7 +31,7 @@ import argparse
 import asyncio
 import contextlib
 import email.utils
-import gzip
+import functools
 import hashlib
 import itertools
 import json
@@ -41,6 +41,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -388,9 +389,8 @@ class Server:
             case "hang":
                 await asyncio.sleep(3600)
             case "bomb":
-                packed = gzip.compress(b" " * (rule["megabytes"] * 2**20), 1)
                 headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-                return web.Response(body=packed, headers=headers)
+                return web.Response(body=_packed(rule["megabytes"]), headers=headers)
             case "endless":
                 return await _drip(request, b" " * 2**16, pause=0)
             case "drip":
@@ -572,6 +572,13 @@ def _error(
 ) -> web.Response:
     body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return web.json_response(body, status=status, headers=headers)
+
+
+@functools.cache
+def _packed(megabytes: int) -> bytes:
+    """So many megabytes of spaces, as gzip."""
+    packer = zlib.compressobj(1, wbits=31)
+    return b"".join(packer.compress(b" " * 2**20) for _ in range(megabytes)) + packer.flush()
 
 
 async def _drip(request: web.Request, piece: bytes = b" ", pause: float = 0.05) -> web.StreamResponse:
