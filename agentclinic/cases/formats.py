@@ -70,12 +70,12 @@ def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None
 def _object(text: bytes) -> Mapping[str, JSON]:
     try:
         data = loads(text.decode())
-        if text.count(b'"data_class"') > 1 or b"\\u" in text:  # else no key of that name can occur twice in an object
-            json.loads(text, object_pairs_hook=_refuse_two_classes)
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text; save the file as UTF-8") from None
     except ValueError as error:
         raise ValueError(f"not valid JSON ({problem_in(error)}); write one object per line") from None
+    if text.count(b'"data_class"') > 1 or b"\\u" in text:  # else no key of that name can occur twice in an object
+        json.loads(text, object_pairs_hook=_refuse_two_classes)
     if not isinstance(data, dict):
         raise ValueError(f"expected a JSON object, found {type(data).__name__}; write one object per line")
     return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
 from agentclinic.cases.model import Case
@@ -107,7 +107,14 @@ def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = No
     return DATASETS[dataset].data_class if dataset in DATASETS else DataClass.PUBLIC
 
 
-def _is_called_mimic(path: Path) -> bool:
+def class_by_name(dataset: str) -> DataClass:
+    """The same by the name of the data set alone, for records of runs, whose file may be anywhere."""
+    if _is_called_mimic(PurePath(dataset)):
+        return DataClass.CREDENTIALED
+    return DATASETS[dataset].data_class if dataset in DATASETS else DataClass.PUBLIC
+
+
+def _is_called_mimic(path: PurePath) -> bool:
     """Whether the file's name has MIMIC in it, or that of a folder begins with it."""
     return "mimic" in path.name.lower() or any(folder.lower().startswith("mimic") for folder in path.parts[:-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import errno
 import os
 import sys
 import traceback
@@ -25,9 +25,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(argv: Sequence[str] | None) -> None:
     arguments = normalized(sys.argv[1:] if argv is None else argv)
     warnings.showwarning = _show_warning
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # text that cannot be shown must not end a command
     from agentclinic.cli.app import app
 
     try:
@@ -43,6 +40,8 @@ def _run(argv: Sequence[str] | None) -> None:
         raise SystemExit(error.exit_code) from None
     except OSError as error:
         if error.filename is None:
+            if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+                raise  # not about standard output
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again when it exits
         sys.stderr.write(
             f"error: {str(error.filename or 'standard output')[:200]}: cannot be used ({error.strerror})\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -55,6 +56,9 @@ def guarded() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     # Python has None for a stream that was closed before it started.
     out, err = (stream or Path(os.devnull).open("w") for stream in before)  # noqa: SIM115 - open until the end
+    for stream in (out, err):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # text that cannot be shown must not end a command
     sys.stdout, sys.stderr = cast("Any", (Stream(out), Stream(err)))
     try:
         yield

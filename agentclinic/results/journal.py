@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentclinic import privacy
-from agentclinic.cases.registry import default_class
+from agentclinic.cases.registry import class_by_name
 from agentclinic.errors import InputError
 from agentclinic.jsonl import CHANGED, drop_lines, loads, read_lines, unchanged
 from agentclinic.privacy import DataClass
@@ -65,10 +65,9 @@ def read_records(path: Path) -> Iterator[Record]:
 
 def class_of(record: Record) -> DataClass:
     """The class of a record's data; if it does not say, its data set's default."""
-    name = record.dataset or ""
     if (record.annotations or {}).get("data_class") == DataClass.CREDENTIALED:
         return DataClass.CREDENTIALED
-    return record.data_class or default_class(name, Path(f"{name}.jsonl"))
+    return record.data_class or class_by_name(record.dataset or "")
 
 
 def _record(line: bytes, path: Path, number: int) -> tuple[Record, str]:

@@ -128,7 +128,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     # Some also end in other ways.
     attacked[3] |= {"status": "model_failed", "correct": None, "judgement": None}
     attacked[4] |= {"status": "doctor_failed"}
-    attacked[5] |= {"status": ATTACKS["image"]}
     name = "\"><img src=x onerror='window.__ran = 1'> & co"
     version = {"agentclinic": {"version": ATTACKS["script"], "units": 99}}
     made = write_run(place / "attacked" / name, attacked, version)

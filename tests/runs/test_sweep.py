@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,9 @@ def test_every_combination_is_played_and_each_factor_compared_with_all_else_equa
     assert warnings == [], "what is varied on purpose is no reason for a warning"
 
 
-def test_the_same_command_again_plays_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_command_again_plays_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = write_sweep(tmp_path)
     main(["sweep", str(path), "--quiet"])
@@ -51,7 +54,10 @@ def test_the_same_command_again_plays_nothing_twice(tmp_path: Path, monkeypatch:
     before = [file.read_bytes() for file in files]
     torn = files[0].read_bytes().splitlines(keepends=True)
     files[0].write_bytes(b"".join(torn[:-1]) + torn[-1][:20])
-    main(["sweep", str(path), "--quiet"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        main(["sweep", str(path), "--quiet"])
+    assert "line 4: skipped, because it is incomplete" in capsys.readouterr().err
     after = [file.read_bytes() for file in files]
     assert after[1:] == before[1:]
     assert len(after[0].splitlines()) == len(before[0].splitlines())
