@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -71,4 +72,4 @@ def _show(learned: Learnt) -> None:
         print(f"left out: {learned.right} encounters that were right (--all learns from those too)")
     if learned.in_test_part:
         print(f"left out: {learned.in_test_part} encounters of the test part")
-    print(f"Use them with: agentclinic run --memory {learned.path}")
+    print(f"Use them with: agentclinic run --memory {shlex.quote(str(learned.path))}")

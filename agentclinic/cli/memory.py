@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def list_command(store: Path, *, as_json: bool) -> None:
         return
     for _, experience in every:
         print(f"{experience.id}  {clipped(experience.observation, 70)} -> {clipped(experience.suggestion, 90)}")
-    print(f"{len(every)} experiences; `agentclinic memory show {store} ID` shows one")
+    print(f"{len(every)} experiences; `agentclinic memory show {shlex.quote(str(store))} ID` shows one")
 
 
 def show_command(store: Path, wanted: str, *, as_json: bool) -> None:

@@ -48,11 +48,12 @@ async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, j
     names = names_of(case)
     for each in written[:MOST]:
         cleaned = without_names(each.kept(), names)
-        why = "named the diagnosis" if cleaned is None else await _objection(cleaned, case, judge)
-        if cleaned is not None and why is None and (_same_step(cleaned, learned.experiences) or not known.add(cleaned)):
-            why = "said the same as another"
-        if cleaned is None or why:
-            learned.removed[why or ""] += 1
+        if cleaned is None:
+            learned.removed["named the diagnosis"] += 1
+        elif (why := await _objection(cleaned, case, judge)) is not None:
+            learned.removed[why] += 1
+        elif _same_step(cleaned, learned.experiences) or not known.add(cleaned):
+            learned.removed["said the same as another"] += 1
         else:
             learned.experiences.append(cleaned)
     return learned

@@ -154,7 +154,7 @@ def test_what_a_study_cannot_do_is_refused_before_anything_is_played(tmp_path: P
 
 
 def planted(path: Path) -> Path:
-    """The six stories; each has a word of its own in its diagnosis and one in what nobody asks for."""
+    """The six stories; each has a word of its own in its diagnosis and one in what no one asks for."""
     rows = story_rows()
     for number, row in enumerate(rows):
         chart = row["OSCE_Examination"]

@@ -1,4 +1,4 @@
-"""The store: nothing reported as written is lost, whoever else writes and however a process ends."""
+"""The store: what was reported as written is never lost, even if other processes write or one is killed."""
 
 from __future__ import annotations
 
