@@ -261,9 +261,8 @@ def _slips(records: Iterable[Record]) -> tuple[Counter[str], int]:
     for record in records:
         earlier: list[str] = []
         for turn in record.transcript or ():
-            if turn.role == "doctor" and turn.usage and turn.usage.requests:
-                found.update(set(read_utterance(turn.raw or turn.text, earlier).slips))
             if turn.role == "doctor":
+                found.update(set(read_utterance(turn.raw or turn.text, earlier).slips))
                 earlier.append(turn.text)
                 said += 1
     return found, max(said, 1)

@@ -65,6 +65,11 @@ class PlainDoctor:
         """The dialogue as the doctor knows it."""
         return self._history.text
 
+    @property
+    def stuck(self) -> bool:
+        """Whether it has repeated itself too often and is asked to commit."""
+        return self._repetition.state == "stuck"
+
     async def act(
         self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
     ) -> tuple[Turn]:

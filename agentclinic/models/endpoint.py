@@ -415,7 +415,9 @@ class Endpoint:
                 (client.prompt_only if plain else client.no_bounds).add(here)
                 tally.retries += error.retries
                 continue
-            client.api = api
+            if not client.doubts_formats:
+                # Otherwise the choice is made, and an answer still on its way must not undo it.
+                client.api = api
             tally.retries += got.retries
             if self._cap_is_too_small(request, got.value):
                 self._target = self._target._replace(capped=False)

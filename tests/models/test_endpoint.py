@@ -577,6 +577,17 @@ async def test_a_server_that_ignores_formats_in_the_responses_api_is_asked_throu
     assert [entry["api"] for entry in server.log()] == ["responses", "chat", "chat"]
 
 
+async def test_replies_still_on_their_way_do_not_bring_the_responses_api_back(
+    connect: Connect, server: ScriptedServer
+) -> None:
+    """The requests of several workers are answered after the first of them has changed the API."""
+    endpoint, request = connect(), ask(schema=Opinion)
+    server.control(rules=[IGNORED])
+    replies = await asyncio.gather(*(endpoint.reply(request) for _ in range(8)))
+    assert all(reply.parsed is not None for reply in replies)
+    assert endpoint.client.api == "chat"
+
+
 async def test_good_replies_do_not_prove_that_formats_are_obeyed(connect: Connect, server: ScriptedServer) -> None:
     """The prompt asks for the same form, and a model often keeps to it without being made to."""
     endpoint, request = connect(), ask(schema=Opinion)

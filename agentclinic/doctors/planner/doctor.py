@@ -17,7 +17,8 @@ class PolicyDoctor:
     """Gives the engine's notes to any doctor, and checks what it orders against the planning rules.
 
     With `inline`, which is the same doctor, plan and utterance come in one reply of its model. The doctor is then asked
-    on its own, with the notes, only if no utterance came, or no diagnosis on the last turn.
+    on its own, with the notes, only if no utterance came, or no diagnosis on the last turn or after it has repeated
+    itself too often.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class PolicyDoctor:
             details=decision.details,
         )
         spoken = decision.spoken
-        if spoken and last and parse_action(spoken.text).kind != "diagnosis":
+        must_commit = last or (self._inline is not None and self._inline.stuck)
+        if spoken and must_commit and parse_action(spoken.text).kind != "diagnosis":
             spoken = None  # ask for the utterance alone: with a plan to fill in as well, small models forget to commit
         if decision.diagnosis:
             text = f"{DIAGNOSIS_READY}: {decision.diagnosis}"

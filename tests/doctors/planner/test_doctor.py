@@ -183,8 +183,8 @@ async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_the_same
         {"match": share, "reply": good[: len(good) // 2]},
         {"match": share, "reply": '{"hypotheses": [], "discriminators": []}'},
     ]
-    others = {f"{role}_llm": "builtin" for role in ("patient", "measurement", "moderator")}
-    settings = {"dataset": str(own_cases(tmp_path, 100)), "scenarios": None, "workers": 8, **others}
+    builtin = {f"{role}_llm": "builtin" for role in ("patient", "measurement", "moderator")}
+    settings = {"dataset": str(own_cases(tmp_path, 100)), "scenarios": None, "workers": 8, **builtin}
     server.control(doctor=lines)
     clean = await run_on(server, tmp_path / "clean", planner(good), **settings)
     assert asked(server, "planner") == 200
@@ -209,7 +209,8 @@ async def test_with_a_fifth_of_the_plans_malformed_every_encounter_ends_the_same
         unavailable = any(note.startswith("planner unavailable: ") for note in turn["notes"])
         assert unavailable == (turn in fallen)
         assert ("temporarily unavailable" in turn["text"]) == (turn in fallen)
-        assert turn in again or not turn["notes"] or turn["details"]["decision"] == "finish"
+        others = set(turn["notes"]) - {"answered by chat completions"}  # which a malformed answer makes us prefer
+        assert turn in again or not others or turn["details"]["decision"] == "finish"
     shown = [body for body in bodies(server, "doctor") if "temporarily unavailable" in json.dumps(body)]
     assert len(shown) == len(fallen), "each time the doctor was told"
 

@@ -13,6 +13,7 @@ from runs_support import asked, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.builtin import Builtin
+from agentclinic.clinic.doctor import MOST_REPEATS
 from agentclinic.clinic.encounter import Transcript, encounter
 from agentclinic.clinic.payloads import InlinePayload
 from agentclinic.clinic.prompts import load_prompts
@@ -208,6 +209,17 @@ async def test_a_doctor_that_does_not_commit_on_the_last_turn_is_asked_on_its_ow
     transcript = await consultation.held()
     assert transcript.diagnosis == "Flu"
     assert [request.schema is None for request in consultation.model.requests] == [False, False, True]
+
+
+async def test_a_doctor_that_goes_round_in_circles_is_asked_on_its_own_to_commit() -> None:
+    asked = MOST_REPEATS + 2  # the first time, the repetitions it is allowed, and one more
+    consultation = Consultation(*[ASKS] * (asked + 1), "DIAGNOSIS READY: Flu", patient=asked)
+    consultation.model._answers[-1] = Reply("DIAGNOSIS READY: Flu", usage=USAGE)
+    transcript = await consultation.held()
+    assert transcript.diagnosis == "Flu"
+    *planned, own = consultation.model.requests
+    assert own.schema is None
+    assert all(request.schema for request in planned)
 
 
 # In runs.
