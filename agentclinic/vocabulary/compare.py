@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from agentclinic.vocabulary.diagnosis_parser import ParsedDiagnosis, parse
 from agentclinic.vocabulary.names import (
@@ -82,16 +83,13 @@ _ALSO_CHRONIC = frozenset(
     "prostatitis glomerulonephritis hematoma ischemia injury disease coronary rhinosinusitis".split()
 )
 # Names that end in the name of another disease but are not a kind of it.
-_NO_KIND = tuple(
-    name(text).key
-    for text in (
-        "heat stroke", "portal hypertension", "pulmonary hypertension", "pulmonary arterial hypertension",
-        "ocular hypertension", "idiopathic intracranial hypertension", "intracranial hypertension", "Ludwig angina",
-        "abdominal angina", "cardiac asthma", "lupus pernio", "lupus vulgaris", "spinal shock", "insulin shock",
-        "toxic shock syndrome", "false labor", "cystic fibrosis", "multiple sclerosis", "tuberous sclerosis",
-        "amyotrophic lateral sclerosis", "hay fever", "sickle cell trait", "pseudotumor cerebri", "latent tuberculosis",
-        "German measles", "white coat hypertension",
-    )
+_NO_KIND = (
+    "heat stroke", "portal hypertension", "pulmonary hypertension", "pulmonary arterial hypertension",
+    "ocular hypertension", "idiopathic intracranial hypertension", "intracranial hypertension", "Ludwig angina",
+    "abdominal angina", "cardiac asthma", "lupus pernio", "lupus vulgaris", "spinal shock", "insulin shock",
+    "toxic shock syndrome", "false labor", "cystic fibrosis", "multiple sclerosis", "tuberous sclerosis",
+    "amyotrophic lateral sclerosis", "hay fever", "sickle cell trait", "pseudotumor cerebri", "latent tuberculosis",
+    "German measles", "white coat hypertension",
 )  # fmt: skip
 # Endings that turn a disease's name into a complication of it: lupus nephritis is not lupus.
 _LEADS_TO = ("itis", "pathy", "osis", "oma", "emia", "penia", "uria", "algia", "plegia", "edema", "cardia")
@@ -103,6 +101,11 @@ _FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that link a cause to a disease and add nothing themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
+
+
+@lru_cache(maxsize=1)
+def _no_kinds() -> tuple[frozenset[str], ...]:
+    return tuple(name(text).key for text in _NO_KIND)
 
 
 def compare(
@@ -351,7 +354,7 @@ def _by_words(said: Name, meant: Name) -> Comparison:
     if not less:
         # The head must be the disease: viral pneumonia is pneumonia, diabetes insipidus is not diabetes.
         tail = said.specific[-1]
-        if any(kind <= said.key and not kind <= meant.key for kind in _NO_KIND):
+        if any(kind <= said.key and not kind <= meant.key for kind in _no_kinds()):
             return Comparison(Relation.DIFFERENT, "another disease whose name ends alike")
         headed = bool(({tail} | wider(tail)) & theirs)
         if not headed and (tail in _LEADS_TO_WORDS or tail.endswith(_LEADS_TO)):

@@ -8,8 +8,8 @@ audit counts the finer ones below it as the same thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -52,31 +52,53 @@ class Found:
     end: int
 
 
-@dataclass
 class _Node:
-    """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here."""
+    """A node in the tree of wordings: the words that may follow, and the concepts whose wordings end here.
 
-    whole: dict[str, _Node] = field(default_factory=dict)
-    begun: dict[str, dict[str, _Node]] = field(default_factory=dict)
-    """Beginnings of words, by their first letters."""
-    names: list[str] = field(default_factory=list)
+    The tree grows where it is used: a text meets few of the wordings, and to build them all takes longer than to read
+    it.
+    """
+
+    __slots__ = ("_begun", "_waiting", "_whole", "names")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._waiting: list[tuple[Sequence[str], int, str]] = []
+        """Wordings that go on from here, with the place of their next word and their concepts."""
+        self._whole: dict[str, _Node] = {}
+        self._begun: dict[str, dict[str, _Node]] = {}
+        """Beginnings of words, by their first letters."""
+
+    def add(self, wording: Sequence[str], place: int, name: str) -> None:
+        """Add a wording from one of its words on."""
+        if place < len(wording):
+            self._waiting.append((wording, place, name))
+        else:
+            self.names.append(name)
 
     def after(self, word: str) -> Iterator[_Node]:
         """The nodes a word leads to."""
-        if word in self.whole:
-            yield self.whole[word]
-        if self.begun and word != _STOP:
+        self._grow()
+        if word in self._whole:
+            yield self._whole[word]
+        if self._begun and word != _STOP:
             for letters in range(_LETTERS + 1):
-                for beginning, node in self.begun.get(word[:letters], _NONE).items():
+                for beginning, node in self._begun.get(word[:letters], _NONE).items():
                     if len(beginning[:_LETTERS]) == letters and word.startswith(beginning):
                         yield node
 
-    def follow(self, word: str) -> _Node:
-        """The node after a word of a wording, created if needed."""
-        if not word.endswith("*"):
-            return self.whole.setdefault(singular(word), _Node())
-        beginning = word.removesuffix("*")
-        return self.begun.setdefault(beginning[:_LETTERS], {}).setdefault(beginning, _Node())
+    def _grow(self) -> None:
+        for wording, place, name in self._waiting:
+            word = wording[place]
+            if word.endswith("*"):
+                word = word.removesuffix("*")
+                nodes = self._begun.setdefault(word[:_LETTERS], {})
+            else:
+                word, nodes = singular(word), self._whole
+            if word not in nodes:
+                nodes[word] = _Node()
+            nodes[word].add(wording, place + 1, name)
+        self._waiting.clear()
 
 
 _NONE: dict[str, _Node] = {}
@@ -122,11 +144,8 @@ def _lexicon() -> _Lexicon:
             kind, above, basic = known.type, tuple(dict.fromkeys(known.parents + above)), known.basic or basic
         concepts[name] = Concept(name, kind, above, basic)
         for wording in listed.split("|"):
-            node = wordings
-            for word in wording.split():
-                node = node.follow(word)
-            if node is not wordings:
-                node.names.append(name)
+            if words := wording.split():
+                wordings.add(words, 0, name)
     return _Lexicon(concepts, wordings, {name: _closed(name, concepts, frozenset()) for name in concepts})
 
 
