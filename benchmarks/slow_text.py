@@ -1,26 +1,32 @@
 """How the time to read a text grows with its length, for every function that reads text from outside.
 
-python benchmarks/slow_text.py                  every function, every family, up to 100,000 characters
+python benchmarks/slow_text.py                  every function, every family, up to 100,000 characters; half an hour
 python benchmarks/slow_text.py --only compare   the functions whose name contains a word
 python benchmarks/slow_text.py --size 20000     up to another length
+python benchmarks/slow_text.py --keep FILE      keep each function's result in a file, and skip those already in it
 
 A family is one piece of text repeated, as a model stuck in a loop writes it: between words, with a different end, so
-that a search that tries every way to match shows. The exponent is the slope of time over length, both as logarithms:
-1 is linear, 2 is quadratic. The table shows each function with its worst family.
+that a search that tries every way to match shows. Each family is read once at a sixteenth and at a quarter of the
+length; the families whose time grows fastest are then measured up to the whole length, each length several times, of
+which the quickest counts. The exponent is the slope of time over length, both as logarithms: 1 is linear, 2 is
+quadratic. The table shows each function with its worst family. Caches are emptied before each call.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import inspect
+import json
 import math
 import pkgutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import _lru_cache_wrapper, cache, partial
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -63,15 +69,22 @@ PIECES = (
     "has ", "gout ", "acute gout, ", "hepatitis ", "blood pressure ", "x-ray of ", "with ", "and/or ", "one ", "two ",
     "twenty ", "year ", "test ", "request ", "diagnosis ", "was ", "pain in the ", "REQUEST TEST", "yes ", "\u2003",
 )  # fmt: skip
-FRAMES = (("", ""), ("Gout ", "x"), ("Denies fever (", ") x?"), ("REQUEST TEST: CT", ": 1"))
-"""What comes before and after the pieces."""
-SMALLEST = 1562
+FRAMES = (("Denies fever (", ") x?"), ("REQUEST TEST: CT", ": 1"), ("", ""))
+"""What comes before and after the pieces: each piece is tried in one of these, in turn, and between words."""
 DOUBLINGS = 3
 """The exponent is measured over the last doublings: for short texts, the fixed costs weigh more."""
 TOO_QUICK = 0.002
 """Seconds; what takes less is measured too badly, and freezes nothing."""
 TOO_SLOW = 2.0
 """Seconds after which a call is stopped and longer texts are not tried."""
+AIM = 1.2
+"""The largest exponent wanted: lists that no longer fit into the processor's caches already make 1.1 of linear work."""
+SUSPECTS = 5
+"""Families measured up to the whole length for each function: those whose time grows fastest."""
+RUNS = 3
+"""Calls for each length; as many again where the exponent is above the aim, because other work disturbs."""
+TEXT_CACHE = 256
+"""Entries; a smaller cache holds tables of ours, not texts that were read."""
 
 
 class Growth(NamedTuple):
@@ -83,7 +96,13 @@ class Growth(NamedTuple):
     family: str
     stopped: bool
 
+    @property
+    def bad(self) -> bool:
+        """Whether the aim is missed."""
+        return self.stopped or self.exponent > AIM
 
+
+@cache
 def families() -> dict[str, Callable[[int], str]]:
     """Texts of a given length, by name."""
 
@@ -95,8 +114,8 @@ def families() -> dict[str, Callable[[int], str]]:
 
     made: dict[str, Callable[[int], str]] = {
         f"{before!r} + {piece!r} + {after!r}": partial(repeated, piece, before, after)
-        for before, after in FRAMES
-        for piece in PIECES
+        for place, piece in enumerate(PIECES)
+        for before, after in (("Gout ", "x"), FRAMES[place % len(FRAMES)])
     }
     return made | {f"numbered {piece!r}": partial(numbered, piece) for piece in (" ", ", ", " or ", ": ", ". ", "; ")}
 
@@ -242,9 +261,21 @@ def stop(_signal: int, _frame: FrameType | None) -> None:
     raise _StoppedError
 
 
+@cache
+def _text_caches() -> list[Any]:
+    found = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+    return [one for one in found if (one.cache_parameters()["maxsize"] or 0) >= TEXT_CACHE]
+
+
 def seconds(reader: Reader, text: str) -> float | None:
-    """CPU time of one call; None if it took too long."""
-    started = time.process_time()
+    """CPU time of one call, as for a text never read before; None if it took too long.
+
+    The time of the thread: that of the process is kept to a few milliseconds only while a timer runs.
+    """
+    for one in _text_caches():
+        one.cache_clear()
+    gc.disable()
+    started = time.thread_time()
     signal.setitimer(signal.ITIMER_VIRTUAL, TOO_SLOW)
     try:
         reader(text)
@@ -254,45 +285,57 @@ def seconds(reader: Reader, text: str) -> float | None:
         _failures.setdefault(type(error).__name__, str(error)[:80])
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return time.process_time() - started
+        taken = time.thread_time() - started
+        gc.enable()
+    return taken
 
 
 _failures: dict[str, str] = {}
 """What readers raised, with an example: refusing a text is no freeze, but worth seeing."""
 
 
-def growth(reader: Reader, family: str, made: Callable[[int], str], largest: int) -> Growth:
-    """Read longer and longer texts of a family."""
-    size, measured, stopped = min(SMALLEST, largest), list[tuple[int, float]](), False
-    while size <= largest and not stopped:
-        taken = seconds(reader, made(size))
-        stopped = taken is None
-        measured.append((size, TOO_SLOW if taken is None else taken))
-        size *= 2
-    timed = [(math.log(size), math.log(taken)) for size, taken in measured if taken >= TOO_QUICK][-DOUBLINGS - 1 :]
+def growth(reader: Reader, family: str, sizes: Sequence[int], runs: int) -> Growth:
+    """Read longer and longer texts of a family; a size for which a run took too long is the last."""
+    made, quickest, stopped = families()[family], dict[int, float](), False
+    for _ in range(runs):
+        for size in sizes:
+            taken = seconds(reader, made(size))
+            stopped = taken is None
+            quickest[size] = min(quickest.get(size, TOO_SLOW), TOO_SLOW if taken is None else taken)
+            if stopped:
+                break
+        if stopped:
+            break
+    timed = [(math.log(size), math.log(taken)) for size, taken in quickest.items() if taken >= TOO_QUICK]
     exponent = 0.0
     if len(timed) > 1:
         middle = [sum(axis) / len(timed) for axis in zip(*timed, strict=True)]
         rise = sum((x - middle[0]) * (y - middle[1]) for x, y in timed)
         exponent = rise / sum((x - middle[0]) ** 2 for x, _ in timed)
-    return Growth(exponent, measured[-1][1], measured[-1][0], family, stopped)
+    size = max(quickest)
+    return Growth(exponent, quickest[size], size, family, stopped)
 
 
 def worst(reader: Reader, largest: int) -> Growth:
-    """The family with the largest exponent, or the first that takes too long.
-
-    A family that looks bad is measured again, because other work on the machine disturbs.
-    """
+    """The family with the largest exponent, or one that takes too long."""
+    seen = [growth(reader, family, (largest // 16, largest // 4), 1) for family in families()]
+    seen.sort(key=lambda one: (one.stopped, one.exponent), reverse=True)
+    sizes = [largest >> halvings for halvings in range(DOUBLINGS, -1, -1)]
     found = []
-    for family, made in families().items():
-        one = growth(reader, family, made, largest)
-        tries = 0
-        while one.exponent > 1.15 and not one.stopped and tries < 3:
-            one, tries = min(one, growth(reader, family, lambda size, made=made: made(size) + " ", largest)), tries + 1  # type: ignore[misc]
-        found.append(one)
-        if one.stopped:
+    for one in seen[:SUSPECTS]:
+        full = one if one.stopped else growth(reader, one.family, sizes, RUNS)
+        if full.bad and not full.stopped:
+            full = min(full, growth(reader, one.family, sizes, 2 * RUNS))
+        found.append(full)
+        if full.stopped:
             break
     return max(found, key=lambda one: (one.stopped, one.exponent))
+
+
+def line(name: str, found: Growth) -> str:
+    """A row of the table."""
+    taken = f"> {found.seconds:.0f}" if found.stopped else f"{found.seconds:.3f}"
+    return f"{name:52} {found.exponent:8.2f} {taken:>8} {found.size:8,}  {found.family}"
 
 
 def main() -> None:
@@ -300,21 +343,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="part of a function's name")
     parser.add_argument("--size", type=int, default=100_000, help="characters of the longest text")
+    parser.add_argument("--keep", type=Path, help="file of results, to measure in several parts")
     given: Any = parser.parse_args()
     signal.signal(signal.SIGVTALRM, stop)
-    table: dict[str, Growth] = {}
+    kept = given.keep.read_text().splitlines() if given.keep and given.keep.exists() else ()
+    table = {name: Growth(*values) for name, values in map(json.loads, kept)}
     print(f"{'function':52} {'exponent':>8} {'seconds':>8} {'at':>8}  worst family")
     for name, reader in sorted(readers().items()):
-        if given.only in name:
+        if given.only not in name:
+            table.pop(name, None)
+            continue
+        if name not in table:
             seconds(reader, "a first text")  # tables are loaded once
-            table[name] = found = worst(reader, given.size)
-            taken = f"> {found.seconds:.0f}" if found.stopped else f"{found.seconds:.3f}"
-            print(f"{name:52} {found.exponent:8.2f} {taken:>8} {found.size:8,}  {found.family}", flush=True)
-    over = sum(found.exponent > 1.2 or found.stopped for found in table.values())
+            table[name] = worst(reader, given.size)
+            if given.keep:
+                with given.keep.open("a") as file:
+                    file.write(json.dumps([name, table[name]]) + "\n")
+        print(line(name, table[name]), flush=True)
     name, top = max(table.items(), key=lambda row: (row[1].stopped, row[1].exponent))
     print(f"raised: {_failures}" if _failures else "nothing raised")
     print(
-        f"{len(table)} functions × {len(families())} families, {over} over 1.2; "
+        f"{len(table)} functions × {len(families())} families, {sum(one.bad for one in table.values())} over {AIM}; "
         f"worst exponent {top.exponent:.2f} ({name}, {top.family})"
     )
 
