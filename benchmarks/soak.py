@@ -6,7 +6,7 @@ python benchmarks/soak.py --encounters 200 --away 5 --seed 2
 Half of the encounters are played by the plain doctor, half by the uncertainty-aware one, each in a run of its own, at
 the scripted server, which spoils a fifth of its answers. The run is killed at random moments, stopped with Ctrl-C and
 started again on a full disk (a limit on the size of files), and the server dies and comes back; each time the run is
-resumed with `agentclinic resume`. The wall clock of every process jumps by up to a year, forwards and backwards. What
+resumed with `agentclinic resume`. The wall clock of every process jumps each second, by up to a year. What
 failed without a verdict is played again with `--retry-failed`.
 
 A word in the objective of each case decides how its encounters must end, so the right outcome of every unit is known.
@@ -207,7 +207,7 @@ def play(seed: int, most_bytes: int, arguments: list[str]) -> None:
     import datetime
 
     real, moments = time.time, random.Random(seed)
-    shifts = [moments.choice((0, 3600, -3600, 86400, -86400, 366 * 86400, -366 * 86400)) for _ in range(1000)]
+    shifts = [86400 * moments.choice((1, -1)) * moments.randint(1, 366) for _ in range(1000)]
 
     def jumping() -> float:
         return real() + shifts[int(time.monotonic()) % len(shifts)]
@@ -304,10 +304,10 @@ class Soak:
         else:
             self.counts["resumes"] += 1
         child = [sys.executable, __file__, "--child", str(self.chance.randrange(10**6)), str(most_bytes)]
-        errors = (self._home / "stderr").open("w+")
-        self._process = subprocess.Popen(
-            [*child, *command, "--quiet"], cwd=self._home, stdout=subprocess.DEVNULL, stderr=errors, text=True
-        )
+        with (self._home / "stderr").open("w") as errors:
+            self._process = subprocess.Popen(
+                [*child, *command, "--quiet"], cwd=self._home, stdout=subprocess.DEVNULL, stderr=errors, text=True
+            )
         return self._process
 
     def _ended(self, *expected: int) -> bool:

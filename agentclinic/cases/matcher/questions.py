@@ -38,7 +38,8 @@ def _told(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int]
     asked = parts_of(read)
     told: dict[tuple[int, int], list[Fact]] = {}
     for fact, row in zip(facts, answer_probabilities(read, facts), strict=True):
-        settled = [_settled(clause, statement(fact)) for clause in read]
+        said = statement(fact)
+        settled = [_settled(clause, said) for clause in read]
         weighed = [
             p if settled[one.at] is None else float(settled[one.at] or 0) for one, p in zip(asked, row, strict=True)
         ]
