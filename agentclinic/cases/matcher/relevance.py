@@ -125,7 +125,7 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
         np.array([[bool(told.main & main)] for told in chart]),
     )  # fmt: skip
     with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
-    of_clause = np.array([[*_clause_alone(one.clause), len(clauses), one.at] for one in asked])
+    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])[place]
     alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
     whole = _whole(clauses, asked, matches.max(axis=0))
     mains = _mains(clauses)
@@ -271,7 +271,6 @@ _NONE = [0] * len(cues.ASPECTS)
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
 
 
-@lru_cache(maxsize=8192)
 def _clause_alone(clause: Clause) -> tuple[float, ...]:
     text = clause.text
     return (
