@@ -7,9 +7,9 @@ python benchmarks/slow_text.py --keep FILE      keep each function's result in a
 
 A family is one piece of text repeated, as a model stuck in a loop writes it: between words, with a different end, so
 that a search that tries every way to match shows. Each family is read once at a thirtieth and at an eighth of the
-length; those whose time grows fastest and the slowest are then measured up to the whole length, each length several times, of
-which the quickest counts. The exponent is the slope of time over length, both as logarithms: 1 is linear, 2 is
-quadratic. The table shows each function with its worst family. Caches are emptied before each call.
+length; those whose time grows fastest and the slowest are then measured up to the whole length, each length several
+times, of which the quickest counts. The exponent is the slope of time over length, both as logarithms: 1 is linear, 2
+is quadratic. The table shows each function with its worst family. Caches are emptied before each call.
 """
 
 from __future__ import annotations
@@ -39,11 +39,21 @@ from agentclinic.cases.model import AnswerKey, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic import findings, payloads, voice, words
 from agentclinic.doctors.planner import rules, schema, settings
-from agentclinic.doctors.uncertainty import steps
+from agentclinic.doctors.uncertainty import steps, tools
 from agentclinic.generate import checks, medqa, privacy
+from agentclinic.generate.mimic import story
+from agentclinic.jsonl import loads
 from agentclinic.lint.quality import check_quality
+from agentclinic.memory import experience
+from agentclinic.memory.fingerprint import diagnosis_mark
+from agentclinic.memory.retrieval import terms
 from agentclinic.models import structured
+from agentclinic.models.faults import Host
+from agentclinic.privacy import holds_key
+from agentclinic.report.text import inert
 from agentclinic.results.actions import parse_action
+from agentclinic.results.original import turns_in_histories
+from agentclinic.results.record import Record
 from agentclinic.results.turn import Exchange
 from agentclinic.results.utterance import read_utterance
 from agentclinic.scoring import information
@@ -159,6 +169,10 @@ def readers() -> dict[str, Reader]:
     policy = settings.load_policy().file
     names = Names("Gout", (), [])
     chart, exam, door = case.patient_facts, case.exam_facts, case.door
+    host, note = (
+        Host("http://localhost/v1", "a-secret-key"),
+        "Medications on Admission:\n1. x\nHistory of Present Illness:\n",
+    )
 
     def fact(text: str, section: Section = Section.HISTORY) -> Fact:
         return Fact("History", section, ("History",), text)
@@ -242,6 +256,24 @@ def readers() -> dict[str, Reader]:
         "models.structured.parse": lambda t: structured.written_call(t, ()),
         "results.actions.parse_action": lambda t: parse_action("DIAGNOSIS READY: " + t),
         "clinic.words.own_words": words.own_words,
+        "doctors.uncertainty.tools.check_step": lambda t: tools.check_step(steps.NO_DOUBTS, t),
+        "doctors.uncertainty.tools.salvage": lambda t: tools.salvage(
+            "diagnosis_step", json.dumps(dict.fromkeys(("new_information", "next_step_action"), t))
+        ),
+        "generate.mimic.story.note_story": lambda t: story.note_story(note + t, lambda _: False),
+        "generate.mimic.story.note_drugs": lambda t: story.note_drugs(note + t, lambda _: False),
+        "generate.mimic.story.complaints": lambda t: story.complaints(t, lambda _: False),
+        "jsonl.loads": lambda t: loads(json.dumps([t, {t: t}])),
+        "memory.experience.step_of": lambda t: (experience.step_of("test", t), experience.step_of("question", t)),
+        "memory.fingerprint.diagnosis_mark": diagnosis_mark,
+        "memory.retrieval.terms": terms,
+        "models.faults.Host.quote": host.quote,
+        "models.faults.Host.scrub": lambda t: host.scrub(t.encode() + b"\\u0020"),
+        "privacy.holds_key": holds_key,
+        "report.text.inert": inert,
+        "results.original.turns_in_histories": lambda t: turns_in_histories(
+            Record(scenario_id=0, status="diagnosed", doctor_hist=t, patient_hist=t, measurement_hist=t)
+        ),
         "results.utterance.read_utterance(earlier)": lambda t: read_utterance(t, ["x", t]),
         "results.utterance.read_utterance(diagnosis)": lambda t: read_utterance("DIAGNOSIS READY: " + t),
         "scoring.information.repeated": lambda t: information.repeated([t, t, "fever"]),

@@ -17,6 +17,7 @@ FROZE = {
     "builtin.laboratory.report": "blood pressure ",
     "builtin.patient.answer": "x/",
     "cases.matcher.asked_of_measurement(order)": "fever, ",
+    "generate.mimic.story.note_story": "CT ",
     "generate.privacy.problems": "a",
     "results.utterance.read_utterance": "\n",
     "vocabulary.disease_names.Names.find": "GOUT ",
