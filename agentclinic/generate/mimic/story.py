@@ -132,7 +132,7 @@ def _parts(text: str, *, is_list: bool) -> list[str]:
 
 def without_gaps(sentence: str) -> str:
     """A sentence without its gaps if they are a name, an age, a place or a time; empty if anything else was removed."""
-    plain = _SOMEBODY.sub("the patient", sentence)
+    plain = _SOMEBODY.sub("the patient", " ".join(sentence.split()))
     plain = _OLD.sub(lambda found: "a " if found["who"] else "an adult ", plain)
     plain = _SOMEWHERE.sub("", _SOMEONE_WITH.sub("the patient ", plain))
     if REMOVED in plain or _DATE.search(plain):
