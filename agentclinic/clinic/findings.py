@@ -10,7 +10,7 @@ from functools import lru_cache
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.results.turn import Exchange, Provenance
-from agentclinic.vocabulary.base import Finding, Measure, Rule, knowledge
+from agentclinic.vocabulary.base import Rule, knowledge
 from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing
 from agentclinic.vocabulary.text import fold
 
@@ -36,7 +36,7 @@ def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
     """What written facts say: findings by name, separated by semicolons, or in other words."""
     evidence: Evidence = {}
     for fact in facts:
-        for part in fact.split(";"):
+        for part in dict.fromkeys(fact.split(";")):
             name = fold(part)
             if name in _by_name():
                 _merge(evidence, {_by_name()[name]: True})
@@ -135,12 +135,26 @@ def _reported(exchange: Exchange) -> set[str]:
 def _measured(order: str, reply: str, age: float | None) -> Evidence:
     """Findings from the numbers of a result."""
     found: Evidence = {}
-    for finding in knowledge().findings.values():
-        if finding.measure:
-            present = _read_number(finding, finding.measure, order, reply, age)
+    named = set(_NAME_PART.findall(reply.casefold()))
+    for finding, begins in _measures().items():
+        if not begins.isdisjoint(named):
+            present = _read_number(finding, order, reply, age)
             if present is not None:
-                found[finding.id] = present
+                found[finding] = present
     return found
+
+
+_NAME_PART = re.compile(r"[^\W_]+")
+
+
+@lru_cache(maxsize=1)
+def _measures() -> dict[str, frozenset[str]]:
+    """The findings that are measured, with the words their names begin with: most results have none of these."""
+    return {
+        finding.id: frozenset(_NAME_PART.findall(name.casefold())[0] for name in finding.measure.names)
+        for finding in knowledge().findings.values()
+        if finding.measure
+    }
 
 
 # The specimen of a value is the last one named before it in the report, or else in the order.
@@ -179,9 +193,12 @@ def _pattern(finding_id: str) -> re.Pattern[str]:
     )
 
 
-def _read_number(finding: Finding, measure: Measure, order: str, reply: str, age: float | None) -> bool | None:
+def _read_number(finding_id: str, order: str, reply: str, age: float | None) -> bool | None:
+    finding = knowledge().findings[finding_id]
+    measure = finding.measure
+    assert measure is not None
     of_blood = finding.kind == "lab" and not _SPECIMEN.search(measure.names[0])
-    for match in _pattern(finding.id).finditer(reply):
+    for match in _pattern(finding_id).finditer(reply):
         if of_blood and _from_another_fluid(order, reply, match.start()):
             continue
         number = match["second"] if measure.part == "diastolic" else match["number"]

@@ -34,6 +34,8 @@ _NOT_AGO = re.compile(
     r"\s*(?:after|before|later|earlier|apart|at a time|pregnant|into|of pregnancy|of gestation|early)\b"
 )
 _FREQUENCY = re.compile(r"\b(?:per|times|every|once|twice|each|than|within|lasting|lasts?|after|between)$")
+_NEAR = 40
+"""Characters before a duration that are read: the words looked for there have at most seven."""
 _BEGAN = re.compile(r"\b(?:for|over|since|past|last|about|of|within|nearly|almost|some|that)$")
 
 
@@ -42,11 +44,11 @@ def spans(text: str) -> list[float]:
     text = text.lower()
     found = []
     for match in _SPAN.finditer(text):
-        before, after = text[: match.start()].rstrip(), text[match.end() :]
-        if match["after"] or _NOT_AGO.match(after) or _FREQUENCY.search(before):
+        before, end = text[max(0, match.start() - _NEAR) : match.start()].rstrip(), match.end()
+        if match["after"] or _NOT_AGO.match(text, end) or _FREQUENCY.search(before):
             continue
         word = match["number"]
-        if word in ("a", "an") and not _BEGAN.search(before) and not after.startswith((" ago", " now")):
+        if word in ("a", "an") and not _BEGAN.search(before) and not text.startswith((" ago", " now"), end):
             continue  # "twice a day", "a night shift"
         found.append(float(NUMBER_WORDS.get(word) or word) * _DAYS[match["unit"]])
     for phrase, days in _SINCE.items():

@@ -181,7 +181,10 @@ def _wait(failure: ModelError, pause: float, clock: Clock) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds that an answer asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Seconds that an answer asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+
+    A date is compared with the answer's own: our clock may be wrong by hours.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -189,8 +192,13 @@ def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = ti
     seconds = _number(given)
     if seconds is not None or given is None:
         return seconds
+    until, now = _moment(given), _moment(headers.get("date"))
+    return None if until is None else max(0.0, until - (wall_clock() if now is None else now))
+
+
+def _moment(text: str | None) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - wall_clock())
+        return parsedate_to_datetime(text).timestamp() if text else None
     except (ValueError, OverflowError):
         return None
 

@@ -41,7 +41,7 @@ def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
             role, said, at = "patient", told[at:asked], asked
         else:
             break
-        same = _shared(told[at:], measured[of:])
+        same = _shared(told, at, measured, of)
         number += 1
         turns += [_turn(number, "doctor", said), _turn(number, role, told[at : at + same])]
         at, of = at + same, of + same
@@ -66,10 +66,12 @@ def _find(block: str, blocks: Sequence[str], start: int) -> int | None:
     return next((place for place in range(start, len(blocks)) if blocks[place] == block), None)
 
 
-def _shared(left: Sequence[str], right: Sequence[str]) -> int:
-    """How many blocks at the start are the same."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(left), len(right)))
+def _shared(left: Sequence[str], at: int, right: Sequence[str], of: int) -> int:
+    """How many blocks are the same from these places on."""
+    count = 0
+    while at + count < len(left) and of + count < len(right) and left[at + count] == right[of + count]:
+        count += 1
+    return count
 
 
 def _turn(number: int, role: str, blocks: Sequence[str]) -> Turn:

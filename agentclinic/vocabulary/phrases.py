@@ -22,14 +22,16 @@ class Phrasebook:
     """Finds many phrases in a text, as whole words, longest first."""
 
     def __init__(self, phrases: Mapping[str, Iterable[str]]) -> None:
-        self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        self._keys: dict[tuple[str, ...], list[str]] = {}
         for key, variants in phrases.items():
             for variant in variants:
-                tokens = words(variant)
-                if tokens:
-                    self._by_first.setdefault(tokens[0], []).append((tokens, key))
-        for entries in self._by_first.values():
-            entries.sort(key=lambda entry: -len(entry[0]))
+                if tokens := words(variant):
+                    self._keys.setdefault(tokens, []).append(key)
+        lengths: dict[str, set[int]] = {}
+        for tokens in self._keys:
+            lengths.setdefault(tokens[0], set()).add(len(tokens))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        """How many words the phrases with a given first word have."""
 
     def find(self, text: str, *, longest_only: bool = True) -> list[Mention]:
         """Every phrase in the text, and whether it is negated.
@@ -38,17 +40,17 @@ class Phrasebook:
         """
         found: list[Mention] = []
         for clause in clauses(text):
-            index = 0
-            while index < len(clause.words):
+            index, count = 0, len(clause.words)
+            while index < count:
                 step = 1
-                taken = 0
-                for tokens, key in self._by_first.get(clause.words[index], ()):
-                    if len(tokens) < taken and longest_only:
+                for length in self._lengths.get(clause.words[index], ()):
+                    end = index + length
+                    keys = self._keys.get(clause.words[index:end], ()) if end <= count else ()
+                    if keys:
+                        negated = clause.negated[index] or clause.denied_after(end)
+                        found += [Mention(key, clause.words[index:end], negated) for key in keys]
+                    if keys and longest_only:
+                        step = length
                         break
-                    end = index + len(tokens)
-                    if clause.words[index:end] == tokens:
-                        found.append(Mention(key, tokens, clause.negated[index] or clause.denied_after(end)))
-                        taken = len(tokens)
-                        step = max(step, len(tokens)) if longest_only else 1
                 index += step
         return found

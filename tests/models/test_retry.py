@@ -255,6 +255,10 @@ async def test_requests_already_in_the_queue_pause_too() -> None:
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT"}, 20.0),
         ({"retry-after": "Thu, 01 Jan 1970 00:00:05 GMT"}, 0.0),
+        # Our clock is a year ahead of the server's, then a year behind it.
+        ({"retry-after": "Wed, 01 Jan 1969 00:00:30 GMT", "date": "Wed, 01 Jan 1969 00:00:00 GMT"}, 30.0),
+        ({"retry-after": "Fri, 01 Jan 1971 00:00:30 GMT", "date": "Fri, 01 Jan 1971 00:00:00 GMT"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:30 GMT", "date": "now"}, 20.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),

@@ -473,7 +473,7 @@ class Server:
     def stepping(self, call: Call, steps: list[Json]) -> Answer:
         """The next step as a tool call, or as a form where no tools are offered."""
         text = call.text
-        marked: list[Json] = json.loads(json.dumps(steps).replace("{mark}", _mark(text)))
+        marked: list[Json] = json.loads(json.dumps(steps).replace("{mark}", mark_in(text)))
         step = next((step for step in marked if step["new_information"] not in text), marked[-1])
         if call.schema is not None:
             return Answer(json.dumps({"tool": "diagnosis_step", "reason_ready": "", **step}))
@@ -499,11 +499,12 @@ class Server:
             case "moderator":
                 return Answer(self.script.moderator)
             case "synthesis":
-                return Answer(self.script.synthesis.replace("{mark}", _mark(call.text)))
+                return Answer(self.script.synthesis.replace("{mark}", mark_in(call.text)))
         return Answer(f"This is the scripted server's answer to a {call.purpose or 'nameless'} request.")
 
 
-def _mark(text: str) -> str:
+def mark_in(text: str) -> str:
+    """The first word like `mark-7` in a text."""
     found = re.search(r"mark-\w+", text)
     return found[0] if found else "somebody"
 
@@ -720,6 +721,9 @@ def bag_of_words(text: str) -> list[float]:
 class ScriptedServer:
     """The server as a child process, for tests: `with ScriptedServer() as server: ...`."""
 
+    program = Path(__file__).resolve()
+    """What the process runs; it takes the same options as this file."""
+
     def __init__(self, port: int = 0) -> None:
         self._process: subprocess.Popen[str] | None = None
         self.port = port
@@ -728,7 +732,7 @@ class ScriptedServer:
     def __enter__(self) -> ScriptedServer:
         # Its standard input is our end of a pipe: however this process dies, the server ends with it.
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), "--port", str(self.port), "--until-stdin-closes"],
+            [sys.executable, str(self.program), "--port", str(self.port), "--until-stdin-closes"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -806,9 +810,9 @@ class ScriptedServer:
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-async def _main(port: int, until_stdin_closes: bool) -> None:
+async def _main(server: Server, port: int, until_stdin_closes: bool) -> None:
     # handler_cancellation: a client that gives up on a hanging request frees its handler.
-    runner = web.AppRunner(Server().application(), access_log=None, handler_cancellation=True)
+    runner = web.AppRunner(server.application(), access_log=None, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=4096)
     await site.start()
@@ -819,10 +823,15 @@ async def _main(port: int, until_stdin_closes: bool) -> None:
         await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
+def main(server: Server) -> None:
+    """Serve until the process is ended."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--until-stdin-closes", action="store_true")
     options = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_main(options.port, options.until_stdin_closes))
+        asyncio.run(_main(server, options.port, options.until_stdin_closes))
+
+
+if __name__ == "__main__":
+    main(Server())

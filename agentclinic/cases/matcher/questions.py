@@ -38,7 +38,8 @@ def _told(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int]
     asked = parts_of(read)
     told: dict[tuple[int, int], list[Fact]] = {}
     for fact, row in zip(facts, answer_probabilities(read, facts), strict=True):
-        settled = [_settled(clause, statement(fact)) for clause in read]
+        said = statement(fact)
+        settled = [_settled(clause, said) for clause in read]
         weighed = [
             p if settled[one.at] is None else float(settled[one.at] or 0) for one, p in zip(asked, row, strict=True)
         ]
@@ -94,7 +95,7 @@ def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) 
         return [Topic("opening", Asked.OPENING, _opening(facts))]
     if background:
         return _background_topics(background, everything) + _other_symptoms(clause, told)
-    if cues.ANYTHING_ELSE.search(clause.text) and not any(_finding_names(part) for part in clause.parts):
+    if cues.ANYTHING_ELSE.search(clause.text) and not any(_finding_names(part.text) for part in clause.parts):
         return [Topic("other symptoms", Asked.SYMPTOM, everything)]
     aspects = [aspect.name for aspect, on in zip(cues.ASPECTS, clause.aspects, strict=True) if on]
     if aspects and clause.parts and len([part for part in clause.parts if not part.whole]) <= 1:
@@ -121,7 +122,7 @@ def _background_topics(asked: Sequence[cues.Background], told: tuple[Fact, ...])
 def _other_symptoms(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
     """Unanswered symptoms that a question about the background also names."""
     silent = [part for part in clause.parts if not part.whole and part.place not in told]
-    names = dict.fromkeys(name for part in silent for name in _finding_names(part) if name in _symptom_names())
+    names = dict.fromkeys(name for part in silent for name in _finding_names(part.text) if name in _symptom_names())
     return [Topic(name, Asked.SYMPTOM, ()) for name in names]
 
 
@@ -135,7 +136,7 @@ def _symptom_topics(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
     nameless: list[str] = []
     for part in clause.parts:
         found = tuple(told.get(part.place, ()))
-        names = [] if part.whole and not found else _finding_names(part)
+        names = [] if part.whole and not found else _finding_names(part.text)
         for name in names[:1]:
             _add(topics, Topic(name, Asked.SYMPTOM, found))
         for name in names[1:]:
@@ -150,9 +151,9 @@ def _symptom_topics(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
 
 
 @lru_cache(maxsize=16384)
-def _finding_names(part: Part) -> tuple[str, ...]:
-    """The findings a part names, in order."""
-    mentions = knowledge().finding_terms.find(part.text)
+def _finding_names(text: str) -> tuple[str, ...]:
+    """The findings a part of a question names, in order."""
+    mentions = knowledge().finding_terms.find(text)
     return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
 
 

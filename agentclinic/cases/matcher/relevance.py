@@ -112,8 +112,8 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
     if not rows or not columns:
         return np.zeros((rows, columns, len(FEATURES)))
     words = _Words.of(chart)
-    wanted = [(one.part, words.weight(one.part.stems) or 1.0) for one in asked]
-    pairs = np.array([[_pair(part, weight, told, words) for part, weight in wanted] for told in chart])
+    wanted = [(one.part, words.weight(one.part.stems) or 1.0, _nothing_shared(one.part)) for one in asked]
+    pairs = np.array([[_pair(*one, told, words) for one in wanted] for told in chart])
     matches = _matches(pairs)
     place = [one.at for one in asked]
     begins = [place.index(at) for at in range(len(clauses))]
@@ -125,7 +125,7 @@ def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
         np.array([[bool(told.main & main)] for told in chart]),
     )  # fmt: skip
     with_clause = np.array([[_clause_pair(clause, told) for clause in clauses] for told in chart])[:, place]
-    of_clause = np.array([[*_clause_alone(one.clause), len(clauses), one.at] for one in asked])
+    of_clause = np.array([[*_clause_alone(clause), len(clauses), at] for at, clause in enumerate(clauses)])[place]
     alone = np.array([[*_alone(told), row / rows] for row, told in enumerate(chart)])
     whole = _whole(clauses, asked, matches.max(axis=0))
     mains = _mains(clauses)
@@ -178,7 +178,7 @@ def _masks() -> tuple[int, ...]:
     return tuple(lexicon.of_types(kind) for kind in (*MAIN_TYPES, "trigger", "quality", "time", "place"))
 
 
-def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> list[float]:
+def _pair(part: Part, asked_weight: float, unshared: list[float], told: Statement, words: _Words) -> list[float]:
     *mains, trigger, quality, time, place = _masks()
     names, above = part.named.names, part.named.above
     match = names & told.named.closed
@@ -187,7 +187,7 @@ def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> li
     shared = part.stems & told.stems
     kin = above & told.named.above & ~wider & ~lexicon.roots()
     if not (match or wider or shared or kin):
-        nothing = list(_nothing_shared(part))
+        nothing = unshared.copy()
         nothing[_PLACE] = _same_place(part.named.closed & place, names & place, told)
         return nothing
     own = part.main.bit_count()
@@ -217,8 +217,7 @@ def _pair(part: Part, asked_weight: float, told: Statement, words: _Words) -> li
 _NO_TYPES = [0] * len(MAIN_TYPES)
 
 
-@lru_cache(maxsize=16384)
-def _nothing_shared(part: Part) -> tuple[float, ...]:
+def _nothing_shared(part: Part) -> list[float]:
     """The features of a part and a statement with nothing in common, which most pairs have."""
     *_, trigger, quality, _, _ = _masks()
     names = part.named.names
@@ -227,7 +226,7 @@ def _nothing_shared(part: Part) -> tuple[float, ...]:
         "part_qualities": (names & quality).bit_count(), "whole": part.whole, "part_at": part.place,
         "conditional": part.conditional,
     }  # fmt: skip
-    return tuple(values.get(name, 0) for name in FEATURES[: FEATURES.index("own_match")])
+    return [values.get(name, 0) for name in FEATURES[: FEATURES.index("own_match")]]
 
 
 def _below(part: Part, told: Statement) -> int:
@@ -272,7 +271,6 @@ _NONE = [0] * len(cues.ASPECTS)
 _DRUGS = [part.section for part in cues.BACKGROUND].index(Section.DRUGS)
 
 
-@lru_cache(maxsize=8192)
 def _clause_alone(clause: Clause) -> tuple[float, ...]:
     text = clause.text
     return (

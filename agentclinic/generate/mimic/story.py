@@ -52,11 +52,17 @@ _COURSE = re.compile(
     re.IGNORECASE,
 )
 # What a sentence must not report: results, readings of pictures, conclusions and treatment.
-_FOUND = re.compile(
+_TEST = re.compile(
     r"\b(?:labs?|laborator\w+|CT|CTA|CTPA|MRI|MRCP|MRA|CXR|x-?rays?|EKG|ECG|TTE|TEE|echo\w*|ultrasound|US|imaging|scans?"
-    r"|biops\w+|cath\w*|angiogra\w+|ERCP|EGD|endoscop\w+|colonoscop\w+|cultures?|patholog\w+)\b.*"
-    r"\b(?:show\w*|reveal\w*|demonstrat\w*|notable|significant|consistent|concern\w*|suggest\w*|positive|read|found|with|was|were)\b"
-    r"|\b(?:diagnosed with|diagnosis of|found to have|found to be|consistent with|concern(?:ing)? for|suspicious for"
+    r"|biops\w+|cath\w*|angiogra\w+|ERCP|EGD|endoscop\w+|colonoscop\w+|cultures?|patholog\w+)\b",
+    re.IGNORECASE,
+)
+_SHOWED = re.compile(
+    r"\b(?:show\w*|reveal\w*|demonstrat\w*|notable|significant|consistent|concern\w*|suggest\w*|positive|read|found|with|was|were)\b",
+    re.IGNORECASE,
+)
+_CONCLUDED = re.compile(
+    r"\b(?:diagnosed with|diagnosis of|found to have|found to be|consistent with|concern(?:ing)? for|suspicious for"
     r"|impression|ruled in|given the finding|was (?:given|started on|admitted|transferred|intubated|taken to))\b",
     re.IGNORECASE,
 )
@@ -103,9 +109,15 @@ def _told(text: str, gives_away: Gives, *, is_list: bool) -> str:
         if not is_list and _COURSE.search(sentence):
             break
         plain = without_gaps(sentence)
-        if plain and not _FOUND.search(plain) and not gives_away(plain):
+        if plain and not _reports(plain) and not gives_away(plain):
             kept.append(plain)
     return ("; " if is_list else " ").join(kept)
+
+
+def _reports(sentence: str) -> bool:
+    """Whether a sentence says what a test showed, what was concluded or how the patient was treated."""
+    test = _TEST.search(sentence)  # the first is enough: what a later one showed stands after it, too
+    return bool((test and _SHOWED.search(sentence, test.end())) or _CONCLUDED.search(sentence))
 
 
 def _parts(text: str, *, is_list: bool) -> list[str]:
@@ -120,7 +132,7 @@ def _parts(text: str, *, is_list: bool) -> list[str]:
 
 def without_gaps(sentence: str) -> str:
     """A sentence without its gaps if they are a name, an age, a place or a time; empty if anything else was removed."""
-    plain = _SOMEBODY.sub("the patient", sentence)
+    plain = _SOMEBODY.sub("the patient", " ".join(sentence.split()))
     plain = _OLD.sub(lambda found: "a " if found["who"] else "an adult ", plain)
     plain = _SOMEWHERE.sub("", _SOMEONE_WITH.sub("the patient ", plain))
     if REMOVED in plain or _DATE.search(plain):
