@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agentclinic.clinic.human import Leave
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
 from agentclinic.errors import InputError
@@ -27,6 +26,7 @@ from agentclinic.results.run_cases import write_cases
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.human import Leave
 from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
@@ -234,6 +234,7 @@ class _Player:
             self.pool.stop(f"{record.fault.role}: {record.fault.message}")
             return
         self._spent.add_record(record, self._models)
+        self._progress.played(record, unit.case)
         if record.fault and record.status in MISSING and record.fault.error in OUTAGE:
             if self._gone:
                 return  # it was under way when the server was found to be gone
