@@ -217,6 +217,7 @@ class _Player:
         self._held: list[Record] = []
         """Failures in a row that may mean the server is gone: recorded once it turns out that it is not."""
         self._gone = False
+        self._crashes: set[tuple[str, ...]] = set()
         self._check_limit()
 
     async def play(self, unit: Unit) -> None:
@@ -235,6 +236,7 @@ class _Player:
             return
         self._spent.add_record(record, self._models)
         self._progress.played(record, unit.case)
+        self._show_crash(record)
         if record.fault and record.status in MISSING and record.fault.error in OUTAGE:
             if self._gone:
                 return  # it was under way when the server was found to be gone
@@ -263,6 +265,14 @@ class _Player:
             self._held.clear()
         elif not self._outage.suspects:
             self._record_held()
+
+    def _show_crash(self, record: Record) -> None:
+        """Show where a custom doctor's program failed, once for each place; every record has its own traceback."""
+        trace = (record.fault.traceback if record.fault else None) or ""
+        place = tuple(line for line in trace.splitlines() if line.startswith("  File "))
+        if trace and place not in self._crashes:
+            self._crashes.add(place)
+            self._progress.say(f"scenario {record.scenario_id}: the doctor's program failed\n{trace.rstrip()}")
 
     def _record_held(self) -> None:
         for record in self._held:

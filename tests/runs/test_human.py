@@ -129,8 +129,8 @@ async def test_a_doctor_in_a_chat_sees_each_reply_once_and_none_of_the_prompts()
 async def test_notes_and_differentials_are_shown_and_go_with_the_turn_in_which_they_were_written() -> None:
     human, screen, _ = typing(
         ":notes", ":differential", ":notes old", "Where?",
-        ":notes left side", ":differential migraine 60 %, tumour 10 %", "Wrong?", ":undo", ":notes", ":differential migraine 90 %", "Right?", ":diagnose Migraine",
-        ":notes", ":diagnose Gout",
+        ":notes left side", ":differential migraine 60 %, tumour 10 %", "Wrong?", ":undo", ":notes",
+        ":differential migraine 90 %", "Right?", ":diagnose Migraine", ":notes", ":diagnose Gout",
     )  # fmt: skip
     transcript = await Meeting(human, Scripted("Left.", "no", "yes")).hold(Tape())
     said = [turn for turn in transcript.turns if turn.role == "doctor"]
