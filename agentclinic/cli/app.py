@@ -673,7 +673,11 @@ def data_fetch(
         typer.Option("--output", "-o", help="Folder to write to. [default: where --dataset NAME looks for the file]"),
     ] = None,
     mirror: Annotated[
-        str | None, typer.Option(help="Address of a folder with copies of the files, instead of their repository.")
+        str | None,
+        typer.Option(
+            help="Address of a folder with copies of the files, instead of their repository.",
+            envvar="AGENTCLINIC_MIRROR",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that differs from the published one.")] = False,
     json: JsonOption = False,

@@ -50,16 +50,19 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_a_data_set_goes_where_a_run_finds_it(mirror: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_data_set_goes_where_a_run_finds_it(
+    mirror: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["data", "fetch", "MedQA", "--mirror", mirror])
     shown = capsys.readouterr().out
     assert Path("processed_data/agentclinic_medqa.jsonl").read_bytes() == CONTENT
     for fact in (hashlib.sha256(CONTENT).hexdigest(), f"{len(CONTENT):,} bytes", "MIT, for the test", "/abc/"):
         assert fact in shown
     main(["run", "--dataset", "MedQA", "--num-scenarios", "1", "-q"])
-    main(["data", "fetch", "MedQA", "--mirror", mirror])
+    monkeypatch.setenv("AGENTCLINIC_MIRROR", mirror)
+    main(["data", "fetch", "MedQA"])
     assert "MedQA: already at processed_data/agentclinic_medqa.jsonl" in capsys.readouterr().out
-    main(["data", "fetch", "MedQA", "--mirror", mirror, "-o", "elsewhere", "--json"])
+    main(["data", "fetch", "MedQA", "-o", "elsewhere", "--json"])
     assert '"path": "elsewhere/agentclinic_medqa.jsonl"' in capsys.readouterr().out
     assert Path("elsewhere/agentclinic_medqa.jsonl").read_bytes() == CONTENT
 
