@@ -17,7 +17,6 @@ from rich.table import Table
 
 from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import end_incomplete, end_without_result, print_json
-from agentclinic.cli.people import People
 from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
@@ -89,7 +88,11 @@ def resume_command(
 
 
 def _progress(plan: Plan, *, quiet: bool) -> Progress:
-    return People(plan.settings.run) if plan.people else progress_for(quiet=quiet, stream=sys.stderr)
+    if plan.people:
+        from agentclinic.cli.people import People
+
+        return People(plan.settings.run)
+    return progress_for(quiet=quiet, stream=sys.stderr)
 
 
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
