@@ -272,7 +272,11 @@ class _Player:
         place = tuple(line for line in trace.splitlines() if line.startswith("  File "))
         if trace and place not in self._crashes:
             self._crashes.add(place)
-            self._progress.say(f"scenario {record.scenario_id}: the doctor's program failed\n{trace.rstrip()}")
+            shown = "".join(  # an exception may quote a model, whose words must not act on the terminal
+                character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+                for character in trace.rstrip()
+            )
+            self._progress.say(f"scenario {record.scenario_id}: the doctor's program failed\n{shown}")
 
     def _record_held(self) -> None:
         for record in self._held:

@@ -208,24 +208,29 @@ async def test_a_crash_is_in_the_record_with_its_place_and_its_traceback(write: 
     assert "custom.py" not in trace
 
 
-def test_a_crash_is_shown_once_and_every_record_has_it(
-    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_crash_is_shown_once_and_every_record_has_it(write: Any, tmp_path: Path) -> None:
     spec = write("""
         class Mine:
             def __init__(self, scenario):
                 self.scenario = scenario
 
             def inference_doctor(self, question):
-                raise ValueError("lost " + self.scenario.demographics)
+                raise ValueError("lost \\x1b[2J" + self.scenario.demographics)
     """)
-    main(["run", "--doctor", spec, "--scenarios", "0-2", "--output-dir", str(tmp_path / "out")])
-    shown = capsys.readouterr().err
-    assert shown.count("Traceback (most recent call last):") == 1
-    assert shown.count(f'File "{spec.rpartition(":")[0]}", line 7, in inference_doctor') == 1
-    assert "scenario 0: the doctor's program failed\n" in shown
-    (folder,) = (tmp_path / "out").iterdir()
-    found = [json.loads(line)["fault"]["traceback"] for line in (folder / "scenarios.jsonl").read_text().splitlines()]
+    told: list[str] = []
+
+    class Told(Progress):
+        def say(self, message: str) -> None:
+            told.append(message)
+
+    plan = plan_of(doctor=spec, scenarios="0-2", output_dir=str(tmp_path / "out"))
+    finished = await execute(plan, Told())
+    (shown,) = told
+    assert shown.startswith("scenario 0: the doctor's program failed\nTraceback (most recent call last):\n")
+    assert f'File "{spec.rpartition(":")[0]}", line 7, in inference_doctor' in shown
+    assert "ValueError: lost \\x1b[2J23-year-old man" in shown, "no words act on the terminal"
+    faults = [record.fault for record in read_records(finished.folder / "scenarios.jsonl")]
+    found = [fault.traceback or "" for fault in faults if fault]
     assert len(found) == 3
     assert all("line 7, in inference_doctor" in trace for trace in found)
     assert len(set(found)) > 1, "each has its own words"
