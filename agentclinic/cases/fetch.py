@@ -129,6 +129,7 @@ def _download(address: str, *, most: int) -> bytes:
         with urlopen(address, timeout=_TIMEOUT) as answer:
             return bytes(answer.read(most + 1))
     except HTTPError as error:
+        error.close()  # it is also the server's answer, with its connection
         raise OSError(f"the server answered {error.code} {error.reason}") from None
     except URLError as error:
         raise error.reason if isinstance(error.reason, OSError) else OSError(error.reason) from None
