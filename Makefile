@@ -1,15 +1,22 @@
-# Two commands do everything on a fresh machine with Python 3.11+ and make:
+# Three commands do everything on a fresh machine with Python 3.11+ and make:
 #   make run    evaluate the embedded clinic and write a report (no key, no network after installation)
+#   make shell  open a shell in which `agentclinic` is a command
 #   make test   lint, type check and test
 # Before a piece of work is called done: make test-full, which adds the slow tests.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test test-full lint types tests tests-full browser clean
+.PHONY: run shell test test-full lint types tests tests-full browser clean
 
 run: $(VENV)/.installed
 	$(BIN)/python agentclinic.py --config agentclinic.config.json --workers 4 --report
+	@echo
+	@echo "The command is $(BIN)/agentclinic; after make shell, or . $(BIN)/activate, it is agentclinic."
+
+shell: $(VENV)/.installed
+	@echo "agentclinic is a command in this shell; exit leaves it"
+	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" "$${SHELL:-sh}"
 
 test: lint types tests
 

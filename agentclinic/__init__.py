@@ -14,7 +14,7 @@ from agentclinic.version import __version__
 if TYPE_CHECKING:
     from agentclinic.api import Run, compare, evaluate, load_cases, load_run
     from agentclinic.cases.model import Case
-    from agentclinic.clinic.doctor import Doctor
+    from agentclinic.clinic.doctor import Doctor, Utterance
     from agentclinic.results.actions import Action
     from agentclinic.results.record import Record
 
@@ -22,7 +22,7 @@ _PUBLIC = {
     **dict.fromkeys(("Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
     "Action": "agentclinic.results.actions",
     "Case": "agentclinic.cases.model",
-    "Doctor": "agentclinic.clinic.doctor",
+    **dict.fromkeys(("Doctor", "Utterance"), "agentclinic.clinic.doctor"),
     "Record": "agentclinic.results.record",
 }
 _DATASETS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
@@ -52,6 +52,7 @@ __all__ = [
     "Doctor",
     "Record",
     "Run",
+    "Utterance",
     "__version__",
     "compare",
     "evaluate",

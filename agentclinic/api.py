@@ -208,7 +208,7 @@ def _execute(plan: Plan, *, progress: bool) -> Finished:
     from agentclinic.runs.execute import execute
     from agentclinic.runs.progress import progress_for
 
-    shown = progress_for(quiet=not progress, stream=sys.stderr)
+    shown = progress_for(quiet=not progress or plan.people, stream=sys.stderr)  # a bar would cover the prompt
     try:
         asyncio.get_running_loop()
     except RuntimeError:

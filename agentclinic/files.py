@@ -40,7 +40,7 @@ def _private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = False) -> None:
+def write_whole(path: Path, content: str | bytes, *, durable: bool = True, private: bool = False) -> None:
     """Replace a file atomically; if `durable`, so that it survives a power cut.
 
     `private`: readable only by the owner, even in a folder that others can read.
@@ -48,8 +48,8 @@ def write_whole(path: Path, text: str, *, durable: bool = True, private: bool = 
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     how = _private if private else opener
     try:
-        with open(new, "w", encoding="utf-8", errors="backslashreplace", opener=how) as file:
-            file.write(text)
+        with open(new, "wb", opener=how) as file:
+            file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

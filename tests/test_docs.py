@@ -42,7 +42,8 @@ def test_commands_and_flags_in_examples_exist(document: Path) -> None:
     known |= {group.name for group in app.registered_groups if group.name}
     used = set(re.findall(r"^\$? ?agentclinic ([a-z][a-z-]*)", document.read_text(encoding="utf-8"), re.MULTILINE))
     assert used <= known
-    flags = set(re.findall(r"agentclinic run[^\n`]*?--([a-z_]+)", document.read_text(encoding="utf-8")))
+    given = re.findall(r"agentclinic run[^\n`]*?--([a-z_-]+)", document.read_text(encoding="utf-8"))
+    flags = {flag.replace("-", "_") for flag in given}
     ours = {"config", "llm_config", "quiet", "json", "report", "help", "dry_run", "max_cost", "token_limit"}
     assert flags <= {*RunSettings.model_fields, *ours}
 

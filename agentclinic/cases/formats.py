@@ -54,7 +54,10 @@ class Format:
 def read_rows(path: Path, *, on_error: Callable[[CaseError], None] | None = None) -> Iterator[Row]:
     """The rows of a JSONL file, blank lines left out. A bad row is passed to `on_error`, or raised without it."""
     if not path.exists():
-        raise CaseError(f"{path}: no such file; put the data set there or set its path under `datasets` in the config")
+        raise CaseError(
+            f"{path}: no such file; put the data set there (`agentclinic data fetch NAME` gets a public one), or set "
+            "its path under `datasets` in the config"
+        )
     for number, (line, text, _) in enumerate(read_lines(path, CaseError)):
         try:
             data = _object(text)

@@ -50,7 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: half the start-up time, and it survives narrow terminals
 )
-data = typer.Typer(help="List data sets and check case files.", no_args_is_help=True)
+data = typer.Typer(help="List, fetch and check data sets, or start one of your own.", no_args_is_help=True)
 app.add_typer(data, name="data")
 judge = typer.Typer(help="Compare a run's judges, or combine them by majority vote.", no_args_is_help=True)
 app.add_typer(judge, name="judge")
@@ -662,6 +662,47 @@ def data_list(config: ConfigOption = None, json: JsonOption = False) -> None:
     from agentclinic.cli.data import list_command
 
     list_command(_dataset_paths(config), as_json=json)
+
+
+@data.command("fetch")
+def data_fetch(
+    names: Annotated[list[str], typer.Argument(help="MedQA, MedQA_Ext, NEJM or NEJM_Ext.", metavar="NAME...")],
+    config: ConfigOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder to write to. [default: where --dataset NAME looks for the file]"),
+    ] = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a folder with copies of the files, instead of their repository.",
+            envvar="AGENTCLINIC_MIRROR",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that differs from the published one.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Download public data sets.
+
+    Size and checksum are checked before anything is written; source, checksum and license are shown.
+    """
+    from agentclinic.cli.data import fetch_command
+
+    paths = _dataset_paths(config)
+    fetch_command(names, paths, folder=output, mirror=mirror, force=force, as_json=json)
+
+
+@data.command("new")
+def data_new(
+    format_: Annotated[str, typer.Argument(help="OSCE or NEJM (docs/datasets.md).", metavar="FORMAT")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; must not exist. [default: print]")
+    ] = None,
+) -> None:
+    """Write a complete example row, with annotations, to start a data set of your own from."""
+    from agentclinic.cli.data import new_command
+
+    new_command(format_, output)
 
 
 @data.command("check")

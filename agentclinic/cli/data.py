@@ -1,21 +1,28 @@
-"""`agentclinic data list` and `agentclinic data check`."""
+"""`agentclinic data`: list, fetch, new and check."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from agentclinic.cases.fetch import PUBLIC, fetch, public_file
+from agentclinic.cases.formats import FORMATS
 from agentclinic.cases.leaks import Leak
 from agentclinic.cases.registry import DATASETS, resolve
-from agentclinic.cli.format import counted, print_json
+from agentclinic.cli.format import counted, deliver, print_json
+from agentclinic.config import suggestion
+from agentclinic.errors import InputError
 from agentclinic.lint.check import FileReport, Overlap, check_file, overlaps
 from agentclinic.lint.quality import Located, Severity, check_file_quality
 
@@ -46,7 +53,10 @@ def list_command(paths: Mapping[str, str], *, as_json: bool) -> None:
     console = Console(file=getattr(sys.stdout, "styled", None))
     console.print(table)
     if any(row.rows is None for row in rows):
-        console.print("Put a missing file at its path, or set its path under `datasets` in agentclinic.config.json.")
+        console.print(
+            f"`agentclinic data fetch NAME` gets {', '.join(PUBLIC)}. Put any other missing file at its path, or set "
+            "its path under `datasets` in agentclinic.config.json."
+        )
 
 
 def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
@@ -68,15 +78,56 @@ def _count(path: Path) -> int | None:
         return sum(1 for line in file if line.strip())
 
 
+def fetch_command(
+    names: Sequence[str],
+    paths: Mapping[str, str],
+    *,
+    folder: Path | None,
+    mirror: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Get public data sets and say what was fetched, from where and under which license."""
+    for name in names:  # a wrong name is found before anything is fetched
+        public_file(name)
+    rows: list[dict[str, object]] = []
+    for name in names:
+        file = public_file(name)
+        path, new = fetch(name, paths, folder=folder, mirror=mirror, force=force)
+        facts = {"source": file.address, "bytes": file.size, "sha256": file.sha256, "license": file.license}
+        rows.append({"name": name, "path": str(path), "fetched": new, **facts})
+        if as_json:
+            continue
+        print(f"{name}: {'written to' if new else 'already at'} {path}")
+        print(f"  source   {file.address}\n  size     {file.size:,} bytes\n  SHA-256  {file.sha256} (checked)")
+        print(f"  license  {file.license}")
+        print(f"Play it with: agentclinic run --dataset {quote(str(path)) if folder else name}")
+    if as_json:
+        print_json(rows)
+
+
+def new_command(format_: str, output: Path | None) -> None:
+    """Print or write a complete example row to start a data set of one's own from."""
+    names = [known.name for known in FORMATS]
+    if format_.upper() not in names:
+        raise InputError(f"unknown format {format_!r}{suggestion(format_.upper(), names)}")
+    if output and output.exists():
+        raise InputError(f"{output} exists and is kept; name another file")
+    template = files("agentclinic") / "cases" / "templates" / f"{format_.lower()}.json"
+    deliver(json.dumps(json.loads(template.read_text("utf-8")), ensure_ascii=False) + "\n", output)
+    if output:
+        print(f"Change it, add rows, and check the file with: agentclinic data check {quote(str(output))}")
+
+
 def check_command(
-    files: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
+    names: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
 ) -> None:
     """Check the files and print the problems.
 
     The exit code is 2 if a row cannot be read as a case, and 1 if the quality check finds an error.
     """
     reports = []
-    for name in files:
+    for name in names:
         dataset, path, expected = resolve(name, paths)
         reports.append(check_file(path, dataset, expected))
     shared = list(overlaps(reports))

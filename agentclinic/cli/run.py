@@ -27,7 +27,7 @@ from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.progress import progress_for
+from agentclinic.runs.progress import Progress, progress_for
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
 from agentclinic.scoring.outcome import Summary, nothing_judged
@@ -62,7 +62,7 @@ def run_command(
         return
     if output_file is not None:
         _refuse_unfit(output_file)
-    finished = anyio.run(execute, plan, progress_for(quiet=quiet, stream=sys.stderr))
+    finished = anyio.run(execute, plan, _progress(plan, quiet=quiet))
     if output_file is not None:
         append_results(finished.folder, output_file)
     _end(plan, finished, as_json=as_json, report=report)
@@ -82,9 +82,17 @@ def resume_command(
 ) -> None:
     """Play what is missing in a run, then print the result of the whole run; `given` has keys and passwords."""
     plan = plan_again(folder, overrides, given, token_limit, max_cost)
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
+    progress = _progress(plan, quiet=quiet)
     finished = anyio.run(partial(resume, plan, folder, progress, retry_failed=retry_failed))
     _end(plan, finished, as_json=as_json, report=report)
+
+
+def _progress(plan: Plan, *, quiet: bool) -> Progress:
+    if plan.people:
+        from agentclinic.cli.people import People
+
+        return People(plan.settings.run)
+    return progress_for(quiet=quiet, stream=sys.stderr)
 
 
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:

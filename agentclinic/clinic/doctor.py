@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from agentclinic.cases.model import Door
 from agentclinic.models.base import Image, Message, Reply
+from agentclinic.results.actions import Action
+from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.results.utterance import REPEATED, TOO_LONG, read_utterance, shortened
 
@@ -57,6 +59,41 @@ class Incoming:
     def line(self) -> str:
         """The words with their speaker, as they appear in a prompt."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What a custom doctor says, and how sure it is; scored like the numbers that other doctors state."""
+
+    text: str
+    """A question, or words with one of the control tokens."""
+    differential: Mapping[str, float] | Sequence[str] = ()
+    """Diagnoses with their probabilities (0 to 1), or only their names, most likely first."""
+    confidence: float | None = None
+    """Probability (0 to 1) that the diagnosis in the text is right; without a diagnosis in it, it does not count."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise ValueError("Utterance: text must be a text that is not empty")
+        if self.differential and self.confidence is not None:
+            raise ValueError("Utterance: give a differential or a confidence, not both")
+        if isinstance(self.differential, str):
+            raise ValueError("Utterance: differential must be a list of names, or probabilities by name")
+        given = self.differential.values() if isinstance(self.differential, Mapping) else ()
+        for number in (*given, *(() if self.confidence is None else (self.confidence,))):
+            if not 0 <= number <= 1:
+                raise ValueError(f"Utterance: {number!r} is not a probability; write 0.6 for 60 %")
+
+    def stated(self, action: Action | None) -> Differential | None:
+        """The differential for the record; `action` is what the text was read as."""
+        given: Mapping[str, float | None] = (
+            self.differential if isinstance(self.differential, Mapping) else dict.fromkeys(self.differential)
+        )
+        if self.confidence is not None and action and action.kind == "diagnosis":
+            given = {action.content: self.confidence}
+        return as_differential(
+            Source.STATED, (Hypothesis(diagnosis=str(name), probability=share) for name, share in given.items())
+        )
 
 
 class Doctor(Protocol):

@@ -57,10 +57,10 @@ class Transcript:
         given = [turn.differential for turn in self.turns if turn.differential]
         return given[-1] if given else None
 
-    def fail(self, error: str, message: str, *, own: bool) -> None:
+    def fail(self, error: str, message: str, *, own: bool, traceback: str | None = None) -> None:
         """End with a fault of the current speaker; `own` if a doctor's failure is its own doing."""
         self.status = Status.DOCTOR_FAILED if own and self.speaker == "doctor" else Status.MODEL_FAILED
-        self.fault = Fault(self.speaker, error, message)
+        self.fault = Fault(self.speaker, error, message, traceback)
 
 
 async def encounter(
@@ -76,7 +76,7 @@ async def encounter(
         try:
             await _converse(clinic, doctor, limit, transcript)
         except ModelError as error:
-            transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS)
+            transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS, traceback=error.traceback)
     if scope.cancelled_caught:
         transcript.fail("encounter_timeout", f"the encounter took longer than {seconds:g} s", own=own_time)
     return transcript

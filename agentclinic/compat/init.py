@@ -16,6 +16,7 @@ from agentclinic.generate.settings import GenFile
 
 TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
+EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "sweep.json")
 _KEYS = (
     "inf_type",
     "dataset",
@@ -57,6 +58,7 @@ def write_folder(folder: Path) -> None:
     for path in kept:
         print(f"kept  {path}")
     print(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  agentclinic run")
+    print("  agentclinic run --doctor examples/my_doctor.py:MyDoctor")
 
 
 def _contents() -> dict[str, str]:
@@ -71,7 +73,9 @@ def _contents() -> dict[str, str]:
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
         "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
+        **{f"examples/{name}": (TEMPLATES / "examples" / name).read_text("utf-8") for name in EXAMPLES},
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
+        "prompts/no_discriminators.json": _json({"differential_settings": {"discriminators": "off"}}),
         "generate_cases/gen.config.json": _json(gen_config()),
         **{f"generate_cases/{script}": _gen_script(script, source) for script, source in _GEN_SCRIPTS.items()},
         "processed_data/README.md": _DATA_NOTE,
@@ -123,5 +127,6 @@ folder. `agentclinic sessions agent/diagnosis_sessions` shows them.
 """
 _DATA_NOTE = """\
 Put case files here, one JSON object per line, under the names in `agentclinic.config.json`
-(or change the paths there). `agentclinic data check FILE` checks a file.
+(or change the paths there). `agentclinic data fetch MedQA` gets a public data set, `agentclinic data new OSCE` shows
+what a case looks like, and `agentclinic data check FILE` checks a file.
 """

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import copy
 import hashlib
 import importlib.util
 import inspect
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, utterance
+from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, Utterance, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
@@ -27,6 +30,12 @@ from agentclinic.results.turn import Exchange, Turn, Usage
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
 """Roles that a doctor's side work may not have: it must not speak for others, nor twice."""
+
+
+_CALLERS = (str(Path(__file__).parents[1]), str(Path(concurrent.futures.__file__).parent), "<frozen importlib")
+"""Files whose code calls a user's program."""
+_FRAMES = 20
+"""Calls that a traceback shows, the last ones: endless recursion has a thousand."""
 
 
 class CustomDoctorError(ModelError):
@@ -72,9 +81,9 @@ class DoctorView:
 class CustomDoctor:
     """Lets a user's doctor lead an encounter.
 
-    The doctor has either the original's `inference_doctor(question)` or our own `act` (`agentclinic.Doctor`), which may
-    also state a differential. With memory, `recall(experiences)` is called before a turn for which there are any. All
-    may be synchronous or async.
+    The doctor has either the original's `inference_doctor(question)` or our own `act` (`agentclinic.Doctor`). Both
+    return text, or an `Utterance`, which also says how sure the doctor is. With memory, `recall(experiences)` is called
+    before a turn for which there are any. All may be synchronous or async.
     """
 
     def __init__(
@@ -118,7 +127,7 @@ class CustomDoctor:
             # A bug in a user's program is data, not a crash: Ctrl-C and our own cancelling reach us in other ways.
             if _cancelling():
                 raise
-            raise CustomDoctorError(f"{self._name}: {_told(error)}") from None
+            raise _crash(self._name, error) from None
         self._own_history = encodable(own) if isinstance(own, str) else ""
         self.say(incoming, turns[-1].text)
         return turns
@@ -146,9 +155,11 @@ class CustomDoctor:
     def _turns(self, said: object, turn: int) -> tuple[Turn, ...]:
         """What the doctor returned, as turns: text is its utterance."""
         read = partial(utterance, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self._dialogue)
-        if isinstance(said, str) and said.strip():
+        spoken = Utterance(said) if isinstance(said, str) and said.strip() else said
+        if isinstance(spoken, Utterance):
             # Requests made through us are counted when they are made; others are unknown.
-            return (read(Reply(encodable(said), usage=Usage(requests=0))),)
+            heard = read(Reply(encodable(spoken.text), usage=Usage(requests=0)))
+            return (heard.model_copy(update={"differential": spoken.stated(heard.action)}),)
         turns = tuple(map(_written, said if isinstance(said, tuple) else (said,)))
         roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
         if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
@@ -157,7 +168,8 @@ class CustomDoctor:
             return (*turns[:-1], turns[-1].model_copy(update=words))
         if hasattr(self._doctor, "act"):
             raise CustomDoctorError(
-                f"{self._name}: act must return text, or turns numbered {turn}: side work, then the doctor's own"
+                f"{self._name}: act must return text, an Utterance, or turns numbered {turn}: side work, then the "
+                "doctor's own"
             )
         what = "an empty text" if isinstance(said, str) else f"{type(said).__name__}, not text"
         raise CustomDoctorError(f"{self._name}: inference_doctor returned {what}")
@@ -180,6 +192,30 @@ def _told(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - its own `__str__` may raise anything
         words = "(it cannot be printed)"
     return f"{type(error).__name__}: {privacy.quotation(words)}"
+
+
+def _crash(name: str, error: BaseException) -> CustomDoctorError:
+    """An exception in a user's program: the place and its words as the message, and the traceback."""
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
+        trace = trace.tb_next  # how we came to call the program says nothing about it
+    frames = traceback.extract_tb(trace)
+    # The last of the program's own places, not one in a library that it called.
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
+    crash = CustomDoctorError(f"{name}: {place}{_told(error)}")
+    if frames:
+        crash.traceback = _traceback(error, trace)
+    return crash
+
+
+def _traceback(error: BaseException, trace: TracebackType | None) -> str:
+    """A traceback as Python prints it, or only the places in it if its words may hold a patient's chart."""
+    if not privacy.silent():
+        return encodable("".join(traceback.TracebackException(type(error), error, trace, limit=-_FRAMES).format()))
+    frames = traceback.extract_tb(trace, -_FRAMES)
+    places = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
+    return encodable("\n".join(("Traceback (most recent call last):", *places, _told(error), "")))
 
 
 async def _called(function: Callable[[], Any]) -> Any:
@@ -278,7 +314,8 @@ def _load(path: Path, name: str) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
-        raise ConfigError(f"doctor: {path} cannot be imported ({_told(error)})") from None
+        where = _crash(str(path), error).traceback
+        raise ConfigError(f"doctor: {path} cannot be imported ({_told(error)})\n{where or ''}".rstrip()) from None
     finally:
         sys.path.remove(str(path.resolve().parent))
     found = getattr(module, name, None)

@@ -146,6 +146,8 @@ class ModelError(AgentClinicError):
         """Seconds the endpoint asked to wait before the next try, if it did."""
         self.usage: Usage | None = None
         """What the failed tries cost, if known: bad answers are paid for like good ones."""
+        self.traceback: str | None = None
+        """Where the program of a custom doctor failed."""
 
 
 class AuthError(ModelError):

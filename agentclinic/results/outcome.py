@@ -30,6 +30,8 @@ class Fault:
     error: str
     """Kind of a `ModelError`, or the name of an exception raised by a custom doctor."""
     message: str = ""
+    traceback: str | None = None
+    """Where a custom doctor's program failed."""
 
 
 @dataclass(frozen=True)

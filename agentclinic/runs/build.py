@@ -227,7 +227,7 @@ class Models:
             if endpoint:
                 raise ConfigError(f"{name} needs no endpoint; leave out {endpoint!r} or name a model there")
             if name == "human":
-                from agentclinic.clinic.human import Human
+                from agentclinic.runs.human import Human
 
                 return Human(undo=not is_custom(self._settings.run.doctor))
             return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))

@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agentclinic.clinic.human import Leave
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
 from agentclinic.errors import InputError
@@ -27,6 +26,7 @@ from agentclinic.results.run_cases import write_cases
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.human import Leave
 from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
@@ -217,6 +217,7 @@ class _Player:
         self._held: list[Record] = []
         """Failures in a row that may mean the server is gone: recorded once it turns out that it is not."""
         self._gone = False
+        self._crashes: set[tuple[str, ...]] = set()
         self._check_limit()
 
     async def play(self, unit: Unit) -> None:
@@ -234,6 +235,8 @@ class _Player:
             self.pool.stop(f"{record.fault.role}: {record.fault.message}")
             return
         self._spent.add_record(record, self._models)
+        self._progress.played(record, unit.case)
+        self._show_crash(record)
         if record.fault and record.status in MISSING and record.fault.error in OUTAGE:
             if self._gone:
                 return  # it was under way when the server was found to be gone
@@ -262,6 +265,18 @@ class _Player:
             self._held.clear()
         elif not self._outage.suspects:
             self._record_held()
+
+    def _show_crash(self, record: Record) -> None:
+        """Show where a custom doctor's program failed, once for each place; every record has its own traceback."""
+        trace = (record.fault.traceback if record.fault else None) or ""
+        place = tuple(line for line in trace.splitlines() if line.startswith("  File "))
+        if trace and place not in self._crashes:
+            self._crashes.add(place)
+            shown = "".join(  # an exception may quote a model, whose words must not act on the terminal
+                character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+                for character in trace.rstrip()
+            )
+            self._progress.say(f"scenario {record.scenario_id}: the doctor's program failed\n{shown}")
 
     def _record_held(self) -> None:
         for record in self._held:

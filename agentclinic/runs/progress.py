@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from agentclinic.cases.model import Case
+from agentclinic.results.record import Record
 from agentclinic.scoring.outcome import RunningSummary
 
 
@@ -18,6 +20,9 @@ class Progress:
 
     def advance(self, line: str) -> None:
         """Count one more item; `line` describes the progress so far."""
+
+    def played(self, record: Record, case: Case) -> None:
+        """An encounter is over; only people at the terminal are told how it ended."""
 
     def say(self, message: str) -> None:
         """Show a message that the user needs now, even when quiet."""

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agentclinic.clinic.human import Rewind
 from agentclinic.models import recording
 from agentclinic.models.base import Model, ModelError, Reply, Request
+from agentclinic.runs.human import Rewind
 
 Played = TypeVar("Played")
 

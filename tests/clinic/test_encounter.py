@@ -14,7 +14,6 @@ from helpers import osce
 from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.encounter import Clinic, Transcript, encounter
-from agentclinic.clinic.human import Leave
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import load_prompts
@@ -24,6 +23,7 @@ from agentclinic.models.base import Image, ModelError, Reply, Request
 from agentclinic.results.actions import Action
 from agentclinic.results.outcome import Status
 from agentclinic.results.turn import Disclosure, Provenance
+from agentclinic.runs.human import Leave
 from agentclinic.runs.plan import Unit
 from agentclinic.runs.play import judged
 

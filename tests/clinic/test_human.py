@@ -13,14 +13,17 @@ import pytest
 from fakes import NEJM, Meeting, Scripted, case_of, plan_of
 
 from agentclinic.clinic.encounter import Clinic, Transcript, encounter
-from agentclinic.clinic.human import Human, Leave
+from agentclinic.clinic.payloads import ConfidencePayload
 from agentclinic.clinic.prompts import load_prompts
+from agentclinic.doctors.confidence import StatedDifferential
 from agentclinic.doctors.custom import CustomDoctor, DoctorView
+from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.models.base import BadRequestError, Message, Purpose, Request
 from agentclinic.results.outcome import Status
+from agentclinic.runs.human import Human, Leave
 from agentclinic.runs.undo import Tape
 
 pytestmark = pytest.mark.anyio
@@ -49,10 +52,8 @@ async def test_a_person_as_doctor_asks_tests_and_diagnoses_by_command() -> None:
     ]
     assert prompts == ["doctor 1/20> ", "doctor 2/20> ", "doctor 3/20> ", "doctor 3/20> "]
     shown = screen.getvalue()
-    assert "Patient: 35-year-old woman" in shown
-    assert "Objective: Assess a patient with headache." in shown
-    assert "Here." in shown
-    assert "RESULTS: clear" in shown
+    assert "Patient:    35-year-old woman\nObjective:  Assess a patient with headache.\n" in shown
+    assert shown.count("Patient:    Here.\n") == shown.count("Laboratory: clear\n") == 1
     assert "Migraine" not in shown
     assert transcript.turns[0].usage is not None
     assert transcript.turns[0].usage.input_tokens == 0
@@ -87,7 +88,7 @@ async def test_help_history_and_mistyped_commands_use_no_turn() -> None:
     assert "(nothing yet)" in shown
     assert "There is nothing to take back." in shown
     assert shown.count("take back your last turn") == 2
-    assert "Doctor: Hello?\n  Hi there" in shown
+    assert "Doctor:     Hello?\nPatient:    Hi there\n" in shown
     assert ":test needs a name" in shown
     assert ":diagnose needs a name" in shown
     assert ":tset is not a command" in shown
@@ -110,8 +111,50 @@ async def test_a_person_as_patient_sees_the_script_and_answers() -> None:
     shown = screen.getvalue()
     assert shown.count("throbbing headache") == 3  # at first, by command, and back at the first question
     assert "There is nothing to take back." in shown
-    assert shown.count("Doctor: How is it?") == 3  # asked, in the history, asked again
+    assert shown.count("Doctor:     How is it?\n") == 3  # asked, in the history, asked again
+    assert shown.count("(The doctor orders: CBC)") == 2  # before the question and before it was asked again
+    assert "Doctor:     (orders CBC)\nLaboratory: 13\n" in shown
     assert "Migraine" not in shown
+
+
+async def test_a_doctor_in_a_chat_sees_each_reply_once_and_none_of_the_prompts() -> None:
+    human, screen, _ = typing("Where?", "Since when?", ":diagnose Migraine")
+    meeting = Meeting(human, Scripted("Left.", "Monday."))
+    clinic = meeting.build()
+    doctor = PlainDoctor(meeting.case.door, human, meeting.prompts["doctor"], limit=5, dialogue="chat")
+    await encounter(clinic, doctor, 5)
+    assert screen.getvalue().endswith("\n\nPatient:    Left.\n\n\nPatient:    Monday.\n\n")
+
+
+async def test_notes_and_differentials_are_shown_and_go_with_the_turn_in_which_they_were_written() -> None:
+    human, screen, _ = typing(
+        ":notes", ":differential", ":notes old", "Where?",
+        ":notes left side", ":differential migraine 60 %, tumour 10 %", "Wrong?", ":undo", ":notes",
+        ":differential migraine 90 %", "Right?", ":diagnose Migraine", ":notes", ":diagnose Gout",
+    )  # fmt: skip
+    transcript = await Meeting(human, Scripted("Left.", "no", "yes")).hold(Tape())
+    said = [turn for turn in transcript.turns if turn.role == "doctor"]
+    assert [turn.notes for turn in said] == [("note: old",), ("note: left side",), ()]
+    assert [turn.differential is not None for turn in said] == [False, True, False]
+    assert transcript.differential is not None
+    assert [(h.diagnosis, h.probability) for h in transcript.differential.hypotheses] == [("migraine", 0.9)]
+    shown = screen.getvalue()
+    assert "(no notes yet)" in shown
+    assert "(no differential yet" in shown
+    assert "(taken back)\n\nPatient:    Left.\n\n  - old\n  - left side\n  - migraine 90%\n" in shown
+    await Meeting(human).hold(Tape())
+    assert screen.getvalue().endswith("(no notes yet)\n"), "the next case starts with an empty pad"
+
+
+async def test_a_person_is_asked_how_sure_they_are() -> None:
+    human, _, prompts = typing("gout 60 %, cellulitis 20 %", "no idea")
+    payload = ConfidencePayload(case_of(NEJM).door, (), "Gout")
+    request = Request(Purpose.CONFIDENCE, (Message("user", "x"),), payload=payload)
+    parsed = (await human.reply(request)).parsed
+    assert isinstance(parsed, StatedDifferential)
+    assert [(h.diagnosis, h.probability) for h in parsed.hypotheses] == [("gout", 0.6), ("cellulitis", 0.2)]
+    assert (await human.reply(request)).parsed is None
+    assert prompts[0].startswith("how sure are you?")
 
 
 @pytest.mark.parametrize("lines", [(":quit",), ()], ids=["quit", "end of input"])
@@ -187,7 +230,7 @@ def test_human_modes_play_one_scenario_at_a_time_and_say_so(mode: str) -> None:
 
 
 def test_the_default_output_is_stdout() -> None:
-    assert Human()._out is sys.stdout
+    assert Human()._screen.out is sys.stdout
 
 
 async def with_session(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:

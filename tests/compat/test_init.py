@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import agentclinic
+from agentclinic.cli import main
 from agentclinic.clinic.prompts import SHIPPED, load_prompts
-from agentclinic.compat.init import LAUNCHER, clinic_config, llm_config, write_folder
+from agentclinic.compat.init import EXAMPLES, LAUNCHER, TEMPLATES, clinic_config, llm_config, write_folder
 from agentclinic.config import RunSettings, load_settings
 from agentclinic.errors import InputError
 
@@ -53,6 +55,10 @@ def test_the_folder_has_settings_launcher_prompts_and_a_place_for_data(folder: P
         "generate_cases/gen_mimic_tutorial.py",
         "generate_cases/gen_medqa_tutorial.py",
         "processed_data/README.md",
+        "examples/my_doctor.py",
+        "examples/test_my_doctor.py",
+        "examples/sweep.json",
+        "prompts/no_discriminators.json",
         *(f"prompts/{path.name}" for path in SHIPPED.glob("*.json")),
     }
     assert ".env" in (folder / ".gitignore").read_text().splitlines()
@@ -137,6 +143,19 @@ def test_the_repositorys_root_has_what_init_writes() -> None:
     assert (ROOT / "agentclinic.py").read_text() == LAUNCHER.read_text()
     assert json.loads((ROOT / "agentclinic.config.json").read_text()) == clinic_config()
     assert json.loads((ROOT / "llm.config.json").read_text()) == llm_config()
+    assert {path.name: path.read_text() for path in (ROOT / "examples").iterdir() if path.is_file()} == {
+        name: (TEMPLATES / "examples" / name).read_text() for name in EXAMPLES
+    }
+
+
+def test_the_examples_work_as_they_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    runpy.run_path("examples/test_my_doctor.py", run_name="__main__")
+    assert capsys.readouterr().out.count("passed: test_") == 4
+    main(["sweep", "examples/sweep.json", "--dry-run"])
+    assert "doctor uncertainty: 10 encounters" in capsys.readouterr().out
 
 
 def test_the_originals_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:

@@ -16,13 +16,15 @@ import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
 
 from agentclinic import sync_bridge
-from agentclinic.clinic.doctor import Incoming, utterance
+from agentclinic.cli import main
+from agentclinic.clinic.doctor import Incoming, Utterance, utterance
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.custom import DoctorFactory, DoctorView
 from agentclinic.errors import AgentClinicError, ConfigError
 from agentclinic.models import recording
 from agentclinic.models.base import Message, Purpose, Reply, Request
 from agentclinic.results.differential import Hypothesis, Source, as_differential
+from agentclinic.results.journal import read_records
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Exchange, Turn
 from agentclinic.runs.build import Models
@@ -177,6 +179,108 @@ async def test_an_error_in_a_doctor_is_its_own_fault(write: Any, kind: str, body
     assert (record.fault.role, record.fault.error) == ("doctor", "doctor_program")
     assert message in record.fault.message
     assert spec in record.fault.message
+
+
+async def test_a_crash_is_in_the_record_with_its_place_and_its_traceback(write: Any) -> None:
+    spec = write("""
+        def helper(name):
+            return {}[name]
+
+
+        class Mine:
+            def __init__(self, scenario):
+                pass
+
+            def inference_doctor(self, question):
+                return helper("weights")
+    """)
+    record = await played(spec)
+    assert record.fault is not None
+    file = spec.rpartition(":")[0]
+    assert f"{Path(file).name} line 3: KeyError: 'weights'" in record.fault.message
+    trace = record.fault.traceback or ""
+    assert trace.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        f'  File "{file}", line 11, in inference_doctor',
+    ]
+    assert f'  File "{file}", line 3, in helper\n    return {{}}[name]' in trace
+    assert trace.endswith("KeyError: 'weights'\n")
+    assert "custom.py" not in trace
+
+
+async def test_a_crash_is_shown_once_and_every_record_has_it(write: Any, tmp_path: Path) -> None:
+    spec = write("""
+        class Mine:
+            def __init__(self, scenario):
+                self.scenario = scenario
+
+            def inference_doctor(self, question):
+                raise ValueError("lost \\x1b[2J" + self.scenario.demographics)
+    """)
+    told: list[str] = []
+
+    class Told(Progress):
+        def say(self, message: str) -> None:
+            told.append(message)
+
+    plan = plan_of(doctor=spec, scenarios="0-2", output_dir=str(tmp_path / "out"))
+    finished = await execute(plan, Told())
+    (shown,) = told
+    assert shown.startswith("scenario 0: the doctor's program failed\nTraceback (most recent call last):\n")
+    assert f'File "{spec.rpartition(":")[0]}", line 7, in inference_doctor' in shown
+    assert "ValueError: lost \\x1b[2J23-year-old man" in shown, "no words act on the terminal"
+    faults = [record.fault for record in read_records(finished.folder / "scenarios.jsonl")]
+    found = [fault.traceback or "" for fault in faults if fault]
+    assert len(found) == 3
+    assert all("line 7, in inference_doctor" in trace for trace in found)
+    assert len(set(found)) > 1, "each has its own words"
+
+
+def test_a_doctor_may_say_how_sure_it_is(write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = write("""
+        from agentclinic import Utterance
+
+
+        class Mine:
+            turn = 0
+
+            def __init__(self, scenario):
+                pass
+
+            def inference_doctor(self, question):
+                self.turn += 1
+                if self.turn == 1:
+                    return Utterance("Where?", differential={"Flu": 0.2, "Gout": 0.6}, confidence=None)
+                if self.turn == 2:
+                    return Utterance("Since when?", differential=["Gout", "Flu"])
+                return Utterance("DIAGNOSIS READY: Gout", confidence=0.7)
+    """)
+    main(["run", "--doctor", spec, "--scenarios", "0-2", "--output-dir", str(tmp_path / "out"), "-q"])
+    (folder,) = (tmp_path / "out").iterdir()
+    record = next(read_records(folder / "scenarios.jsonl"))
+    given = [turn.differential for turn in record.transcript or () if turn.role == "doctor"]
+    assert [[(h.diagnosis, h.probability) for h in each.hypotheses] for each in given if each] == [
+        [("Gout", 0.6), ("Flu", 0.2)],
+        [("Gout", None), ("Flu", None)],
+        [("Gout", 0.7)],
+    ]
+    assert record.differential == given[-1]
+    assert {each.source for each in given if each} == {Source.STATED}
+    capsys.readouterr()
+    main(["score", str(folder), "--json"])
+    (scored,) = json.loads(capsys.readouterr().out)["calibration"]["sources"]
+    assert (scored["source"], scored["n"], scored["risk_coverage"][-1]["threshold"]) == ("stated", 3, 0.7)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"confidence": 70}, {"confidence": -0.1}, {"differential": {"Flu": 1.2}}, {"differential": "Flu"}, {"text": " "}],
+)
+def test_an_utterance_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="Utterance: "):
+        Utterance(**{"text": "DIAGNOSIS READY: Flu", **given})
+    with pytest.raises(ValueError, match="not both"):
+        Utterance("DIAGNOSIS READY: Flu", {"Flu": 1}, 0.5)
 
 
 async def test_a_constructor_that_raises_is_the_doctors_fault(write: Any) -> None:
@@ -526,11 +630,11 @@ OWN = utterance(Reply("Where?"), turn=1)
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "act must return text, or turns"),
-        ("  ", "act must return text, or turns"),
-        ((), "act must return text, or turns"),
-        ((OWN, "Where?"), "act must return text, or turns"),
-        ([OWN], "act must return text, or turns"),
+        (None, "act must return text, an Utterance, or turns"),
+        ("  ", "act must return text, an Utterance, or turns"),
+        ((), "act must return text, an Utterance, or turns"),
+        ((OWN, "Where?"), "act must return text, an Utterance, or turns"),
+        ([OWN], "act must return text, an Utterance, or turns"),
         ((OWN, ASIDE), "side work, then the doctor's own"),
         ((OWN, OWN), "side work, then the doctor's own"),
         ((ASIDE.model_copy(update={"role": "patient"}), OWN), "side work, then the doctor's own"),

@@ -13,7 +13,6 @@ import pytest
 from fakes import Meeting, Scripted, plan_of
 from pydantic import BaseModel
 
-from agentclinic.clinic.human import Human
 from agentclinic.errors import InputError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models import base
@@ -33,6 +32,7 @@ from agentclinic.models.recording import Recorder, Replay, enter_unit
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
+from agentclinic.runs.human import Human
 from agentclinic.runs.play import play
 from agentclinic.runs.undo import Tape
 

@@ -406,7 +406,8 @@ def test_a_users_doctor_that_breaks_is_named_without_its_words(folder: Path) -> 
     (folder / "mine.py").write_text(DOCTOR)
     done = clinic(*RUN, "--doctor", "mine.py:Breaks", cwd=folder)
     faults = quiet_about_the_chart(done, only_run(folder / "out"))
-    assert all(f["message"] == f"mine.py:Breaks: KeyError: {privacy.LEFT_OUT}" for f in faults)
+    assert all(f["message"] == f"mine.py:Breaks: mine.py line 10: KeyError: {privacy.LEFT_OUT}" for f in faults)
+    assert all('mine.py", line 10, in inference_doctor\nKeyError' in f["traceback"] for f in faults)
     assert "its own network calls are not checked" in done.stderr
 
 

@@ -6,9 +6,9 @@ import pytest
 from fakes import NEJM, Meeting, Scripted, case_of
 
 from agentclinic.clinic.encounter import Transcript
-from agentclinic.clinic.human import Rewind
 from agentclinic.models.base import Image, Reply
 from agentclinic.results.turn import Usage
+from agentclinic.runs.human import Rewind
 from agentclinic.runs.undo import Tape
 
 pytestmark = pytest.mark.anyio

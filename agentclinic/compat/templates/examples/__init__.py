@@ -1,0 +1,1 @@
+"""Examples that `agentclinic init` writes; `examples/` in the repository has the same."""
