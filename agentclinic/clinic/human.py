@@ -10,7 +10,7 @@ from typing import TextIO
 
 from agentclinic import sync_bridge
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload, SynthesisPayload
-from agentclinic.jsonl import encodable
+from agentclinic.jsonl import encodable, inert
 from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
 from agentclinic.results.turn import NO_TOKENS, Exchange
 
@@ -153,7 +153,9 @@ class Human:
         return True
 
     def _show(self, *lines: str) -> None:
-        self._out.write("\n".join(lines) + "\n")
+        """Show lines; nothing in them acts on the terminal, and what it cannot show does not end the run."""
+        text, encoding = inert("\n".join(lines)) + "\n", self._out.encoding or "utf-8"
+        self._out.write(text.encode(encoding, "backslashreplace").decode(encoding))
         self._out.flush()
 
     async def _line(self, prompt: str) -> str:

@@ -24,6 +24,7 @@ from agentclinic.runs.check import failures, report
 from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import settings_of
 
 
 class SweepFile(BaseModel):
@@ -98,9 +99,8 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
     plans = [make_plan(arm.settings) for arm in arms]
     for arm, plan in zip(arms, plans, strict=True):
-        config = arm.folder / folders.CONFIG
-        if config.is_file():
-            _refuse_changed(arm, plan, config)
+        if (arm.folder / folders.CONFIG).is_file():
+            _refuse_changed(arm, plan)
     return plans
 
 
@@ -152,8 +152,8 @@ def spent_elsewhere(arm: Arm, arms: Sequence[Arm], plans: Sequence[Plan]) -> Spe
     return spent
 
 
-def _refuse_changed(arm: Arm, plan: Plan, config: Path) -> None:
-    before = read_json(config)["agentclinic"]["digest"]
+def _refuse_changed(arm: Arm, plan: Plan) -> None:
+    _, before = settings_of(arm.folder)
     changed = sorted(key for key in {*before, *plan.digest} if before.get(key) != plan.digest.get(key))
     if changed:
         raise InputError(

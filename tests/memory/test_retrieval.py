@@ -196,7 +196,8 @@ async def test_embeddings_of_credentialed_experiences_are_for_the_owner_alone(tm
 
 
 async def test_what_is_no_embedding_is_malformed(tmp_path: Path) -> None:
-    for reply in ("Certainly!", "[[1, 2], [3]]", "[[1, 2]]", "[[], []]", '[["a"], ["b"]]', "[null, null]"):
+    odd = ('[["a"], ["b"]]', "[null, null]", "[[1e39], [1]]", "[[NaN], [1]]")
+    for reply in ("Certainly!", "[[1, 2], [3]]", "[[1, 2]]", "[[], []]", *odd):
         with pytest.raises(MalformedError):
             await embed(Scripted(reply), ["one", "two"])
     embeddings = Embeddings([COUNT], tmp_path / "kept.npz", private=False)

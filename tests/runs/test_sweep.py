@@ -77,6 +77,12 @@ def test_changed_settings_of_a_begun_arm_are_refused(
         main(["sweep", str(changed), "--quiet"])
     assert stopped.value.code == 2
     assert "run.total_inferences" in capsys.readouterr().err
+    (config,) = tmp_path.rglob("config.used.json")
+    config.write_text("{}")
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(changed), "--quiet"])
+    assert stopped.value.code == 2
+    assert "was not written by this program" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
