@@ -193,9 +193,9 @@ def _unit(matrix: Scores) -> Scores:
 def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            if str(kept["model"]) == model:
+            if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile):
         pass  # no cache, or not one: it is made again
     return {}
 
