@@ -121,11 +121,12 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
     error = _error_of(body)
     kind = str(error.get("type") or "")
     code = str(error.get("code") or kind)
-    said = str(error.get("message") or "")[:LONGEST_MESSAGE]
+    message = str(error.get("message") or "")
+    said = message[:LONGEST_MESSAGE]
     given = status
     if status < 400:
         given = int(code) if re.fullmatch("[1-9][0-9]{2}", code) else _STATUS_BY_CODE.get(code, 500)
-    quoted = f": {host.quote(said)}" if said else ""
+    quoted = f": {host.quote(message)}" if message else ""
 
     def told(what: str, advice: str = "") -> str:
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + advice if advice else ''}"

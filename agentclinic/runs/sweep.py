@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_at
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import settings_of
+
+MOST_ARMS = 1000
+"""Combinations in a sweep: each is a run of its own, and more are a slip, which would take hours only to list."""
 
 
 class SweepFile(BaseModel):
@@ -75,6 +79,9 @@ def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
             raise ConfigError(f"{path}: matrix.{key} is an empty list; give at least one value")
         if len({json.dumps(value) for value in values}) < len(values):
             raise ConfigError(f"{path}: matrix.{key} names a value twice")
+    count = math.prod(map(len, sweep.matrix.values()))
+    if count > MOST_ARMS:
+        raise ConfigError(f"{path}: matrix has {count:,} combinations; {MOST_ARMS:,} are allowed, so name fewer values")
     root = Path(str(sweep.run.get("output_dir", base.run.output_dir))) / sweep.name
     arms = []
     for combination in itertools.product(*sweep.matrix.values()):

@@ -20,7 +20,7 @@ def test_no_parser_fails_on_odd_inputs(tmp_path: Path, monkeypatch: pytest.Monke
     failures = []
     with F.watched():
         for number, (name, parser) in enumerate(P.parsers().items()):
-            found = F.mutations(parser, 20 if parser.slow else 200, seed=number)
+            found = F.mutations(parser, 10 if parser.slow else 100, seed=number)
             failures += [(name, wrong.kind, wrong.place, wrong.data[:300]) for wrong in found]
     P.close()
     assert failures == []
@@ -50,7 +50,7 @@ def test_a_planted_fault_is_found_and_its_input_made_small(parser: object) -> No
         found = next(F.mutations(parser, 500, seed=1))
         assert found.kind == "TypeError"
         assert len(F.smaller(parser, found).data) < 40
-        assert F.drawn(parser, 500, seed=1).kind == "TypeError"
+        assert F.drawn(parser, 200, seed=1).kind == "TypeError"
         assert F.failure(parser, b"[]") is None, "an error that it documents is no failure"
 
 

@@ -91,6 +91,7 @@ def test_changed_settings_of_a_begun_arm_are_refused(
         ({"matrix": {"totl_inferences": [1]}}, "did you mean 'total_inferences'"),
         ({"matrix": {"total_inferences": []}}, "empty list"),
         ({"matrix": {"total_inferences": [1, 1]}}, "names a value twice"),
+        ({"matrix": {"seed": [*range(40)], "total_inferences": [*range(1, 41)]}}, "1,600 combinations"),
         ({"matrix": {"total_inferences": [0]}}, "greater than or equal to 1"),
         ({"matrix": {}}, "matrix"),
         ({"nme": "x"}, "unknown key 'nme'"),
