@@ -33,6 +33,7 @@ from pydantic import (
 
 from agentclinic import privacy
 from agentclinic.errors import ConfigError
+from agentclinic.files import exists, expanded
 from agentclinic.jsonl import clean, integer
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
@@ -500,13 +501,13 @@ def load_llm_file(path: Path | None) -> LLMFile:
 
 def places(folders: Iterable[Path], path: str) -> list[Path]:
     """The full paths that a path in a config file may stand for, each relative to one of the folders."""
-    return list(dict.fromkeys((folder / Path(path).expanduser()).absolute() for folder in folders))
+    return list(dict.fromkeys((folder / expanded(path)).absolute() for folder in folders))
 
 
 def _in_first(folders: Sequence[Path], path: str) -> Path:
     """The full path, so that a run resumed from another folder finds the same file; in the first folder that has it."""
     tried = places(folders, path)
-    return next((place for place in tried if place.exists()), tried[-1])
+    return next((place for place in tried if exists(place)), tried[-1])
 
 
 def read_json(path: Path) -> Any:
@@ -607,4 +608,9 @@ def _dotenv(path: Path) -> dict[str, str | None]:
         return {}
     from dotenv import dotenv_values
 
-    return dict(dotenv_values(path))
+    try:
+        return dict(dotenv_values(path))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None

@@ -17,6 +17,19 @@ from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 
 
+def expanded(path: str | Path) -> Path:
+    """The path with `~` and `~user` replaced by that home folder; an error if there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: there is no home folder of that name; write the full path") from None
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder; no, for a name that no file can have."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises an error if the name is too long
+
+
 def is_private(folder: Path) -> bool:
     """Whether only the owner may read what is written to a folder."""
     return privacy.silent() or not folder.stat().st_mode & 0o077

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,23 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+# Control characters can end strings early, bidirectional marks make text read as something else, and lone surrogates
+# cannot be encoded. All are shown by their number.
+ACTIVE = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def inert(text: str) -> str:
+    """The text with characters that act invisibly shown by their number, e.g. `⟨U+202E⟩`."""
+    return ACTIVE.sub(by_number, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def by_number(found: re.Match[str]) -> str:
+    """A character by its number, e.g. `⟨U+202E⟩`."""
+    return f"⟨U+{ord(found[0]):04X}⟩"
 
 
 def clean(value: Any, level: int = 0) -> Any:

@@ -42,7 +42,7 @@ from agentclinic.doctors.planner import rules, schema, settings
 from agentclinic.doctors.uncertainty import steps, tools
 from agentclinic.generate import checks, medqa, privacy
 from agentclinic.generate.mimic import story
-from agentclinic.jsonl import loads
+from agentclinic.jsonl import inert, loads
 from agentclinic.lint.quality import check_quality
 from agentclinic.memory import experience
 from agentclinic.memory.fingerprint import diagnosis_mark
@@ -50,7 +50,6 @@ from agentclinic.memory.retrieval import terms
 from agentclinic.models import structured
 from agentclinic.models.faults import Host
 from agentclinic.privacy import holds_key
-from agentclinic.report.text import inert
 from agentclinic.results.actions import parse_action
 from agentclinic.results.original import turns_in_histories
 from agentclinic.results.record import Record
@@ -270,7 +269,7 @@ def readers() -> dict[str, Reader]:
         "models.faults.Host.quote": host.quote,
         "models.faults.Host.scrub": lambda t: host.scrub(t.encode() + b"\\u0020"),
         "privacy.holds_key": holds_key,
-        "report.text.inert": inert,
+        "jsonl.inert": inert,
         "results.original.turns_in_histories": lambda t: turns_in_histories(
             Record(scenario_id=0, status="diagnosed", doctor_hist=t, patient_hist=t, measurement_hist=t)
         ),

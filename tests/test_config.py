@@ -21,6 +21,7 @@ from agentclinic.config import (
     load_llm_file,
     load_settings,
     parse_settings,
+    variable,
     without_credentials,
 )
 from agentclinic.doctors.planner.settings import load_policy
@@ -147,6 +148,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     for content in ("[" * 100_000, '{"llm": ' + "9" * 5000 + "}"):
         with pytest.raises(ConfigError, match=r"strange\.json: not readable JSON"):
             load_llm_file(write(tmp_path / "strange.json", content))
+
+
+def test_an_env_file_that_is_not_utf_8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / ".env").write_bytes(b"OPENAI_BASE_URL=http://caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"\.env: not UTF-8 text"):
+        variable("OPENAI_BASE_URL")
 
 
 def test_a_file_saved_by_an_editor_that_marks_utf_8_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.files import Lock, is_private, make_folder, write_whole
+from agentclinic.files import Lock, exists, expanded, is_private, make_folder, write_whole
 
 
 def mode(path: Path) -> int:
@@ -93,3 +93,10 @@ def test_a_second_process_cannot_lock_the_same_folder(tmp_path: Path) -> None:
         refused = subprocess.run(second, capture_output=True, text=True, check=False)
     assert "another process is working on this run; wait for it or stop it" in refused.stderr
     assert subprocess.run(second, check=False).returncode == 0
+
+
+def test_a_home_folder_that_does_not_exist_and_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(InputError, match=r"~nosuchuser/x: there is no home folder of that name"):
+        expanded("~nosuchuser/x")
+    assert expanded("~/x") == Path.home() / "x"
+    assert [exists(Path(name)) for name in ("/", "a" * 3000, "a\0b")] == [True, False, False]

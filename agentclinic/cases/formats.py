@@ -248,7 +248,10 @@ def _address(url: str | None) -> str:
     """An image's URL without its scheme, size and parameter order, and with the host in lower case."""
     if not url:
         return ""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets in the wrong place: no address, but still the same image
+        return url
     query = sorted((k, v) for k, v in parse_qsl(parts.query) if k.lower() not in ("width", "height"))
     return f"{parts.netloc.lower()}{parts.path.rstrip('/')}?{urlencode(query)}"
 
@@ -297,21 +300,24 @@ def _checked(row: Row, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
 def _answer_key(row: Row, value: JSON) -> AnswerKey:
     try:
         return answer_key_of(value)
-    except (KeyError, TypeError, AttributeError):
-        raise row.fail(
-            "Answer_Key must be an object with accept and partial (lists of names) and reject (list of {text, reason})"
-        ) from None
+    except ValueError as error:
+        raise row.fail(str(error)) from None
 
 
 def answer_key_of(value: JSON) -> AnswerKey:
-    """Read the `Answer_Key` of a case; empty if there is none."""
+    """Read the `Answer_Key` of a case; empty if there is none, `ValueError` if it does not have the form of one."""
     if value is None:
         return AnswerKey()
-    return AnswerKey(
-        accept=_names(value.get("accept", [])),
-        partial=_names(value.get("partial", [])),
-        reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", [])),
-    )
+    try:
+        return AnswerKey(
+            accept=_names(value.get("accept", [])),
+            partial=_names(value.get("partial", [])),
+            reject=tuple((str(entry["text"]), str(entry["reason"])) for entry in value.get("reject", [])),
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(
+            "Answer_Key must be an object with accept and partial (lists of names) and reject (list of {text, reason})"
+        ) from None
 
 
 def _names(value: JSON) -> tuple[str, ...]:

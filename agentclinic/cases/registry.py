@@ -10,6 +10,7 @@ from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
+from agentclinic.files import expanded
 from agentclinic.jsonl import encodable
 from agentclinic.privacy import DataClass
 
@@ -87,7 +88,7 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
         return name, Path(paths[name]), known.format if known else None
     if known:
         return name, known.path, known.format
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.suffix in (".jsonl", ".json") or path.exists():
         return encodable(path.stem), path, None
     raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
@@ -99,7 +100,7 @@ def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = No
     That is decided by the name of the data set, of the file or of a folder it is in, or because a credentialed data set
     or a file of such a name is the same file.
     """
-    real = path.expanduser().resolve()
+    real = expanded(path).resolve()
     if "mimic" in dataset.lower() or _is_called_mimic(path) or _is_called_mimic(real):
         return DataClass.CREDENTIALED
     if any(real == guarded or _same_file(real, guarded) for guarded in _credentialed_files(real, paths or {})):
@@ -126,7 +127,7 @@ def _credentialed_files(file: Path, paths: Mapping[str, str]) -> Iterator[Path]:
             yield known.path.resolve()
     for name, given in paths.items():
         if (name in DATASETS and DATASETS[name].data_class is DataClass.CREDENTIALED) or "mimic" in name.lower():
-            yield Path(given).expanduser().resolve()
+            yield expanded(given).resolve()
     if file.is_file() and file.stat().st_nlink > 1:
         beside = [path for path in file.parent.iterdir() if _is_called_mimic(path)]
         for path in beside:

@@ -47,6 +47,13 @@ def _run(argv: Sequence[str] | None) -> None:
             f"error: {str(error.filename or 'standard output')[:200]}: cannot be used ({error.strerror})\n"
         )
         raise SystemExit(InputError.exit_code) from None
+    except UnicodeEncodeError as error:
+        if error.encoding != sys.getfilesystemencoding():
+            raise
+        sys.stderr.write(
+            f"error: a file name cannot be written in this system's encoding, {error.encoding}; set LC_ALL=C.UTF-8\n"
+        )
+        raise SystemExit(InputError.exit_code) from None
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None

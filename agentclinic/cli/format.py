@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
-from agentclinic.report.text import ACTIVE
+from agentclinic.jsonl import ACTIVE
 
 
 def print_json(data: object) -> None:

@@ -16,6 +16,7 @@ from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.cli.options import default_file
 from agentclinic.config import Settings, load_settings, with_limits
+from agentclinic.files import expanded
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import Made, Work
 from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
@@ -40,7 +41,7 @@ def generate_command(
 ) -> None:
     """Make the cases of a source, then print the result. A dry run only estimates."""
     common, section = load(config or default_config(), source, overrides)
-    llm_config = Path(common.llm_config).expanduser() if common.llm_config else None
+    llm_config = expanded(common.llm_config) if common.llm_config else None
     settings = load_settings(
         default_file(clinic_config, "agentclinic.config.json"),
         default_file(llm_config, "llm.config.json"),

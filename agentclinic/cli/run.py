@@ -20,8 +20,7 @@ from agentclinic.cli.format import end_incomplete, end_without_result, print_jso
 from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
-from agentclinic.jsonl import refuse_other
-from agentclinic.report.text import inert
+from agentclinic.jsonl import inert, refuse_other
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from agentclinic.report.text import ACTIVE, by_number
+from agentclinic.jsonl import ACTIVE, by_number
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from agentclinic.clinic.original import original_name, translated
 from agentclinic.config import ROLES, read_json, suggestion
 from agentclinic.errors import ConfigError
+from agentclinic.files import expanded
 
 SHIPPED = Path(__file__).parent.parent / "prompts"
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -74,7 +75,7 @@ class Prompts:
 
 def user_prompts(named: str | None = None) -> Path | None:
     """The folder with the user's own prompts: the one given, else `prompts` in the working folder, if it exists."""
-    folder = Path(named).expanduser() if named else Path("prompts")
+    folder = expanded(named) if named else Path("prompts")
     if named and not folder.is_dir():
         raise ConfigError(f"prompts_dir: {folder} is not a folder")
     return folder if folder.is_dir() else None

@@ -23,6 +23,7 @@ from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, Utter
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.reference import NAMES
 from agentclinic.errors import ConfigError
+from agentclinic.files import expanded
 from agentclinic.jsonl import encodable, loads
 from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
@@ -275,7 +276,7 @@ def _from_file(spec: str) -> tuple[Any, bytes]:
         raise ConfigError(f"doctor: {spec} was passed to evaluate(), not read from a file; call evaluate() again")
     if not colon or not file.endswith(".py"):
         raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
-    path = Path(file).expanduser()
+    path = expanded(file)
     try:
         code = path.read_bytes()
     except OSError as error:

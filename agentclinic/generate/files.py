@@ -73,11 +73,12 @@ class Files:
 
     def empty_quarantine(self, digest: str) -> None:
         """Remove the cases in quarantine that were made with these settings."""
-        drop_lines(self.quarantine, lambda _, line: loads(line).get("digest") == digest)
+        numbers = {number for number, row in _rows(self.quarantine) if row.get("digest") == digest}
+        drop_lines(self.quarantine, lambda number, _: number in numbers)
 
     def _changed(self, made_with: Mapping[str, Any]) -> str:
         try:
-            before = loads(self.manifest.read_bytes())["made_with"]
+            before = dict(loads(self.manifest.read_bytes())["made_with"])
         except (OSError, ValueError, KeyError, TypeError):
             return "there is no manifest to compare with"
         keys = [key for key in {**before, **made_with} if before.get(key) != made_with.get(key)]

@@ -100,12 +100,12 @@ def question_case(row: dict[str, Any], where: str) -> SourceCase | str:
     """One question as a source, or the reason why it cannot be one."""
     question, options, answer, letter = (row.get(name) for name in ("question", "options", "answer", "answer_idx"))
     if isinstance(options, list) and all(isinstance(one, dict) for one in options):  # as some exports have them
-        options = {one.get("key"): one.get("value") for one in options}
+        options = {str(one.get("key")): one.get("value") for one in options}
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"{where}: question is missing or not text; is this a file of MedQA questions?")
     if not isinstance(options, dict) or not isinstance(answer, str) or not answer.strip():
         raise InputError(f"{where}: options must be an object and answer text; use the files with 4 or 5 options")
-    if options.get(letter) != answer:
+    if options.get(str(letter)) != answer:
         return "the marked option is not the answer"
     *vignette, ask = sentences(" ".join(question.split())) or [""]
     if not _ASKS.search(ask) or _ASKS_OTHERWISE.search(ask):

@@ -72,8 +72,10 @@ def _arrow(file: Path) -> Rows:
     try:
         content = file.read_bytes()
         is_file = content.startswith(b"ARROW1")
-        rows = (ipc.open_file(content) if is_file else ipc.open_stream(content)).read_all().to_pylist()
-    except (OSError, arrow.ArrowException) as error:
+        table = (ipc.open_file(content) if is_file else ipc.open_stream(content)).read_all()
+        table.validate(full=True)  # without this, a damaged file can make PyArrow read what is not there
+        rows = table.to_pylist()
+    except (OSError, ValueError, arrow.ArrowException) as error:
         raise InputError(f"{file}: cannot be read as Arrow ({str(error).splitlines()[0]})") from None
     for number, row in enumerate(rows):
         yield f"{file} row {number}", row

@@ -13,6 +13,7 @@ from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.config import RunSettings, Settings, without_credentials
 from agentclinic.errors import ConfigError
+from agentclinic.files import expanded
 from agentclinic.generate.case import prepare
 from agentclinic.generate.files import Files
 from agentclinic.generate.make import RETRIES, Made, Work, make
@@ -55,7 +56,7 @@ def plan_work(
     if common.model == "human":
         raise ConfigError("model human: a person cannot write cases here; use builtin or a model at an endpoint")
     prompt = load_prompt("writer", user_prompts(common.prompts_dir))
-    output = Path(section.output).expanduser().absolute()
+    output = expanded(section.output).absolute()
     return Work(
         source=section.source,
         output=output,

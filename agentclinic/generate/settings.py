@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.config import MOST_WORKERS, parse_settings, places, read_json
 from agentclinic.errors import ConfigError
+from agentclinic.files import exists, expanded
 
 SCRIPTS_FOLDER = "generate_cases"
 """Where the original keeps its scripts and their config."""
@@ -62,7 +63,7 @@ class SourceSettings(_Section):
                 f"{self.source}.base_dataset_dir is not set: name the source's folder with --base-dir, "
                 "or in gen.config.json"
             )
-        return Path(self.base_dataset_dir).expanduser()
+        return expanded(self.base_dataset_dir)
 
 
 class MimicSettings(SourceSettings):
@@ -101,7 +102,7 @@ class MimicSettings(SourceSettings):
     @property
     def cache(self) -> Path | None:
         """The cache folder, if there is one."""
-        return Path(self.cache_dir).expanduser() if self.cache_dir else None
+        return expanded(self.cache_dir) if self.cache_dir else None
 
     @property
     def target_list(self) -> tuple[str, ...]:
@@ -165,7 +166,7 @@ def _found(name: str, key: str, folder: Path) -> str:
     """A path in a config file: next to the file, above the folder of scripts, or in the working folder."""
     above = [folder.parent] if folder.name == SCRIPTS_FOLDER else []
     tried = places([folder, *above, Path.cwd()], name)
-    found = next((path for path in tried if path.exists()), None)
+    found = next((path for path in tried if exists(path)), None)
     if found is None:
         raise MissingInputError(f"{key}: {name} does not exist; looked for {', '.join(map(str, tried))}")
     return str(found)

@@ -15,7 +15,7 @@ from agentclinic.lint.timeline import NUMBER_WORDS
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
-ROLES = frozenset({"supporting", "discriminating", "refuting"})
+ROLES = ("discriminating", "refuting", "supporting")
 
 
 def _text(value: JSON) -> bool:
@@ -114,7 +114,7 @@ def check_key_findings(chart: Chart) -> Iterator[Problem]:
     for index, entry in enumerate(entries):
         at = f"Key_Findings[{index}]"
         if entry.get("role") not in ROLES:
-            yield error("key_finding", at, f"role {entry.get('role')!r}: must be one of {', '.join(sorted(ROLES))}")
+            yield error("key_finding", at, f"role {entry.get('role')!r}: must be one of {', '.join(ROLES)}")
         if not _whole(1, 5)(entry.get("weight")):
             yield error("key_finding", at, f"weight {entry.get('weight')!r}: must be a whole number 1-5")
         paths = entry.get("any_of")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 from zipfile import BadZipFile
 
 import anyio
@@ -163,14 +163,25 @@ async def embed(model: Model, texts: Sequence[str]) -> list[list[float]]:
     """The embeddings of texts, by a model at an endpoint."""
     reply = await model.reply(Request(Purpose.EMBEDDING, tuple(Message("user", text) for text in texts)))
     try:
-        vectors = [[float(number) for number in vector] for vector in json.loads(reply.text)]
-    except (ValueError, TypeError):
+        vectors = [[_component(number) for number in vector] for vector in json.loads(reply.text)]
+    except (ValueError, TypeError, RecursionError):
         raise MalformedError(f"{model.name} gave no embeddings; is it an embedding model?") from None
     if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
         raise MalformedError(
             f"{model.name} gave {len(vectors)} embeddings for {len(texts)} texts, or of several lengths"
         )
     return vectors
+
+
+def _component(number: Any) -> float:
+    value = float(number)
+    if not abs(value) < _LARGEST:
+        raise ValueError("not a component of an embedding")
+    return value
+
+
+_LARGEST = 1e15
+"""Components of embeddings are near 1; the sum of the squares of much larger ones is not a 32-bit number."""
 
 
 def _unit(matrix: Scores) -> Scores:
@@ -182,9 +193,9 @@ def _unit(matrix: Scores) -> Scores:
 def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            if str(kept["model"]) == model:
+            if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile):
         pass  # no cache, or not one: it is made again
     return {}
 

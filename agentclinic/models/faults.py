@@ -28,6 +28,10 @@ from agentclinic.models.retry import retry_after
 LONGEST_QUOTE = 200
 """Most characters quoted from a server: enough for its message, too few for a web page."""
 
+LONGEST_MESSAGE = 10_000
+"""Most characters of a server's message that are looked at: what it says is at the beginning, and the searches below
+take two seconds for a megabyte."""
+
 LARGEST_ANSWER = 8 * 2**20
 """Most bytes of an answer, unpacked. The longest outputs of today's models, 128,000 tokens, are about half a megabyte,
 and six times that if every character is escaped; a packed body of 1.5 MB can unpack to gigabytes."""
@@ -100,6 +104,7 @@ class Host:
             return privacy.LEFT_OUT
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
+        text = text[:LONGEST_MESSAGE]
         text = " ".join(_KEY_LIKE.sub("[key]", text).split())
         text = "".join(char if char.isprintable() else "�" for char in text)
         return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
@@ -116,11 +121,12 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
     error = _error_of(body)
     kind = str(error.get("type") or "")
     code = str(error.get("code") or kind)
-    said = str(error.get("message") or "")
+    message = str(error.get("message") or "")
+    said = message[:LONGEST_MESSAGE]
     given = status
     if status < 400:
         given = int(code) if re.fullmatch("[1-9][0-9]{2}", code) else _STATUS_BY_CODE.get(code, 500)
-    quoted = f": {host.quote(said)}" if said else ""
+    quoted = f": {host.quote(message)}" if message else ""
 
     def told(what: str, advice: str = "") -> str:
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + advice if advice else ''}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agentclinic.errors import InputError
+from agentclinic.files import expanded
 
 LARGEST = 20 * 2**20
 """Bytes. OpenAI's limit was 20 MB per request when this was chosen; a clinical photograph has 0.1 to 5 MB."""
@@ -17,11 +18,12 @@ def image_url(address: str) -> str:
     """The address to send for an image: URLs unchanged, a local file as a data URL."""
     if address.lower().startswith(("http://", "https://", "data:")):
         return address
-    path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else Path(address).expanduser()
     try:
+        path = Path(unquote(urlsplit(address).path)) if address.startswith("file://") else expanded(address)
         stat = path.stat()
-    except OSError as error:
-        raise InputError(f"{path}: image cannot be read ({error.strerror}); check the image path in the case") from None
+    except (OSError, ValueError) as error:  # a ValueError: no file can have this name
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{address}: image cannot be read ({reason}); check the image path in the case") from None
     if not path.is_file():
         raise InputError(f"{path}: not an image file")
     if stat.st_size > LARGEST:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError, model_validator
 
 from agentclinic import privacy
 from agentclinic.errors import InputError
@@ -110,6 +110,31 @@ class Recorder:
         return reply
 
 
+class _Failure(BaseModel):
+    kind: str
+    message: str
+    text: str = ""
+
+
+class _Entry(BaseModel):
+    """A line of a recording, as far as it is needed to answer."""
+
+    unit: str
+    key: str
+    n: int
+    model: str = ""
+    data_class: DataClass = DataClass.PUBLIC
+    request: dict[str, Any] = {}
+    reply: Reply | None = None
+    error: _Failure | None = None
+
+    @model_validator(mode="after")
+    def _answers(self) -> _Entry:
+        if (self.reply is None) is (self.error is None):
+            raise ValueError("must have either a reply or an error")
+        return self
+
+
 class Replay:
     """Answers from a recording, without a network."""
 
@@ -117,15 +142,12 @@ class Replay:
         self.name = f"replay:{path}"
         self._path = path
         self._entries = dict(_read(path))
-        self.data_class = privacy.strictest(
-            DataClass(entry.get("data_class", DataClass.PUBLIC)) for entry in self._entries.values()
-        )
+        self.data_class = privacy.strictest(entry.data_class for entry in self._entries.values())
         """The most restricted class of the recorded data."""
 
     def models_for(self, purpose: Purpose) -> frozenset[str]:
         """The models that were recorded answering requests of a purpose."""
-        asked = (entry for entry in self._entries.values() if entry.get("request", {}).get("purpose") == purpose)
-        return frozenset(str(entry.get("model", "")) for entry in asked)
+        return frozenset(entry.model for entry in self._entries.values() if entry.request.get("purpose") == purpose)
 
     async def reply(self, request: Request) -> Reply:
         """The recorded answer to this request."""
@@ -137,12 +159,13 @@ class Replay:
                 f"{f' in unit {place[0]}' if place[0] else ''}: cases, prompts, settings or another role's replies "
                 "have changed since the recording"
             )
-        if "error" in entry:
-            failure = _errors.get(entry["error"]["kind"], ModelError)(entry["error"]["message"])
+        if entry.error:
+            failure = _errors.get(entry.error.kind, ModelError)(entry.error.message)
             if isinstance(failure, MalformedError):
-                failure.text = str(entry["error"].get("text", ""))
+                failure.text = entry.error.text
             raise failure
-        reply = _replies.validate_python(entry["reply"])
+        reply = entry.reply
+        assert reply is not None, "an entry has a reply or an error"
         if request.schema is None:
             return reply
         try:
@@ -160,14 +183,10 @@ def refuse_other_file(path: Path) -> None:
         raise InputError(f"--record {path}: not a recording; name another file")
 
 
-def _read(path: Path) -> Iterator[tuple[tuple[str, str, int], dict[str, Any]]]:
-    for number, entry in read_json_lines(path, "an entry of a recording"):
+def _read(path: Path) -> Iterator[tuple[tuple[str, str, int], _Entry]]:
+    for number, line in read_json_lines(path, "an entry of a recording"):
         try:
-            if "reply" in entry:
-                _replies.validate_python(entry["reply"])
-            elif "kind" not in entry["error"]:
-                raise ValueError("neither a reply nor an error")
-            DataClass(entry.get("data_class", DataClass.PUBLIC))
-            yield (entry["unit"], entry["key"], int(entry["n"])), entry
-        except (ValueError, KeyError, TypeError):
+            entry = _Entry.model_validate(line)
+        except ValidationError:
             raise InputError(f"{path} line {number}: not an entry of a recording") from None
+        yield (entry.unit, entry.key, entry.n), entry

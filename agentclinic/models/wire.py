@@ -275,7 +275,7 @@ def embedding_body(model: str, texts: Sequence[str]) -> Json:
 
 def read_embeddings(body: Json, host: str) -> Answer:
     """The vectors of an answer, in the order of the texts, as a JSON list."""
-    rows = [_dict(row) for row in body.get("data") or () if isinstance(row, dict)]
+    rows = list(filter(_is_json, _list(body.get("data"))))
     if not rows:
         raise ServerError(f"{host} answered without embeddings")
     if all(isinstance(row.get("index"), int) for row in rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from agentclinic.report.text import inert
+from agentclinic.jsonl import inert
 
 
 class Html(str):

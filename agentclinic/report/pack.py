@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
-from agentclinic.report.text import inert
+from agentclinic.jsonl import inert
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 

@@ -65,9 +65,8 @@ def _listed(place: Path, root: Path) -> ListedRun:
         first = next(load_run(place).records(), None) if (place / RECORDS).is_file() else None
     except (InputError, ConfigError) as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
-    used = used if isinstance(used, dict) else {}
-    run = used.get("run") or {}
-    planned = (used.get("agentclinic") or {}).get("units")
+    run, ours = (_section(used, name) for name in ("run", "agentclinic"))
+    planned = ours.get("units") if isinstance(ours.get("units"), int) else None
     costs = list(summary.cost_usd.values())
     counts = [tokens.get(key) for tokens in summary.usage.values() for key in ("input_tokens", "output_tokens")]
     done = planned is None or summary.presented >= planned
@@ -75,9 +74,9 @@ def _listed(place: Path, root: Path) -> ListedRun:
         path=str(place),
         name=name,
         state="running" if is_locked(place) else "complete" if done else "incomplete",
-        dataset=(first.dataset if first else None) or run.get("dataset"),
-        doctor=_doctor(run, first.doctor if first else None, used),
-        model=(first.doctor_llm if first else None) or run.get("doctor_llm"),
+        dataset=(first.dataset if first else None) or _text(run.get("dataset")),
+        doctor=_doctor(run, first.doctor if first else None, _section(ours, "unsupported_bias")),
+        model=(first.doctor_llm if first else None) or _text(run.get("doctor_llm")),
         encounters=summary.presented,
         planned=planned,
         accuracy=summary.accuracy_strict if summary.presented else None,
@@ -97,7 +96,17 @@ def _summary(place: Path) -> Summary:
     return summarise(load_run(place).records())
 
 
-def _doctor(run: Mapping[str, Any], played: str | None, used: Mapping[str, Any]) -> str:
+def _section(data: Any, name: str) -> Mapping[str, Any]:
+    """A part of `config.used.json`; empty if it is missing or not an object."""
+    section = data.get(name) if isinstance(data, dict) else None
+    return section if isinstance(section, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _doctor(run: Mapping[str, Any], played: str | None, ignored: Mapping[str, Any]) -> str:
     parts = [str(played or run.get("doctor") or "plain")]
     if run.get("doctor_test_policy_enabled"):
         policy = run.get("doctor_test_policy")
@@ -105,7 +114,6 @@ def _doctor(run: Mapping[str, Any], played: str | None, used: Mapping[str, Any])
     if run.get("memory"):
         how = run.get("memory_retrieval") or "bm25"
         parts.append("memory" if how == "bm25" else f"memory {how}")
-    ignored = (used.get("agentclinic") or {}).get("unsupported_bias") or {}
     for role in ("doctor", "patient"):
         bias = bias_label(ignored[f"{role}_bias"]) if f"{role}_bias" in ignored else run.get(f"{role}_bias")
         if bias not in (None, "", "None", "none", "null"):

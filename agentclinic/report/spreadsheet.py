@@ -6,9 +6,9 @@ import csv
 import io
 from dataclasses import fields
 
+from agentclinic.jsonl import inert
 from agentclinic.report.collect import Collected
 from agentclinic.report.encounters import Encounter
-from agentclinic.report.text import inert
 
 _COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
 HEAD = ",".join(["agentclinic_run", *_COLUMNS])

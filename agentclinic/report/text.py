@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+
+from agentclinic.jsonl import inert
 
 CLIPPED = 240
 """Characters of a diagnosis or message that a table shows; the transcript has all of them."""
 DASH = "–"
 """A number or text that is not known, in a table."""
-
-# Control characters can end strings early, bidirectional marks make text read as something else, and lone surrogates
-# cannot be encoded. All are shown by their number.
-ACTIVE = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-
-
-def inert(text: str) -> str:
-    """The text with characters that act invisibly shown by their number, e.g. `⟨U+202E⟩`."""
-    return ACTIVE.sub(by_number, text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def by_number(found: re.Match[str]) -> str:
-    """A character by its number, e.g. `⟨U+202E⟩`."""
-    return f"⟨U+{ord(found[0]):04X}⟩"
 
 
 def line(text: str | None, most: int = CLIPPED) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import Door
 from agentclinic.privacy import DataClass
 from agentclinic.results.differential import Differential
@@ -90,6 +91,12 @@ class Record(BaseModel):
         if isinstance(correct, str | int | float) and not isinstance(correct, bool):
             raise ValueError("must be true, false or null")
         return correct
+
+    @field_validator("annotations")
+    @classmethod
+    def _readable_key(cls, annotations: dict[str, Any] | None) -> dict[str, Any] | None:
+        answer_key_of((annotations or {}).get("Answer_Key"))
+        return annotations
 
     @field_validator("status")
     @classmethod

@@ -59,9 +59,9 @@ def planned_units(folder: Path) -> Callable[[Record], bool] | None:
     run = used.get("run") if isinstance(used, dict) else None
     repeats = run.get("repeats") if isinstance(run, dict) else None
     entries = (entry for _, entry in read_json_lines(path, _NO_CASE))
-    cases = {(entry.get("scenario_id"), entry.get("case_hash")) for entry in entries}
+    cases = {f"{entry.get('scenario_id')}:{entry.get('case_hash')}" for entry in entries}
     most = repeats if isinstance(repeats, int) else 1
-    return lambda record: (record.scenario_id, record.case_hash) in cases and 0 <= record.repeat < most
+    return lambda record: f"{record.scenario_id}:{record.case_hash}" in cases and 0 <= record.repeat < most
 
 
 def read_cases(folder: Path) -> list[Case]:
@@ -73,13 +73,16 @@ def read_cases(folder: Path) -> list[Case]:
     for number, line, _ in read_lines(path):  # the file is written whole: an incomplete line is damage
         try:
             entry = loads(line)
-            row = Row(path, number, int(entry["scenario_id"]), entry["case"])
+            image = entry.get("image")
+            if not isinstance(entry["scenario_id"], int) or not isinstance(image, str | None):
+                raise ValueError("a field of another type")
+            row = Row(path, number, entry["scenario_id"], {**entry["case"]})
             case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path} line {number}: not {_NO_CASE}") from None
         if case.id != entry.get("case_hash"):
             raise InputError(
                 f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"
             )
-        cases.append(replace(case, image=entry.get("image")))
+        cases.append(replace(case, image=image))
     return cases

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
+
 from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
@@ -68,15 +70,21 @@ def read_judgements(path: Path) -> list[dict[str, Any]]:
 def judgement_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of a judgements file, in order; none if there is no file."""
     for number, entry in read_json_lines(path, "a judgement", journal=True) if path.exists() else ():
-        for key, (kind, form) in _FORMS.items():
-            if not isinstance(entry.get(key), kind | None):
-                raise InputError(f"{path} line {number}: not a judgement ({key} must be {form} or null)")
+        for key, (form, described) in _FORMS.items():
+            try:
+                form.validate_python(entry.get(key), strict=True)
+            except ValidationError:
+                raise InputError(f"{path} line {number}: not a judgement ({key} must be {described} or null)") from None
         yield entry
 
 
-_FORMS = dict.fromkeys(("correct", "correct_lenient"), (bool, "true, false")) | dict.fromkeys(
-    ("fault", "usage", "cost_usd"), (dict, "an object")
-)
+_FORMS: Mapping[str, tuple[TypeAdapter[Any], str]] = {
+    **dict.fromkeys(("correct", "correct_lenient"), (TypeAdapter(bool | None), "true, false")),
+    **dict.fromkeys(("relation", "reason", "diagnosis"), (TypeAdapter(str | None), "text")),
+    "fault": (TypeAdapter(dict[str, Any] | None), "an object"),
+    "usage": (TypeAdapter(dict[str, dict[str, int | None]] | None), "an object with numbers of tokens by role"),
+    "cost_usd": (TypeAdapter(dict[str, FiniteFloat | None] | None), "an object with a number by role"),
+}
 
 
 def unit_of(entry: Mapping[str, Any]) -> str:

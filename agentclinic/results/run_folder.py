@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = 
     `private`: readable by the owner only.
     """
     stem = re.sub(r"[/\\:]+", "_", dataset) + f"_{now:%Y%m%d_%H%M%S}" + (f"_{name}" if name else "")
+    encoding = sys.getfilesystemencoding()
+    if stem.encode(encoding, "replace").decode(encoding) != stem:  # the system's encoding has no such letters
+        stem = re.sub(r"[^\x20-\x7e]", "_", stem)
     number = 1
     while True:
         folder = output_dir / (stem if number == 1 else f"{stem}_{number}")

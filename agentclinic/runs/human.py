@@ -18,7 +18,7 @@ from agentclinic import sync_bridge
 from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload, PatientPayload, SynthesisPayload
 from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
-from agentclinic.jsonl import encodable
+from agentclinic.jsonl import encodable, inert
 from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import NO_TOKENS, Exchange
@@ -79,6 +79,8 @@ class Screen:
         self.out.flush()
 
     def _write(self, line: str, indent: str) -> None:
+        """Write a line; nothing in it acts on the terminal, and what that cannot show does not end the run."""
+        line, encoding = inert(line), self.out.encoding or "utf-8"
         if self.out.isatty():
             width = min(shutil.get_terminal_size().columns, _WIDEST) - 1
             wrapped = textwrap.wrap(
@@ -89,7 +91,7 @@ class Screen:
                 break_on_hyphens=False,
             )
             line = "\n".join(wrapped)
-        self.out.write(line + "\n")
+        self.out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def _parts(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
+from agentclinic.files import expanded
 from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
@@ -277,12 +278,12 @@ def _with_places(settings: Settings) -> Settings:
     prompts = user_prompts(run.prompts_dir)
     places: dict[str, Any] = {
         "prompts_dir": str(prompts.absolute()) if prompts else None,
-        "record": str(Path(run.record).expanduser().absolute()) if run.record else None,
+        "record": str(expanded(run.record).absolute()) if run.record else None,
         "agent_config": _agent_file(run),
-        **{key: str(Path(name).expanduser().absolute()) for key in ("memory", "split") if (name := getattr(run, key))},
+        **{key: str(expanded(name).absolute()) for key in ("memory", "split") if (name := getattr(run, key))},
     }
-    if run.dataset not in settings.datasets and run.dataset not in DATASETS and Path(run.dataset).expanduser().exists():
-        places["dataset"] = str(Path(run.dataset).expanduser().absolute())
+    if run.dataset not in settings.datasets and run.dataset not in DATASETS and expanded(run.dataset).exists():
+        places["dataset"] = str(expanded(run.dataset).absolute())
     openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
     return settings.model_copy(update={"run": run.model_copy(update=places), "openai": openai})
 
@@ -291,7 +292,7 @@ def _agent_file(run: RunSettings) -> str | None:
     if run.doctor != "uncertainty":
         return run.agent_config
     path = _path(run.agent_config) or (USUAL if USUAL.is_file() else None)
-    return str(path.expanduser().absolute()) if path else None
+    return str(expanded(path).absolute()) if path else None
 
 
 def _copies(cases: list[Case]) -> list[int]:

@@ -44,7 +44,10 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
             f"agentclinic run --config {path}"
         )
     data = {name: used[name] for name in _SECTIONS if name in used}
-    data["run"] = {**data.get("run", {}), **(ours.get("unsupported_bias") or {}), **(overrides or {})}
+    ignored = ours.get("unsupported_bias") or {}
+    if not isinstance(data.setdefault("run", {}), dict) or not isinstance(ignored, dict):
+        raise InputError(f"{path}: not as it was written (run and agentclinic.unsupported_bias must be objects)")
+    data["run"] = {**data["run"], **ignored, **(overrides or {})}
     return parse_settings(Settings, data, str(path)), ours["digest"]
 
 

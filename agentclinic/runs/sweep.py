@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ from agentclinic.runs.check import failures, report
 from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
+from agentclinic.runs.resume import settings_of
+
+MOST_ARMS = 1000
+"""Combinations in a sweep: each is a run of its own, and more are a slip, which would take hours only to list."""
 
 
 class SweepFile(BaseModel):
@@ -74,6 +79,9 @@ def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
             raise ConfigError(f"{path}: matrix.{key} is an empty list; give at least one value")
         if len({json.dumps(value) for value in values}) < len(values):
             raise ConfigError(f"{path}: matrix.{key} names a value twice")
+    count = math.prod(map(len, sweep.matrix.values()))
+    if count > MOST_ARMS:
+        raise ConfigError(f"{path}: matrix has {count:,} combinations; {MOST_ARMS:,} are allowed, so name fewer values")
     root = Path(str(sweep.run.get("output_dir", base.run.output_dir))) / sweep.name
     arms = []
     for combination in itertools.product(*sweep.matrix.values()):
@@ -98,9 +106,8 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
     plans = [make_plan(arm.settings) for arm in arms]
     for arm, plan in zip(arms, plans, strict=True):
-        config = arm.folder / folders.CONFIG
-        if config.is_file():
-            _refuse_changed(arm, plan, config)
+        if (arm.folder / folders.CONFIG).is_file():
+            _refuse_changed(arm, plan)
     return plans
 
 
@@ -152,8 +159,8 @@ def spent_elsewhere(arm: Arm, arms: Sequence[Arm], plans: Sequence[Plan]) -> Spe
     return spent
 
 
-def _refuse_changed(arm: Arm, plan: Plan, config: Path) -> None:
-    before = read_json(config)["agentclinic"]["digest"]
+def _refuse_changed(arm: Arm, plan: Plan) -> None:
+    _, before = settings_of(arm.folder)
     changed = sorted(key for key in {*before, *plan.digest} if before.get(key) != plan.digest.get(key))
     if changed:
         raise InputError(

@@ -141,5 +141,7 @@ def summarise_sessions(sessions: Sessions, seed: int = 0) -> SessionsSummary:
 
 
 def _states_probabilities(step: Step) -> bool:
-    items = getattr(step, "differential", None) or []
-    return bool(items) and all(isinstance(item, dict) and item.get("probability") is not None for item in items)
+    items = getattr(step, "differential", None)
+    if not isinstance(items, list) or not items:
+        return False
+    return all(isinstance(item, dict) and item.get("probability") is not None for item in items)

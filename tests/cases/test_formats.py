@@ -277,3 +277,9 @@ def test_a_nejm_scenario_has_its_image(tmp_path: Path) -> None:
 def test_the_plain_loader_reads_the_bundled_cases() -> None:
     first: Case = ScenarioLoader().get_scenario(0).case
     assert first.dataset == "OpenOSCE_Demo"
+
+
+def test_an_image_address_that_cannot_be_taken_apart_is_still_part_of_the_identity() -> None:
+    odd, other = case_of(nejm(image_url="https://[x")), case_of(nejm(image_url="https://[y"))
+    assert odd.image == "https://[x"
+    assert odd.id != other.id

@@ -163,3 +163,18 @@ async def test_what_a_doctor_noted_cannot_act_on_the_terminal(
     finished, _ = await run_here(settings_for(server, tmp_path / "out", dataset=str(path), doctor="uncertainty"))
     for which in ((), ("0",), ("0", "--json"), ("--summary",)):
         assert not set(shown(capsys, finished.folder, *which)) & {"\x1b", "\x9b"}
+
+
+async def test_a_step_with_a_differential_of_another_shape_states_no_probabilities(tmp_path: Path) -> None:
+    step = {"step_number": 1, "new_information": "", "current_uncertainties": ["Gout"], "next_step_action": ""}
+    for number, odd in enumerate((0.5, [["Gout"]], {"Gout": 1}, [3])):
+        session = {"session_id": f"s{number}", "steps": [{**step, "differential": odd}]}
+        (tmp_path / f"s{number}.json").write_text(json.dumps(session))
+    (tmp_path / "odd.json").write_text('{"session_id": "odd", "final_diagnosis": 0.5}')
+    found = load_sessions(tmp_path)
+    assert found.damaged == (f"{tmp_path}/odd.json: not a session (the file: value error, {_ODD})",)
+    summary = summarise_sessions(found)
+    assert (summary.sessions, summary.steps.value) == (4, 1)
+
+
+_ODD = "final_diagnosis must be text or null"

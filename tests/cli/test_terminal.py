@@ -10,11 +10,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers import osce
 from runs_support import AT_ENDPOINT, CLINIC, environment, only_run, point_at, records
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.cli.terminal import Stream
+from agentclinic.results.run_cases import read_cases
 
 ACTING = "\x1b]0;owned\x07\x1b[2JI have 41.7 degrees\r\x9b1A\u202e"
 """Sets the window's title, clears the screen, writes over a line and turns text around."""
@@ -93,3 +95,25 @@ def test_a_file_that_is_not_for_records_is_left_as_it_is(
     with pytest.raises(SystemExit, match="2"):
         main(["run", "--num_scenarios", "1", "--output_dir", "out", "--record", str(tmp_path)])
     assert not Path("out").exists()
+
+
+def test_cases_that_are_not_ascii_can_be_played_where_the_system_knows_only_ascii(tmp_path: Path) -> None:
+    row = osce(truth="Ménière’s disease", objective="Assess a woman with “vertigo” – 37 °C.")
+    (tmp_path / "fälle.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    (tmp_path / "other.json").write_text('{"run": {"output_dir": "läufe"}}', encoding="utf-8")
+    plain = environment(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+
+    def call(*flags: str) -> subprocess.CompletedProcess[str]:
+        command = [*CLINIC, "run", "--dataset", "fälle.jsonl", "--total_inferences", "1", *flags]
+        return subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=120)
+
+    played = call("--inf_type", "human_doctor", "--output_dir", "runs")
+    assert (played.returncode, "Traceback" in played.stderr) == (130, False), "no one is at the keyboard"
+    assert "37 \\xb0C" in played.stdout
+    assert call("--output_dir", "runs").returncode == 0
+    (case,) = read_cases(sorted((tmp_path / "runs").iterdir())[-1])
+    assert case.diagnosis == "Ménière’s disease"
+    refused = call("--config", "other.json")
+    assert (refused.returncode, refused.stderr) == (
+        2, "error: a file name cannot be written in this system's encoding, ascii; set LC_ALL=C.UTF-8\n"
+    )  # fmt: skip

@@ -296,3 +296,13 @@ async def test_a_person_may_leave_while_writing_notes(tmp_path: Path) -> None:
     human, _, _ = typing("Where?", ":quit")
     with pytest.raises(Leave):
         await with_session(human, Meeting(human), tmp_path)
+
+
+async def test_nothing_that_is_shown_to_a_person_acts_on_the_terminal_or_ends_the_run() -> None:
+    shown = io.BytesIO()
+    waiting = ["How hot are you?", ":diagnose Flu"]
+    human = Human(lambda _: waiting.pop(0), io.TextIOWrapper(shown, encoding="ascii", write_through=True))
+    transcript = await Meeting(human, Scripted("\x1b]0;owned\x07\x1b[2J39 °C\r\x9b1A")).hold()
+    assert transcript.diagnosis == "Flu"
+    assert not set(shown.getvalue()) & set(b"\x1b\x07\r\x9b")
+    assert rb"\u27e8U+001B\u27e9[2J39 \xb0C" in shown.getvalue()

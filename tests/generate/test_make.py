@@ -374,3 +374,18 @@ async def test_the_builtin_writer_uses_only_what_is_on_record() -> None:
         family_history="",
         review_of_systems="",
     )
+
+
+def test_damaged_companion_files_are_clear_errors(tmp_path: Path) -> None:
+    files = Files(tmp_path / "out.jsonl")
+    for line in ('"text"', "{", "[" * 1000, "9" * 5000):
+        files.quarantine.write_text(f'{{"digest": "a"}}\n{line}\n{{"digest": "b"}}\n')
+        with pytest.raises(InputError, match=r"out\.quarantine\.jsonl line 2"):
+            files.empty_quarantine("a")
+    files.quarantine.write_text('{"digest": "a"}\n\n{"digest": "b"}\n{"dig')
+    files.empty_quarantine("a")
+    assert files.quarantine.read_text() == '\n{"digest": "b"}\n{"dig'
+    files.manifest.write_text('{"made_with": 3}')
+    files.output.write_text('{"generation": {"key": "k", "digest": "old"}, "OSCE_Examination": {}}\n')
+    with pytest.raises(InputError, match="there is no manifest to compare with"):
+        files.made("new", {"model": "x"})

@@ -63,6 +63,8 @@ def test_a_question_that_asks_for_something_else_is_left_out(ask: str) -> None:
     [
         ({"answer": "Scabies"}, "the marked option is not the answer"),
         ({"answer_idx": "Z"}, "the marked option is not the answer"),
+        ({"answer_idx": {}}, "the marked option is not the answer"),
+        ({"options": [{"key": [], "value": "Scabies"}]}, "the marked option is not the answer"),
         (
             {"question": "A skin lesion is shown in the photograph below. A 40-year-old man. What is the diagnosis?"},
             "needs an image that is not in the file",

@@ -83,3 +83,16 @@ def test_a_file_that_cannot_be_read_is_named(name: str, content: str, complaint:
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=complaint):
         list(read_rows(tmp_path / name))
+
+
+def test_a_byte_changed_anywhere_in_an_arrow_file_is_noticed_or_harmless(tmp_path: Path) -> None:
+    (file,) = saved_to_disk(tmp_path / "train", [{"a": "x"}]).glob("*.arrow")
+    content = file.read_bytes()
+    refused = 0
+    for place in range(len(content)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            assert len(list(read_rows(file))) < 2
+        except InputError:
+            refused += 1
+    assert refused > 50

@@ -237,6 +237,11 @@ def test_a_sound_case_has_no_problems(sound: dict[str, Any]) -> None:
             "Differential[0]",
         ),
         (
+            {"Key_Findings": [{"any_of": ["Test_Results/ECG"], "role": ["discriminating"], "weight": 3}]},
+            "key_finding",
+            "Key_Findings[0]",
+        ),
+        (
             {"Key_Findings": [{"any_of": ["Test_Results/CT"], "role": "discriminating", "weight": 3}]},
             "path_not_in_chart",
             "Key_Findings[0]",

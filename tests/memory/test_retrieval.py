@@ -17,6 +17,7 @@ from scripted_server import bag_of_words
 from agentclinic.cases.model import Case
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.errors import ConfigError
+from agentclinic.memory import retrieval
 from agentclinic.memory.experience import Lesson
 from agentclinic.memory.retrieval import (
     Bm25,
@@ -189,6 +190,15 @@ async def test_a_damaged_file_of_embeddings_is_made_again(tmp_path: Path) -> Non
         assert kept.read_bytes() == whole
 
 
+def test_a_byte_changed_anywhere_in_the_file_of_embeddings_is_noticed_or_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "kept.npz"
+    retrieval._write_vectors(path, "m", {"x": [1.0, 2.0]}, private=False)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        assert all(isinstance(vector, list) for vector in retrieval._read_vectors(path, "m").values())
+
+
 async def test_embeddings_of_credentialed_experiences_are_for_the_owner_alone(tmp_path: Path) -> None:
     memory = remembered(tmp_path, lesson(ELSEWHERE, COUNT, data_class=DataClass.CREDENTIALED))
     await memory.by_meaning(Embedding()).scores("Headache")
@@ -196,7 +206,8 @@ async def test_embeddings_of_credentialed_experiences_are_for_the_owner_alone(tm
 
 
 async def test_what_is_no_embedding_is_malformed(tmp_path: Path) -> None:
-    for reply in ("Certainly!", "[[1, 2], [3]]", "[[1, 2]]", "[[], []]", '[["a"], ["b"]]', "[null, null]"):
+    odd = ('[["a"], ["b"]]', "[null, null]", "[[1e39], [1]]", "[[NaN], [1]]")
+    for reply in ("Certainly!", "[[1, 2], [3]]", "[[1, 2]]", "[[], []]", *odd):
         with pytest.raises(MalformedError):
             await embed(Scripted(reply), ["one", "two"])
     embeddings = Embeddings([COUNT], tmp_path / "kept.npz", private=False)

@@ -205,8 +205,18 @@ async def test_an_incomplete_last_line_is_skipped(sink: JsonLines) -> None:
         await replay.reply(ASK)
 
 
+PLACE = '"unit": "a", "key": "k", "n": 0'
+
+
 @pytest.mark.parametrize(
-    "line", ["not json", "[]", "3", '{"unit": "a"}', '{"unit": "a", "key": "k", "n": 0, "reply": 3}']
+    "line",
+    [
+        *("not json", "[]", "3", '{"unit": "a"}', f"{{{PLACE}}}", f'{{{PLACE}, "reply": 3}}'),
+        *(f'{{{PLACE}, "error": {{"kind": "auth"}}}}', f'{{{PLACE}, "error": {{"kind": {{}}, "message": ""}}}}'),
+        f'{{{PLACE}, "reply": {{"text": ""}}, "request": true}}',
+        '{"unit": [], "key": "k", "n": 0, "reply": {"text": ""}}',
+        '{"unit": "a", "key": "k", "n": Infinity, "reply": {"text": ""}}',
+    ],
 )
 async def test_a_line_that_is_not_an_entry_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "kept.jsonl").write_text(f"{line}\n")

@@ -25,7 +25,7 @@ from report_support import (
 )
 from runs_support import clinic, only_run
 
-from agentclinic.report.text import inert
+from agentclinic.jsonl import inert
 
 pytestmark = needs_browser
 

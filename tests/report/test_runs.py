@@ -55,3 +55,15 @@ async def test_the_command_filters_and_refuses_what_is_no_folder(tmp_path: Path)
     assert "no run in runs fits" in clinic("runs", "--state", "running", cwd=tmp_path).stdout
     assert "nowhere: there is no such folder" in clinic("runs", "nowhere", cwd=tmp_path, expect=2).stderr
     assert "name" in clinic("run", "--name", "a/b", cwd=tmp_path, expect=2).stderr
+
+
+def test_a_run_with_odd_settings_is_listed_as_far_as_they_can_be_read(tmp_path: Path) -> None:
+    ours = '{"agentclinic": {"units": "many", "unsupported_bias": 3}, "run": {"dataset": 3, "doctor_llm": {}}}'
+    for number, odd in enumerate(("{", '{"run": "x", "agentclinic": [1]}', ours)):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        (folder / "config.used.json").write_text(odd)
+        (folder / "scenarios.jsonl").write_text('{"scenario_id": 0, "status": "diagnosed", "correct": true}\n')
+    listed = list_runs(tmp_path)
+    assert [run.state for run in listed] == ["unreadable", "complete", "complete"]
+    assert [(run.dataset, run.model, run.doctor) for run in listed[1:]] == [(None, None, "plain")] * 2

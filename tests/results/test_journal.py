@@ -81,3 +81,17 @@ def test_an_incomplete_last_line_is_skipped_with_a_warning(journal: Path) -> Non
 def test_lines_without_a_checksum_are_read_as_before(journal: Path) -> None:
     journal.write_text("".join(json.dumps(entry(row)) + "\n" for row in (0, 1, 2)))
     assert [record.scenario_id for record in read_records(journal)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("key", ["Gout", {"accept": "Gout"}, {"reject": ["Gout"]}, {"reject": [{"text": "Gout"}]}])
+def test_an_answer_key_that_scoring_could_not_read_is_refused(key: Any, journal: Path) -> None:
+    write(journal, entry(0, annotations={"Answer_Key": key}))
+    with pytest.raises(InputError, match=r"line 1: not a scenario record .*Answer_Key must be an object"):
+        list(read_records(journal))
+
+
+def test_odd_identities_in_the_runs_cases_belong_to_no_record(journal: Path) -> None:
+    (journal.parent / "cases.jsonl").write_text('{"scenario_id": [0], "case_hash": {}}\n')
+    write(journal, entry(0))
+    with pytest.raises(InputError, match=r"line 1: scenario 0, repeat 0 is not in this run's cases\.jsonl"):
+        list(read_records(journal))

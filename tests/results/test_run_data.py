@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from agentclinic.errors import InputError
 from agentclinic.results.record import Record
-from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.run_data import diagnosis_of, read_judgements
 
 
 @pytest.mark.parametrize(
@@ -26,3 +31,21 @@ def test_the_diagnosis_to_judge_is_what_was_said_after_the_token(
     assert diagnosis_of(record) == expected
     unfinished = record.model_copy(update={"status": "max_infs_reached"})
     assert diagnosis_of(unfinished) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"usage": {"judge": {"input_tokens": {}}}},
+        {"usage": {"judge": {"input_tokens": "5"}}},
+        {"usage": {"judge": 3}},
+        {"cost_usd": {"judge": "much"}},
+        {"cost_usd": {"judge": float("nan")}},
+        {"relation": ["same"]},
+        {"diagnosis": 3},
+    ],
+)
+def test_a_judgement_with_a_field_of_another_type_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(json.dumps({"scenario_id": 0, "correct": True, **changes}) + "\n")
+    with pytest.raises(InputError, match=rf"x\.jsonl line 1: not a judgement \({next(iter(changes))} must be "):
+        read_judgements(tmp_path / "x.jsonl")

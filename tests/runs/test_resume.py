@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -31,7 +32,7 @@ from agentclinic.errors import InputError
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.resume import plan_again, resume
+from agentclinic.runs.resume import plan_again, resume, settings_of
 
 pytestmark = pytest.mark.anyio
 PATIENT_PROMPT = '{"system_base": "You are ill. {patient}", "user_prompt_template": "{history} {reply}"}'
@@ -204,6 +205,11 @@ def test_a_folder_that_is_not_a_run_or_is_the_originals_is_refused(tmp_path: Pat
     assert "not the folder of a run" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
     (tmp_path / "config.used.json").write_text('{"run": {}, "openai": {}}')
     assert "cannot be resumed. It can be scored" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
+    for run, ignored in ((3, {}), ({}, [1])):
+        ours: dict[str, Any] = {"digest": {}, "unsupported_bias": ignored}
+        (tmp_path / "config.used.json").write_text(json.dumps({"run": run, "agentclinic": ours}))
+        with pytest.raises(InputError, match=r"config\.used\.json: not as it was written"):
+            settings_of(tmp_path)
 
 
 async def test_failed_units_are_played_again_only_when_asked(server: ScriptedServer, tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_changed_settings_of_a_begun_arm_are_refused(
         main(["sweep", str(changed), "--quiet"])
     assert stopped.value.code == 2
     assert "run.total_inferences" in capsys.readouterr().err
+    (config,) = tmp_path.rglob("config.used.json")
+    config.write_text("{}")
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(changed), "--quiet"])
+    assert stopped.value.code == 2
+    assert "was not written by this program" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,7 @@ def test_changed_settings_of_a_begun_arm_are_refused(
         ({"matrix": {"totl_inferences": [1]}}, "did you mean 'total_inferences'"),
         ({"matrix": {"total_inferences": []}}, "empty list"),
         ({"matrix": {"total_inferences": [1, 1]}}, "names a value twice"),
+        ({"matrix": {"seed": [*range(40)], "total_inferences": [*range(1, 41)]}}, "1,600 combinations"),
         ({"matrix": {"total_inferences": [0]}}, "greater than or equal to 1"),
         ({"matrix": {}}, "matrix"),
         ({"nme": "x"}, "unknown key 'nme'"),

@@ -76,6 +76,8 @@ def read_uncertainties(given: str | Mapping[str, Any] | Sequence[Uncertainty | M
         said = [item for part in _split(given) if (item := _MARKER.sub("", part).strip(" ,;\t"))]
         return Doubts(tuple(said), tuple(_from_text(item) for item in said))
     entries = _by_name(given) if isinstance(given, Mapping) else given
+    if not isinstance(entries, Sequence):
+        return NO_DOUBTS
     items = [read for read in map(_one, entries) if read is not None]
     return Doubts(tuple(said for said, _ in items), tuple(item for _, item in items))
 
@@ -95,8 +97,7 @@ def loosely(value: object) -> object:
         value = [value] if single else _by_name(value)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return value
-    entries = [entry for entry in value if isinstance(entry, Uncertainty | Mapping | str)]
-    return [item for _, item in filter(None, map(_one, _in_one_scale(entries)))]
+    return [item for _, item in filter(None, map(_one, _in_one_scale(list(value))))]
 
 
 def _by_name(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -120,9 +121,11 @@ def _in_one_scale(entries: list[Any]) -> list[Any]:
     ]
 
 
-def _one(entry: Uncertainty | Mapping[str, Any] | str) -> tuple[str, Uncertainty] | None:
+def _one(entry: object) -> tuple[str, Uncertainty] | None:
     if isinstance(entry, str):
         return (entry.strip(), _from_text(entry.strip())) if entry.strip() else None
+    if not isinstance(entry, Uncertainty | Mapping):
+        return None
     if not isinstance(entry, Uncertainty):
         known = {key: entry[key] for key in Uncertainty.model_fields if entry.get(key) is not None}
         known |= {key: str(value).strip() for key, value in known.items() if key != "probability"}

@@ -65,6 +65,11 @@ class Step(BaseModel):
 _RENAMED = {"uncertainties": "current_uncertainties", "action": "next_step_action"}
 
 
+_CONCLUSION = ("final_diagnosis", "reason_ready", "synthesis_prompt", "synthesis_answer", "synthesis_model",
+               "synthesis_error")  # fmt: skip
+"""Keys that a session gets when it is concluded."""
+
+
 class Session(BaseModel):
     """A session in the original's format; other keys are ours or the user's and are kept."""
 
@@ -94,7 +99,10 @@ class Session(BaseModel):
 
     @model_validator(mode="after")
     def _with_notes(self) -> Session:
-        """Later versions of the original keep no notes."""
+        """Later versions of the original keep no notes. What is read of the other keys must be text."""
+        for key in _CONCLUSION:
+            if not isinstance(getattr(self, key, None), str | None):
+                raise ValueError(f"{key} must be text or null")
         self.accumulated_notes = self.accumulated_notes or _notes(self.steps)
         return self
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentclinic.errors import InputError
 from agentclinic.generate.mimic.tables import LAB_ITEMS, NOTES, READ, TITLES, Folder, opened, run
+from agentclinic.jsonl import loads
 from agentclinic.privacy import DataClass
 
 # The list of patients published with the MIMIC-IV Clinical Database Demo 2.2 (the hash is in its SHA256SUMS.txt).
@@ -66,7 +67,7 @@ def _near(folder: Folder, name: str) -> Path | None:
 
 def _invented(folder: Folder, marker: Path) -> Classified:
     try:
-        listed = json.loads(marker.read_text(encoding="utf-8"))["tables"]
+        listed = loads(marker.read_bytes())["tables"]
     except (OSError, ValueError, KeyError, TypeError):
         return _credentialed(f"{MARKER} cannot be read")
     if listed != _hashes(folder):

@@ -81,9 +81,10 @@ def sections(note: str) -> dict[str, str]:
     """The sections of a note by lower-case heading; the first of each heading."""
     found: dict[str, str] = {}
     marks = list(_HEADING.finditer(note))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    ends = [*(mark.start() for mark in marks[1:]), len(note)]
+    for mark, end in zip(marks, ends, strict=False):  # a note without headings has an end but no mark
         heading = (mark["known"] or mark["other"]).strip().lower()
-        text = f"{mark['rest'] or ''}\n{note[mark.end() : following.start() if following else len(note)]}".strip()
+        text = f"{mark['rest'] or ''}\n{note[mark.end() : end]}".strip()
         found.setdefault(heading, text)
     return found
 

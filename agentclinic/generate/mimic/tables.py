@@ -183,12 +183,13 @@ class Folder:
     def _header(self, table: Table, path: Path) -> list[str]:
         if table.path not in self._headers:
             try:
-                with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open() as file:
+                packed = path.suffix == ".gz"
+                with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as file:
                     names = next(csv.reader(file), [])
-                    if path.suffix == ".gz":  # DuckDB does not compare checksums
+                    if packed:  # DuckDB does not compare checksums
                         while file.buffer.read(_PIECE):
                             pass
-            except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
                 reason = getattr(error, "strerror", None) or type(error).__name__
                 raise InputError(
                     f"{path}: cannot be read ({reason}); is the file complete? Compare its SHA-256"

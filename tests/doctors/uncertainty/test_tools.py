@@ -358,6 +358,7 @@ JSONS = st.recursive(
 @given(JSONS)
 def test_any_json_can_be_read(value: Any) -> None:
     loosely(value)
+    read_uncertainties(value)
     _in_order(value)
 
 

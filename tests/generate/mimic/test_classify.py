@@ -38,7 +38,9 @@ def test_an_unmarked_folder_is_credentialed(tmp_path: Path) -> None:
     assert {case.data_class for case in cases} == {DataClass.CREDENTIALED}
 
 
-@pytest.mark.parametrize("change", ["a table changed", "a table added", "a table gone", "an empty marker", "no JSON"])
+@pytest.mark.parametrize(
+    "change", ["a table changed", "a table added", "a table gone", "an empty marker", "no JSON", "deep"]
+)
 def test_a_marker_is_valid_only_for_the_tables_it_was_written_for(tmp_path: Path, change: str) -> None:
     folder = ward().write(tmp_path)
     marker = folder / MARKER
@@ -53,7 +55,8 @@ def test_a_marker_is_valid_only_for_the_tables_it_was_written_for(tmp_path: Path
     elif change == "a table gone":
         (folder / "hosp/omr.csv.gz").unlink()
     else:
-        marker.write_text("{}" if change == "an empty marker" else "invented, honestly")
+        written = {"an empty marker": "{}", "no JSON": "invented, honestly", "deep": "[" * 100_000}
+        marker.write_text(written[change])
     assert data_class(folder) is DataClass.CREDENTIALED
 
 

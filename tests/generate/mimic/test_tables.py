@@ -276,3 +276,11 @@ def test_long_steps_are_announced_before_they_begin(tmp_path: Path) -> None:
     wanted = settings(folder, cache_dir=str(tmp_path / "cache"))
     list(source_cases(wanted, choose(wanted, SALT, tell=told.append), tell=told.append))
     assert told.index("copying hosp/labevents to the cache") < told.index("reading hosp/labevents")
+
+
+def test_a_header_that_is_no_csv_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    folder = ward().write(tmp_path, gz=False)
+    for odd in (b"a" * 200_000, b"\xff\xfe"):
+        (folder / "hosp/patients.csv").write_bytes(odd)
+        with pytest.raises(InputError, match=r"patients\.csv: cannot be read"):
+            contexts(folder)
