@@ -78,7 +78,7 @@ def short_text(result: Score) -> str:
     if outcome.cost or (outcome.tokens and outcome.cost is None):
         rows.append(("cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)))
     if price.value:
-        rows.append(("price of tests per encounter (simulated)", f"${as_number(price, 0)}"))
+        rows.append(("simulated tests per encounter", f"${as_number(price, 0)}"))
     gap = result.gap_to_full_information
     if gap:
         rows.append(("gap to full information", as_points(gap)))
