@@ -76,16 +76,16 @@ def regrade_command(
 
 def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:
     name = regraded.path.stem
-    shares = {
-        "recorded": summarise(load_run(folder).records()).accuracy_strict,
-        name: summarise(load_run(folder, name).records()).accuracy_strict,
-    }
-    print("\n".join(text_table(("judge", "right (95% interval)"), [(who, as_percent(s)) for who, s in shares.items()])))
+    if regraded.path.is_file():
+        judges = {"recorded": None, name: name}
+        shares = {who: summarise(load_run(folder, judge).records()).accuracy_strict for who, judge in judges.items()}
+        rows = [(who, as_percent(share)) for who, share in shares.items()]
+        print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
     now_right = sum(now for _, _, now in regraded.changed)
     turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
     changed = f"{len(regraded.changed)} verdicts changed ({turned})" if regraded.changed else "no verdict changed"
     judged = f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed"
-    print(f"\n{judged}: {changed}.")
+    print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]
         print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")

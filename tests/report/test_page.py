@@ -363,7 +363,7 @@ def test_several_runs_share_a_chart_and_a_phone_shows_every_column(browser: Brow
     with watched(browser, folders["several"], viewport={"width": 400, "height": 800}) as watch:
         page = watch.page
         for chart in ("#confidence .overlaid svg", "#turns .overlaid svg"):
-            assert page.locator(chart).first.locator("text.label").all_inner_texts() == ["A", "B"]
+            assert page.locator(chart).first.locator("text.label").all_text_contents() == ["A", "B"]
         cut = """() => [...document.querySelectorAll('.stacked td, .stacked th')]
             .filter(cell => cell.getClientRects().length && cell.getBoundingClientRect().right > innerWidth).length"""
         assert page.evaluate(cut) == 0
