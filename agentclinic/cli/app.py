@@ -17,6 +17,7 @@ from agentclinic.cli.options import (
     CheckOption,
     ConfigOption,
     DryRunOption,
+    FullOption,
     JsonOption,
     JudgeOption,
     KeyOption,
@@ -186,6 +187,7 @@ def regrade(
     dry_run: DryRunOption = False,
     max_cost: MaxCostOption = None,
     token_limit: TokenLimitOption = None,
+    full: FullOption = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
     overrides: dict[str, Any],
@@ -199,7 +201,8 @@ def regrade(
     from agentclinic.cli.regrade import regrade_command
 
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    regrade_command(folder, settings, name, resynthesize=resynthesize, dry_run=dry_run, quiet=quiet, as_json=json)
+    options = {"resynthesize": resynthesize, "dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
+    regrade_command(folder, settings, name, **options)
 
 
 @app.command()
@@ -215,19 +218,21 @@ def sweep(
     max_cost: MaxCostOption = None,
     token_limit: TokenLimitOption = None,
     check: CheckOption = None,
+    full: FullOption = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run every combination of the settings in a matrix and compare the results.
 
-    Each combination is an arm. Each value is compared with the first in its list, all else being equal. If the sweep
-    stops early, the same command continues it. Limits on tokens and cost are for all arms together.
+    Each combination is an arm, and every arm is compared with the baseline; --full adds the effect of each value, all
+    else being equal. If the sweep stops early, the same command continues it. Limits on tokens and cost are for all
+    arms together.
     """
     from agentclinic.cli.sweep import sweep_command
 
     overrides = {} if check is None else {"check": check}
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    sweep_command(file, settings, dry_run=dry_run, quiet=quiet, as_json=json)
+    sweep_command(file, settings, dry_run=dry_run, full=full, quiet=quiet, as_json=json)
 
 
 @app.command()
@@ -322,6 +327,7 @@ def score(
         Path | None, typer.Option(help="Another run, used to turn planner scores into probabilities.")
     ] = None,
     seed: SeedOption = 0,
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score a run: outcome, calibration, information, tests.
@@ -330,7 +336,7 @@ def score(
     """
     from agentclinic.cli.score import score_command
 
-    score_command(run, judge, full_information, recalibrate_on, seed, as_json=json)
+    score_command(run, judge, full_information, recalibrate_on, seed, full=full, as_json=json)
 
 
 @app.command()
@@ -341,17 +347,18 @@ def compare(
     ],
     judge: JudgeOption = None,
     seed: SeedOption = 0,
+    full: FullOption = False,
     json: JsonOption = False,
 ) -> None:
     """Test whether runs really differ.
 
-    Cases are paired by content. Intervals and p-values are clustered by case and adjusted for multiple comparisons.
-    Lists the cases that flipped, the smallest difference the data could show, and anything that makes the runs
-    incomparable.
+    Prints one table, what it shows in one sentence, and anything else that differs between the runs; --full adds
+    p-values, the cases that flipped and other measures. Cases are paired by content. Intervals and p-values are
+    clustered by case and adjusted for multiple comparisons. The folder of a sweep stands for its arms.
     """
     from agentclinic.cli.compare import compare_command
 
-    compare_command(runs, judge, seed, as_json=json)
+    compare_command(runs, judge, seed, full=full, as_json=json)
 
 
 @app.command()
@@ -419,6 +426,7 @@ def audit(
     cases: Annotated[
         Path | None, typer.Option(help="Case file to use instead of the run's own cases; matched by content.")
     ] = None,
+    full: FullOption = False,
     list_findings: Annotated[
         bool, typer.Option("--list", help="Also list each finding with the reply and the chart's words.")
     ] = False,
@@ -443,7 +451,7 @@ def audit(
     from agentclinic.cli.audit import Shown, audit_command, reviewed
     from agentclinic.errors import ConfigError
 
-    shown = Shown(role, kind, "json" if json else format_, output, list_findings=list_findings)
+    shown = Shown(role, kind, "json" if json else format_, output, list_findings=list_findings, full=full)
     if reviewer is None:
         if calibrate or all_replies or reviewer_endpoint:
             raise ConfigError("--calibrate, --all-replies and --reviewer_endpoint need a --reviewer MODEL")

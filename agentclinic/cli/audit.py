@@ -13,9 +13,9 @@ from typing import Any
 
 import anyio
 
-from agentclinic.audit.model import ROLES, Kind
+from agentclinic.audit.model import ROLES, Kind, Role
 from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate, audit_run, review_run
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, text_table
 from agentclinic.config import Settings, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.report.spreadsheet import safe
@@ -36,6 +36,7 @@ class Shown:
     format: str
     output: Path | None
     list_findings: bool
+    full: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be shown, before anything is paid for."""
@@ -85,11 +86,52 @@ def _deliver(report: AuditReport, shown: Shown) -> None:
     elif shown.format == "csv":
         text = _findings_csv(report.findings) if shown.list_findings else _rates_csv(report.rates)
     else:
-        text = (_as_markdown if shown.format == "md" else _as_text)(report, list_findings=shown.list_findings)
+        as_written = _as_markdown if shown.format == "md" else _as_text if shown.full else _short_text
+        text = as_written(report, list_findings=shown.list_findings)
     deliver(text, shown.output)
 
 
 # --- for people -----------------------------------------------------------------------------------------------------
+
+
+_NAMES = {"patient": "patient", "measurement": "laboratory"}
+
+
+def _short_text(report: AuditReport, *, list_findings: bool) -> str:
+    """One table and one sentence."""
+    roles = list(dict.fromkeys(rate.role for rate in report.rates))
+    found = {(rate.role, rate.by, rate.kind): rate for rate in report.rates}
+    rows = []
+    for by, kind in dict.fromkeys((rate.by, rate.kind) for rate in report.rates):
+        name = f"{kind.value}{'' if by == 'code' else ' (reviewer)'}"
+        cells = [found.get((role, by, kind)) for role in roles]
+        rows.append([name, *(_cell(rate) if rate else "-" for rate in cells)])
+    head = ["replies with", *(f"{_NAMES[role]} ({', '.join(report.models[role]) or 'no replies'})" for role in roles)]
+    lines = [_headline(report), *text_table(head, rows), "", _sentence(report, roles)]
+    if list_findings:
+        lines += _listed(report)
+    lines += [f"note: {note}" for note in report.notes]
+    lines += _reviews(report)
+    more = " --list shows each finding;" if report.findings and not list_findings else ""
+    lines.append(f"What code finds is a lower bound.{more} --full adds how far each figure can be trusted.")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(rate: Rate) -> str:
+    right = rate.corrected
+    corrected = f", corrected {percent(right.value)}" if right is not None and right.value is not None else ""
+    share = f" ({percent(rate.per_reply.value)})" if rate.found else ""
+    return f"{rate.found} of {rate.per_reply.n}{share}{corrected}"
+
+
+def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
+    """How many replies have any finding."""
+    bad = {role: {(f.scenario_id, f.repeat, f.turn) for f in report.findings if f.role == role} for role in roles}
+    parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
+    if not any(bad.values()):
+        replies = " and ".join(f"{report.replies[role]} of the {_NAMES[role]}" for role in roles)
+        return f"Nothing found in {sum(report.replies[role] for role in roles)} replies ({replies})."
+    return f"Something was found in {' and '.join(parts)}."
 
 
 def _as_text(report: AuditReport, *, list_findings: bool) -> str:
@@ -103,7 +145,14 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
                     lines.append(f"    {rate.kind.value:19}{_found(rate)}")
                     lines += [f"    {'':19}  {detail}" for detail in _details(rate)]
         lines += [f"  {line}" for c in report.comparisons if c.role == role for line in _compared(c)]
-    for finding in report.findings if list_findings else ():
+    if list_findings:
+        lines += _listed(report)
+    return "\n".join([*lines, "", *_closing(report, list_findings=list_findings)]) + "\n"
+
+
+def _listed(report: AuditReport) -> list[str]:
+    lines = []
+    for finding in report.findings:
         repeat = f", repeat {finding.repeat}" if finding.repeat else ""
         lines += [
             "",
@@ -112,7 +161,7 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
             f"  said   {clipped(finding.words)}",
             f"  {finding.why}" + (f" [{finding.path}]" if finding.path else ""),
         ]
-    return "\n".join([*lines, "", *_closing(report, list_findings=list_findings)]) + "\n"
+    return lines
 
 
 def _as_markdown(report: AuditReport, *, list_findings: bool) -> str:
@@ -173,7 +222,16 @@ def _compared(c: Comparison) -> Iterator[str]:
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
-    lines = [f"note: {note}" for note in report.notes]
+    lines = [*(f"note: {note}" for note in report.notes), *_reviews(report)]
+    lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
+    if report.findings and not list_findings:
+        lines.append(f"{len(report.findings)} findings; --list shows each with its words and what it is based on.")
+    return lines
+
+
+def _reviews(report: AuditReport) -> list[str]:
+    """What the reviewer did, and what it used."""
+    lines = []
     for name, reviews in (("reviewer", report.reviewer), ("reviewer on planted replies", report.calibration)):
         if reviews:
             used, made = reviews.usage.input_tokens, reviews.usage.output_tokens
@@ -182,9 +240,6 @@ def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
                 f"{name} {reviews.model}: {reviews.reviewed} replies reviewed, {reviews.failed} reviews failed, "
                 f"{reviews.not_tried} not tried; {tokens}; {reviews.path}"
             )
-    lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
-    if report.findings and not list_findings:
-        lines.append(f"{len(report.findings)} findings; --list shows each with its words and what it is based on.")
     return lines
 
 

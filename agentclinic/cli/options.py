@@ -114,6 +114,8 @@ UncertaintyAwareOption = Annotated[
 ]
 MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True)]
 
+FullOption = Annotated[bool, typer.Option("--full", help="Print every figure, not only one table and one sentence.")]
+
 _SIMPLE = (bool, int, float)
 _ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
 """Flags with a short name besides the config's key."""

@@ -10,12 +10,15 @@ from shlex import quote
 import anyio
 
 from agentclinic.cli.estimate import show_estimate
-from agentclinic.cli.format import end_incomplete, end_without_result, print_json
+from agentclinic.cli.format import end_incomplete, end_without_result, print_json, text_table
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
+from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
 from agentclinic.runs.progress import progress_for
 from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
+from agentclinic.scoring.format import as_percent
+from agentclinic.scoring.outcome import summarise
 
 
 def regrade_command(
@@ -25,6 +28,7 @@ def regrade_command(
     *,
     resynthesize: bool,
     dry_run: bool = False,
+    full: bool = False,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -53,7 +57,7 @@ def regrade_command(
             }
         )
     else:
-        _show(folder, settings, regraded)
+        _show(folder, settings, regraded, full=full)
     if regraded.without_chart:
         sys.stderr.write(
             f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
@@ -70,12 +74,24 @@ def regrade_command(
         end_incomplete(f"{left}{why}\nRun the same command again to judge the rest.", interrupted=regraded.interrupted)
 
 
-def _show(folder: Path, settings: Settings, regraded: Regraded) -> None:
-    print(f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed")
-    for scenario, was, now in regraded.changed:
+def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:
+    name = regraded.path.stem
+    if regraded.path.is_file():
+        judges = {"recorded": None, name: name}
+        shares = {who: summarise(load_run(folder, judge).records()).accuracy_strict for who, judge in judges.items()}
+        rows = [(who, as_percent(share)) for who, share in shares.items()]
+        print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
+    now_right = sum(now for _, _, now in regraded.changed)
+    turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
+    changed = f"{len(regraded.changed)} verdicts changed ({turned})" if regraded.changed else "no verdict changed"
+    judged = f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed"
+    print(f"{judged}: {changed}.")
+    for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]
         print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
         print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
-    command = f"agentclinic score {quote(str(folder))} --judge {quote(regraded.path.stem)}"
+    if regraded.changed and not full:
+        print("--full lists the verdicts that changed.")
+    command = f"agentclinic score {quote(str(folder))} --judge {quote(name)}"
     print(f"Written to {regraded.path}; score it with: {command}")

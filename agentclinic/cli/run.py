@@ -29,6 +29,7 @@ from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress, progress_for
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
+from agentclinic.scoring.judges.measured import builtin_judge_warning
 from agentclinic.scoring.outcome import Summary, nothing_judged
 from agentclinic.scoring.slips import slip_lines
 
@@ -159,7 +160,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
         table.add_row(name, escape(bias))
     table.add_row("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval"))
-    if summary.accuracy_lenient:
+    if summary.accuracy_lenient and summary.accuracy_lenient != summary.accuracy_strict:
         table.add_row("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval"))
     low, high = summary.if_missing_wrong, summary.if_missing_right
     if low != high:
@@ -184,6 +185,9 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Not in the table, which would fold it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
+    warning = builtin_judge_warning(run.doctor_llm, run.moderator_llm)
+    if warning:
+        console.print(warning, markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin" and run.doctor == "plain":
         console.print(
             "The builtin doctor is a small Bayesian program, not a language model. To test your own model:\n"

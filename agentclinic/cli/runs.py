@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentclinic.cli.format import print_json
+from agentclinic.cli.format import print_json, text_table
 from agentclinic.report.runs import ListedRun, list_runs
 from agentclinic.runs.budget import money
 from agentclinic.scoring.format import interval, percent
@@ -28,10 +28,8 @@ def runs_command(
     if not found:
         print(f"no run in {folder}{' fits' if any(wanted.values()) else ''}")
         return
-    rows = [("run", "cases", "right (95%)", "cost", "state", "doctor (model)"), *map(_row, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    head = ("run", "cases", "right (95%)", "cost", "state", "doctor (model)")
+    print("\n".join(text_table(head, map(_row, found))))
     for run in found:
         if run.problem:
             print(f"{run.name}: {run.problem}")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentclinic.cli.format import counted, print_json
+from agentclinic.cli.format import counted, print_json, text_table
+from agentclinic.report.parts import outcome_name
+from agentclinic.report.text import plural
 from agentclinic.results.record import bias_label
 from agentclinic.results.run_data import load_run
+from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.format import as_number, as_percent, as_points, percent
+from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
+from agentclinic.scoring.judges.measured import builtin_judge_warning
+from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.slips import slip_lines
 
@@ -20,35 +25,104 @@ def score_command(
     recalibrate_on: Path | None,
     seed: int,
     *,
+    full: bool,
     as_json: bool,
 ) -> None:
     """Score a run and print it."""
+    run = load_run(place, judge)
     result = score(
-        load_run(place, judge),
+        run,
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
         recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
     )
     if as_json:
         print_json(result)
-    else:
-        print(as_text(result))
+        return
+    print(as_text(result) if full else short_text(result))
+    first = next(run.records(), None)
+    warning = builtin_judge_warning(first.doctor_llm, judge or first.moderator_llm) if first else None
+    if warning:
+        print(warning)
 
 
 def as_text(result: Score) -> str:
-    """The score for a person: unknown numbers are left out, or called unknown if they are main figures."""
-    lines = [result.run + (f", judged by {result.judge}" if result.judge else "")]
+    """The whole score for a person: unknown numbers are left out, or called unknown if they are main figures."""
+    lines = [_title(result)]
     for part in (_outcome, _ranking, _repeats, _harm, _calibration, _information, _orders):
         lines += part(result)
     lines.append("Intervals are 95%; those of means resample cases. --json prints everything.")
     return "\n".join(lines)
 
 
+def short_text(result: Score) -> str:
+    """The main figures in one table, and one sentence."""
+    outcome, info, price = result.outcome, result.information, result.orders.price_usd
+    rows = [("", "value (95% interval)"), ("accuracy", as_percent(outcome.accuracy_strict))]
+    if _lenient_differs(outcome):
+        rows[1] = ("accuracy, strict", rows[1][1])
+        rows.append(("accuracy, lenient", as_percent(outcome.accuracy_lenient)))
+    ended = {outcome_name(name): count for name, count in outcome.outcomes.items()}
+    rows.append(("how encounters ended", counted(ended)))
+    for source in result.calibration.sources:
+        if source.n:
+            sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
+            rows.append((f"confidence ({source.source.value})", f"{sure}AUROC {as_number(source.auroc)}"))
+    rows.append(("turns per encounter", as_number(info.turns, 1)))
+    if info.key_facts.encounters:
+        rows.append(("key findings found", as_percent(info.key_facts.recall)))
+    if result.repeats.repeated:
+        rows.append(("repeats that differ", as_percent(result.repeats.flip_rate)))
+    if outcome.tokens:
+        rows.append(("tokens of the models", f"{outcome.tokens:,}"))
+    if outcome.cost or (outcome.tokens and outcome.cost is None):
+        rows.append(("cost of the models", "unknown" if outcome.cost is None else money(outcome.cost)))
+    if price.value:
+        rows.append(("simulated tests per encounter", f"${as_number(price, 0)}"))
+    gap = result.gap_to_full_information
+    if gap:
+        rows.append(("gap to full information", as_points(gap)))
+    lines = [_title(result), *text_table(rows[0], rows[1:]), "", f"{_sentence(result)}."]
+    return "\n".join([*lines, "--full adds calibration, information and tests; --json prints everything."])
+
+
+def _title(result: Score) -> str:
+    return result.run + (f", judged by {result.judge}" if result.judge else "")
+
+
+def _lenient_differs(outcome: Summary) -> bool:
+    return outcome.accuracy_lenient is not None and outcome.accuracy_lenient != outcome.accuracy_strict
+
+
+def _sentence(result: Score) -> str:
+    """How often the doctor was right, and whether anything is missing from that."""
+    outcome, share = result.outcome, result.outcome.accuracy_strict
+    if share is None or share.value is None:
+        said = "Nothing could be judged"
+    else:
+        said = f"Right in {share.count:,} of {share.of:,} encounters: {percent(share.value)} (95% {interval(share)})"
+    low, high = outcome.if_missing_wrong, outcome.if_missing_right
+    if low != high:
+        missing = plural(outcome.presented - (share.of if share else 0), "encounter")
+        said += f"; with {missing} missing, it could be {percent(low)} to {percent(high)}"
+    return said + _unfinished(result)
+
+
+def _unfinished(result: Score) -> str:
+    played, planned = result.outcome.presented, result.planned
+    if planned is None or played >= planned:
+        return ""
+    return f"; the run is not finished: {played:,} of {planned:,} encounters were played"
+
+
 def _outcome(result: Score) -> list[str]:
     outcome = result.outcome
-    lines = ["", "outcome", f"  accuracy, strict: {as_percent(outcome.accuracy_strict)}"]
-    if outcome.accuracy_lenient:
+    lines = ["", f"outcome{_unfinished(result)}"]
+    if _lenient_differs(outcome):
+        lines.append(f"  accuracy, strict: {as_percent(outcome.accuracy_strict)}")
         lines.append(f"  accuracy, lenient: {as_percent(outcome.accuracy_lenient)}")
+    else:
+        lines.append(f"  accuracy: {as_percent(outcome.accuracy_strict)}")
     low, high = outcome.if_missing_wrong, outcome.if_missing_right
     if low != high:
         lines.append(f"  if all missing were wrong {percent(low)}, if all were right {percent(high)}")

@@ -102,7 +102,7 @@ def study_text(report: StudyReport) -> str:
 def _answer(report: StudyReport) -> str:
     comparison = report.comparisons[0]
     verdict = next(v for v in comparison.verdicts if v.rule == "strict")
-    return f"With memory against without: {verdict.conclusion}."
+    return f"{verdict.conclusion[:1].upper()}{verdict.conclusion[1:]}."
 
 
 def _rows(comparison: Comparison) -> list[str]:

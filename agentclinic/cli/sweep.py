@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from pathlib import Path
+from shlex import quote
 
 import anyio
 
-from agentclinic.cli.compare import show
+from agentclinic.cli.compare import comparison_lines
 from agentclinic.cli.estimate import show_arms
-from agentclinic.cli.format import end_incomplete, end_without_result
+from agentclinic.cli.format import end_incomplete, end_without_result, print_json
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
-from agentclinic.results.run_folder import write_json
+from agentclinic.results.run_folder import ARMS, SWEEP, write_json
 from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.execute import units_left
 from agentclinic.runs.progress import progress_for
@@ -27,11 +28,27 @@ from agentclinic.runs.sweep import (
     read_sweep,
     spent_elsewhere,
 )
-from agentclinic.scoring.compare import Comparison, ComparisonReport, accuracies, adjusted, compare_two, load_arm
+from agentclinic.scoring.compare import (
+    Comparison,
+    ComparisonReport,
+    accuracies,
+    adjusted,
+    compare_two,
+    compared_runs,
+    labels_of,
+    load_arm,
+)
 from agentclinic.scoring.outcome import nothing_judged
 
 
-def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_json: bool) -> None:
+class SweepReport(ComparisonReport):
+    """Everything `agentclinic sweep` finds out: `comparisons` has the effect of each setting, all else being equal."""
+
+    against_baseline: list[Comparison]
+    """Every other arm against the baseline, whatever differs."""
+
+
+def sweep_command(path: Path, base: Settings, *, dry_run: bool, full: bool, quiet: bool, as_json: bool) -> None:
     """Play every arm, or continue an earlier sweep, and print the comparison. A dry run only estimates."""
     sweep, arms = read_sweep(path, base)
     plans = plan_arms(arms)
@@ -44,6 +61,9 @@ def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_
         show_arms(left, as_json=as_json)
         return
     anyio.run(make_all_ready, arms, plans, progress_for(quiet=quiet, stream=sys.stderr))
+    root = arms[0].folder.parent.parent
+    root.mkdir(parents=True, exist_ok=True)
+    write_json(root / SWEEP, {"name": sweep.name, "baseline": arms[0].label, ARMS: [arm.folder.name for arm in arms]})
     empty = []
     for number, (arm, plan) in enumerate(zip(arms, plans, strict=True), start=1):
         sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
@@ -58,24 +78,31 @@ def sweep_command(path: Path, base: Settings, *, dry_run: bool, quiet: bool, as_
                 interrupted=finished.interrupted,
             )
     report = _compare(sweep, arms, seed=base.run.seed)
-    place = arms[0].folder.parent.parent / "comparison.json"
-    write_json(place, report.model_dump(mode="json"))
-    show(report, as_json=as_json)
-    sys.stderr.write(f"Written to {place}\n")
+    write_json(root / "comparison.json", report.model_dump(mode="json"))
+    if as_json:
+        print_json(report)
+    else:
+        print("\n".join(comparison_lines(report, report.against_baseline, full=full)))
+    sys.stderr.write(
+        f"Written to {root / 'comparison.json'}; read the runs with: agentclinic report {quote(str(root))}\n"
+    )
     if empty:
         end_without_result(f"nothing could be judged in {len(empty)} of {len(arms)} arms: {'; '.join(empty)}")
 
 
-def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> ComparisonReport:
-    """The effect of each factor, value by value, all else being equal; p-values are adjusted within a factor."""
+def _compare(sweep: SweepFile, arms: list[Arm], *, seed: int) -> SweepReport:
+    """Every arm against the baseline, and each setting's effect; p-values are adjusted within each of these."""
     loaded = {arm.label: load_arm(load_run(arm.folder), arm.label) for arm in arms}
+    baseline, *others = loaded.values()
     by_factor: dict[str, list[Comparison]] = defaultdict(list)
     for effect in effects(sweep, arms):
         compared = compare_two(
-            loaded[effect.reference.label], loaded[effect.arm.label], seed=seed, varied=effect.factor
+            loaded[effect.reference.label], loaded[effect.arm.label], seed=seed, varied=(effect.factor,)
         )
         by_factor[effect.factor].append(compared)
-    return ComparisonReport(
+    return SweepReport(
+        runs=compared_runs([baseline, *others], labels_of([baseline, *others])),
         accuracies=[accuracy for arm in loaded.values() for accuracy in accuracies(arm, seed=seed)],
         comparisons=[comparison for compared in by_factor.values() for comparison in adjusted(compared)],
+        against_baseline=adjusted([compare_two(baseline, arm, seed=seed, varied=sweep.matrix) for arm in others]),
     )

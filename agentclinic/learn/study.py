@@ -260,7 +260,7 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
     arms = {name: load_arm(load_run(study.arm(name).folder), name) for name in ARMS}
     tested = [arms[WITHOUT], arms[WITH], arms[SHUFFLED]]
     pairs = [(arms[WITHOUT], arms[WITH]), (arms[WITHOUT], arms[SHUFFLED]), (arms[SHUFFLED], arms[WITH])]
-    compared = [compare_two(before, after, seed=run.seed, varied="memory") for before, after in pairs]
+    compared = [compare_two(before, after, seed=run.seed, varied=("memory",)) for before, after in pairs]
     records = {name: list(load_run(study.arm(name).folder).records()) for name in (WITHOUT, WITH, SHUFFLED)}
     fixed, broken = _changed(records[WITHOUT], records[WITH])
     return StudyReport(

@@ -117,6 +117,8 @@ class Reply:
     verdict: Verdict | None = None
     notes: tuple[str, ...] = ()
     """What a reader of the record should know, e.g. that the prompt was clipped or the reply repaired."""
+    model: str = ""
+    """The model's name as the endpoint gave it, which may say more than the name that was asked for."""
 
 
 @runtime_checkable

@@ -520,7 +520,14 @@ class _Tally:
         return replace(tokens, requests=self.requests, retries=retries)
 
     def reply(self, answer: wire.Answer, parsed: BaseModel | None = None) -> Reply:
-        return Reply(answer.text, answer.tool_calls, parsed, usage=self.usage(self.retries), notes=tuple(self._notes))
+        return Reply(
+            answer.text,
+            answer.tool_calls,
+            parsed,
+            usage=self.usage(self.retries),
+            notes=tuple(self._notes),
+            model=answer.model,
+        )
 
 
 def _refuse_remote_images(messages: tuple[Message, ...]) -> None:

@@ -72,6 +72,12 @@ class Answer:
     tool_calls: tuple[ToolCall, ...]
     truncated: bool
     """The model ran out of output tokens."""
+    model: str = ""
+    """The model's name as the server gave it."""
+
+
+LONGEST_NAME = 200
+"""Characters of a model's name that are kept: a server may send anything."""
 
 
 class Target(NamedTuple):
@@ -219,7 +225,7 @@ def read_answer(api: Api, body: Json, host: str) -> Answer:
     """The text and tool calls of an answer; raises a `ModelError` if there are none."""
     answer = _read_responses(body, host) if api == "responses" else _read_chat(body, host)
     # Local servers leave a model's thinking in its text; control tokens in it must not count.
-    answer = replace(answer, text=_THINKING.sub("", answer.text))
+    answer = replace(answer, text=_THINKING.sub("", answer.text), model=_text(body.get("model"))[:LONGEST_NAME])
     if not answer.text.strip() and not answer.tool_calls and not answer.truncated:
         raise MalformedError(f"{host} answered without any text")
     return answer

@@ -64,12 +64,20 @@ class _Records:
     hashed: bool = True
     transcripts: int = 0
     values: dict[str, Counter[str]] = field(default_factory=dict)
+    days: set[str] = field(default_factory=set)
+    served: dict[str, set[str]] = field(default_factory=dict)
+    """The models that answered, by role, as their endpoints call them."""
 
     def add(self, record: Record) -> None:
         self.count += 1
         self.hashed &= record.case_hash is not None
         self.transcripts += record.transcript is not None
         self.cases.add(record.case_hash or f"{record.dataset}:{record.scenario_id}")
+        timing = record.timing or {}
+        self.days.update([str(timing["started_at"])[:10]] if timing.get("started_at") else ())
+        served = timing.get("models")
+        for role, models in served.items() if isinstance(served, dict) else ():
+            self.served.setdefault(str(role), set()).update(map(str, models if isinstance(models, list) else ()))
         names = ("dataset", "max_infs", "doctor", "doctor_bias", "patient_bias", "missing_test", "silent_symptom")
         for name in (*names, *(f"{role}_llm" for role in ROLES)):
             value = record.setting(name)
@@ -240,8 +248,11 @@ def _models(run: _Run) -> list[str]:
         bias = run.setting(f"{role}_bias") if role in ("doctor", "patient") else "-"
         bias = "none" if bias == UNKNOWN and run.settings else bias
         prompt = run.digest.get(f"prompts.{role}", UNKNOWN)
-        rows.append((role, run.setting(f"{role}_llm"), _endpoint(run, role), bias, prompt))
-    lines = ["## Models", "", *markdown_table(("role", "model", "endpoint", "bias", "prompt hash"), rows), ""]
+        model, served = run.setting(f"{role}_llm"), ", ".join(sorted(run.records.served.get(role, ())))
+        endpoint = _endpoint(run, role)
+        rows.append((role, model, served or ("-" if endpoint == "none" else UNKNOWN), endpoint, bias, prompt))
+    head = ("role", "model", "model as the endpoint named it", "endpoint", "bias", "prompt hash")
+    lines = ["## Models", "", *markdown_table(head, rows), "", f"Dates of the calls (UTC): {_dates(run)}."]
     file = f", file hash {run.digest['doctor_file']}" if "doctor_file" in run.digest else ""
     lines.append(f"Doctor: {markdown_cell(run.setting('doctor'))}{file}.")
     words = ("policy", "planner", "synthesis", "confidence", "uncertain", "image", "memory")
@@ -256,6 +267,11 @@ def _models(run: _Run) -> list[str]:
     if people:
         lines += ["", f"A person played the {' and the '.join(people)}."]
     return lines
+
+
+def _dates(run: _Run) -> str:
+    days = sorted(run.records.days)
+    return UNKNOWN if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def _endpoint(run: _Run, role: str) -> str:
@@ -460,7 +476,7 @@ def _separation(run: _Run) -> str:
 def _open_items(run: _Run) -> list[str]:
     items = [
         "title, question and hypothesis; why this benchmark answers it",
-        "dates of the calls, and the provider's model snapshot behind each name",
+        "the provider's model snapshot behind each name, if the name under “Models” does not say",
         "training data and cut-off of the models, if the provider states them; whether they may include the cases",
         "how many settings and prompts were tried before this run, and on which cases",
         "how the number of cases was chosen",

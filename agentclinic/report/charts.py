@@ -147,6 +147,34 @@ def risk_coverage(name: str, points: Sequence[tuple[float, float]], overall: flo
     return svg(name, "Risk against coverage", f"{shown}; at random {overall:.0%} would be wrong.", *parts)
 
 
+def together(name: str, title: str, series: Sequence[Series], *, x: str, y: str, ideal: bool = False) -> Html:
+    """Shares of several runs against shares, each run a line with dots; `ideal` adds the diagonal."""
+    top = 1.0 if ideal else min(1.0, nice(max(v for one in series for _, v in one.points))[-1])
+    frame = Frame(0, 1, 0, top or 1.0, right=40)
+    parts = axes(frame, percents(), percents(top or 1.0), x, y)
+    if ideal:
+        parts.append(path([(frame.x(0), frame.y(0)), (frame.x(1), frame.y(1))], "ideal"))
+    most = max((n for one in series for n in one.sizes), default=1)
+    for one in series:
+        style = f"line {'faint ' if one.sizes else ''}{one.colour}"
+        parts.append(path([(frame.x(a), frame.y(b)) for a, b in one.points], style))
+        for (a, b), n in zip(one.points, one.sizes or [0] * len(one.points), strict=True):
+            said, radius = f"{one.label}: {x} {a:.0%}, {y} {b:.0%}", round(2.6 + 5 * math.sqrt(n / most), 1)
+            parts.append(_point(frame, a, b, one.colour, f"{said}, {n} diagnoses" if n else said, radius))
+    parts += _ends(frame, series)
+    shown = [f"{one.label}: " + ", ".join(f"{a:.0%} {b:.0%}" for a, b in one.points[::2]) for one in series]
+    return svg(name, title, f"{x}, then {y}. {'; '.join(shown)}.", *parts)
+
+
+def _ends(frame: Frame, series: Sequence[Series]) -> list[Html]:
+    """The labels of lines, where they end."""
+    places = _spread([frame.y(one.points[-1][1]) for one in series])
+    return [
+        words(frame.x(one.points[-1][0]) + 8, place + 4, one.label, "start", f"label {one.colour}")
+        for one, place in zip(series, places, strict=True)
+    ]
+
+
 def _point(frame: Frame, x: float, y: float, colour: str, title: str, radius: float) -> Html:
     return tag("circle", tag("title", title), cx=frame.x(x), cy=frame.y(y), r=radius, class_=f"dot {colour}")
 
@@ -161,6 +189,8 @@ class Series:
     band: Sequence[tuple[float, float, float]] = ()
     """x, low, high"""
     dashed: bool = False
+    sizes: Sequence[int] = ()
+    """How many diagnoses are behind each point, if that differs."""
 
 
 def lines(
@@ -189,8 +219,7 @@ def lines(
         parts.append(path([(frame.x(x), frame.y(v)) for x, v in one.points], style))
         if len(one.points) <= 8:
             parts += [_point(frame, x, v, one.colour, f"turn {x:g}: {one.label} {show(v)}", 3) for x, v in one.points]
-    for one, place in zip(series, _spread([frame.y(one.points[-1][1]) for one in series]), strict=True):
-        parts.append(words(frame.x(one.points[-1][0]) + 8, place + 4, one.label, "start", f"label {one.colour}"))
+    parts += _ends(frame, series)
     shown = [
         f"{one.label}: " + ", ".join(f"turn {x:g} {show(v)}" for x, v in one.points[:: max(1, len(one.points) // 8)])
         for one in series

@@ -14,30 +14,12 @@ from agentclinic.report.pack import Packer, transcript_of
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
-from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms
+from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.labels import SETTINGS
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import binomial_band
-
-_SETTINGS = {
-    "dataset": "data set",
-    "doctor": "doctor",
-    "doctor_llm": "doctor's model",
-    "test_policy": "test policy",
-    "planner_baseline": "planner starts from",
-    "memory": "memory",
-    "patient_llm": "patient's model",
-    "measurement_llm": "laboratory's model",
-    "moderator_llm": "judge's model",
-    "max_infs": "turn limit",
-    "doctor_bias": "doctor's bias",
-    "patient_bias": "patient's bias",
-    "missing_test": "tests not in the chart",
-    "silent_symptom": "symptoms not in the chart",
-    "resource_level": "resource level",
-}
-"""Fields of a record that say how a run was played, and their labels."""
 
 
 class Known(BaseModel):
@@ -70,6 +52,8 @@ class RunReport(BaseModel):
     """One run."""
 
     name: str
+    label: str = ""
+    """What tells it from the other runs in the report."""
     score: Score
     headline: Estimate
     """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
@@ -124,6 +108,8 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
         collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
         collected.encounters.append(seen.encounters)
         collected.blocks.append(seen.packer.blocks)
+    for run_report, label in zip(collected.report.runs, labels_of(arms), strict=True):
+        run_report.label = label
     if len(arms) > 1:
         try:
             collected.report.comparison = compare_arms(arms, seed=seed)
@@ -148,7 +134,6 @@ class _Seen:
         self.encounters: list[Encounter] = []
         self.parts: list[breakdown.Observation] = []
         self.known: Counter[str] = Counter()
-        self.settings: dict[str, Counter[str]] = {key: Counter() for key in _SETTINGS}
 
     def add(self, record: Record) -> None:
         part = breakdown.observe(record, knowledge_prices)
@@ -164,17 +149,12 @@ class _Seen:
             hashes=record.case_hash is not None,
             costs=record.cost_usd is not None,
         )
-        for key, counter in self.settings.items():
-            value = record.setting(key)
-            if value is not None:
-                counter[str(value)] += 1
 
 
 def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -> RunReport:
     headline, by = _headline(scored, arm, seed)
     ours = run.config.get("agentclinic")
     ours = ours if isinstance(ours, dict) else {}
-    units = ours.get("units")
     reasons = Counter(kind for one in seen.encounters for kind in {reason.kind for reason in one.reasons})
     return RunReport(
         name=arm.name,
@@ -184,9 +164,9 @@ def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -
         breakdown=breakdown.summarise(seen.parts),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
-        settings={_SETTINGS[key]: _values(counter) for key, counter in seen.settings.items() if counter},
+        settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings},
         known=Known(**seen.known),
-        planned=units if isinstance(units, int) else None,
+        planned=run.planned,
         deterministic=arm.deterministic,
         version=str(ours["version"]) if "version" in ours else None,
     )

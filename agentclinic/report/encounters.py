@@ -17,7 +17,7 @@ from agentclinic.scoring.format import percent
 from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
 from agentclinic.scoring.information import course, differentials, never_requested, premature_closure
 from agentclinic.scoring.orders import Bill
-from agentclinic.scoring.outcome import outcome
+from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
 from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import case_key, strict
 
@@ -53,8 +53,12 @@ class Encounter:
     confidence: float | None
     confidence_source: str | None
     turns: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    models_usd: float | None
+    """Tokens and cost of all models; None if they are not all known."""
     tests_usd: float | None
-    """The sum of the known prices; None if the record does not say which tests were done."""
+    """Simulated: the sum of the known prices; None if the record does not say which tests were done."""
     tests_unpriced: int | None
     specialty: str | None
     difficulty: str | None
@@ -83,6 +87,9 @@ def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -
         confidence=sure,
         confidence_source=source,
         turns=record.num_turns,
+        input_tokens=tokens_of(record, "input_tokens"),
+        output_tokens=tokens_of(record, "output_tokens"),
+        models_usd=cost_of(record),
         tests_usd=bill.usd if bill else None,
         tests_unpriced=bill.unpriced if bill else None,
         specialty=annotation(record, "Specialty"),

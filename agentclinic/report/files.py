@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from agentclinic.config import read_json
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.report.collect import Collected, collect
@@ -16,7 +17,7 @@ from agentclinic.report.page import MARK, page
 from agentclinic.report.spreadsheet import HEAD, spreadsheet
 from agentclinic.report.statements import statements
 from agentclinic.results.run_data import load_run
-from agentclinic.results.run_folder import RECORDS
+from agentclinic.results.run_folder import ARMS, RECORDS, SWEEP
 
 Format = Literal["html", "md", "json", "csv"]
 _FORMATS: dict[str, Format] = {"html": "html", "md": "md", "json": "json", "csv": "csv"}
@@ -53,6 +54,22 @@ def write_report(
     return target
 
 
+def runs_in(places: Sequence[Path]) -> list[Path]:
+    """The places, with the folder of a sweep replaced by its arms: first the baseline, then the others as planned."""
+    return [run for place in places for run in _arms(place) or [place]]
+
+
+def _arms(place: Path) -> list[Path]:
+    if (place / RECORDS).exists() or not (place / ARMS).is_dir():
+        return []
+    played = sorted(path.parent for path in (place / ARMS).glob(f"*/{RECORDS}"))
+    if not played:
+        raise InputError(f"{place}: nothing of this sweep has been played yet")
+    listed = read_json(place / SWEEP) if (place / SWEEP).is_file() else {}
+    order = [place / ARMS / str(name) for name in listed.get(ARMS) or ()] if isinstance(listed, dict) else []
+    return sorted(played, key=lambda arm: order.index(arm) if arm in order else len(order))
+
+
 def run_names(places: Sequence[Path]) -> list[str]:
     """Short names of runs; their whole paths if the names are the same."""
     folders = [place if place.is_dir() else place.parent if place.name == RECORDS else None for place in places]
@@ -62,6 +79,7 @@ def run_names(places: Sequence[Path]) -> list[str]:
 
 def gather(places: Sequence[Path], judge: str | None, seed: int) -> Collected:
     """Everything a report shows about these runs."""
+    places = runs_in(places)
     return collect([load_run(place, judge) for place in places], run_names(places), seed=seed)
 
 
@@ -78,7 +96,7 @@ def chosen_format(wanted: str | None, output: Path | None) -> Format:
 def _default_output(places: Sequence[Path], format_: Format) -> Path:
     """`report.html` in the folder of a single run, or in the current folder for several runs."""
     if len(places) > 1:
-        return Path(f"report.{format_}")
+        return Path(f"report.{format_}")  # a sweep is one place: its report goes into its folder
     place = places[0]
     return (place if place.is_dir() else place.parent) / f"report.{format_}"
 
@@ -91,7 +109,7 @@ def _check_target(target: Path, places: Sequence[Path]) -> None:
         raise InputError(f"{target}: there is no folder {target.parent}; create it first")
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"{target.parent}: cannot be written to; name another place with -o FILE")
-    sources = {(place / RECORDS if place.is_dir() else place).resolve() for place in places}
+    sources = {(place / RECORDS if place.is_dir() else place).resolve() for place in runs_in(places)}
     if target.resolve() in sources:
         raise InputError(f"{target}: contains the run's records; name another file with -o")
     if target.exists() and not _is_report(target):

@@ -7,9 +7,18 @@ from collections.abc import Iterable, Sequence
 
 from agentclinic.report.collect import Collected, RunReport
 from agentclinic.report.parts import View, outcome_name
-from agentclinic.report.sections.first_screen import bounds, main_source, mean_confidence, model_money, verdict
+from agentclinic.report.sections.first_screen import (
+    bounds,
+    judge_warning,
+    main_source,
+    mean_confidence,
+    models_cost,
+    tests_price,
+    verdict,
+)
 from agentclinic.report.statements import TITLES, statements
-from agentclinic.report.text import DASH, dollars, line
+from agentclinic.report.text import DASH, line
+from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
 from agentclinic.scoring.slips import slip_rows
 
@@ -21,8 +30,9 @@ MOST_GROUPS = 12
 def markdown(collected: Collected, mark: str) -> str:
     """The whole text; `mark` identifies it as a report."""
     view = View(collected)
-    names = " and ".join(quoted(run.name) for run in view.runs)
-    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *_comparison(view)]
+    names = " and ".join(quoted(label) for label in view.labels)
+    warnings = dict.fromkeys(filter(None, map(judge_warning, view.runs)))
+    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *warnings, *_comparison(view)]
     for index, run in enumerate(view.runs):
         title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]
@@ -49,17 +59,19 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _headline(view: View) -> str:
     rows = []
     for index, run in enumerate(view.runs):
-        source, price = main_source(run), run.breakdown.price
+        source = main_source(run)
         sure = mean_confidence(source)
         outer = bounds(run)
-        cost = "unknown" if price.mean_usd is None else dollars(price.mean_usd)
+        cost, tokens = models_cost(run)[0], run.score.outcome.tokens
         rows.append(
             [
                 f"{view.letters[index]} {quoted(view.labels[index])}",
                 f"**{percent(run.headline.value)}** ({interval(run.headline)})",
                 f"{percent(outer[0])} to {percent(outer[1])}" if outer else "nothing missing",
                 f"{percent(sure)}, {verdict(source)}" if source and sure is not None else "unknown",
-                f"at least {cost}" if price.unpriced.count and price.mean_usd is not None else cost,
+                "unknown" if cost == DASH else cost,
+                "unknown" if tokens is None else f"{tokens:,}",
+                tests_price(run).replace("≥", "at least").replace(DASH, "unknown"),
                 run.known.records,
             ]
         )
@@ -68,7 +80,9 @@ def _headline(view: View) -> str:
         "right (95% interval)",
         "bounds with missing",
         "mean confidence",
-        "tests per encounter",
+        "models cost",
+        "tokens",
+        "simulated tests per encounter",
         "encounters",
     ]
     return _table(head, rows)
@@ -80,7 +94,7 @@ def _comparison(view: View) -> list[str]:
     rows, warnings = [], []
     for index, one in enumerate(view.report.comparison.comparisons, start=1):
         pair = f"{view.letters[index]} against {view.letters[0]}"
-        for v in one.verdicts:
+        for v in telling(one.verdicts):
             p = v.p_permutation if v.p_holm is None else v.p_holm
             rows.append([pair, v.rule, as_points(v.difference), f"{p:.3g}", len(v.gained), len(v.lost)])
         warnings += [f"- {pair}: another difference between the runs: {quoted(text)}" for text in one.warnings]
@@ -97,9 +111,10 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
     if slips:
         parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
+    lenient = outcome.accuracy_lenient
     rows = [
         ["accuracy, strict", as_percent(outcome.accuracy_strict)],
-        ["accuracy, lenient", as_percent(outcome.accuracy_lenient)],
+        *([["accuracy, lenient", as_percent(lenient)]] if lenient != outcome.accuracy_strict else []),
         ["turns per encounter", as_number(info.turns)],
     ]
     if run.known.transcripts:
@@ -119,7 +134,7 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
         rows.append(["harm-weighted loss", as_number(run.score.harm.weighted_loss)])
     if run.score.repeats.repeated:
         rows.append(["flip rate between repeats", as_number(run.score.repeats.flip_rate)])
-    rows.append(["models", model_money(run)])
+    rows.append(["models", " ".join(models_cost(run))])
     parts += ["### Numbers", _table(["", "value (95% interval)"], rows)]
     return [*parts, *_calibration(run), *_groups(run), *_failures(view, index), *_statement(view, index)]
 

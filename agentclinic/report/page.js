@@ -48,7 +48,7 @@
 
   // The list
 
-  const NAME = 0, OUTCOME = 1, SHOWN = 2, TRUTH = 3, SAID = 4, SURE = 5, TURNS = 6, WHY = 7, KIND = 8, BLOCK = 9, PLACE = 10;
+  const NAME = 0, OUTCOME = 1, SHOWN = 2, TRUTH = 3, SAID = 4, SURE = 5, TURNS = 6, WHY = 7, KIND = 8, BLOCK = 9, PLACE = 10, ADDRESS = 11;
   let runs = [];
   let found = [];
   let page = 0;
@@ -70,9 +70,49 @@
         found.push([r, place]);
       });
     });
+    if (order) found.sort((a, b) => order.sign * compare(order.key(a), order.key(b)));
     page = 0;
     list();
   };
+
+  // Sorting. The head of each column becomes a button; unknown values come first, numbers before words.
+
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+  let order = null;
+  const KEYS = { run: ([r]) => r, scenario: ([r, place]) => place, outcome: SHOWN, truth: TRUTH, diagnosis: SAID, sure: SURE, turns: TURNS, why: WHY };
+  const sortable = (table, sort) => table.querySelectorAll("thead th").forEach((head, column) => {
+    const name = head.textContent.trim();
+    const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
+    if (!name || cells.length < 2 || cells.every((cell) => !cell || !cell.textContent.trim())) return;
+    const button = make("button", "sort", name);
+    button.type = "button";
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      table.querySelectorAll("[aria-sort]").forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      sort(column, name, down ? -1 : 1);
+    });
+  });
+  const shownValue = (row, column) => {
+    const text = row.cells[column].textContent.trim();
+    if (text === "–") return -Infinity;
+    const number = row.cells[column].classList.contains("num") ? parseFloat(text.replace(/[^\d.+-]*/, "").replaceAll(",", "")) : NaN;
+    return Number.isNaN(number) ? text : number;
+  };
+  document.querySelectorAll("main table").forEach((table) => {
+    if (table.tBodies[0].id === "rows") return;
+    sortable(table, (column, name, sign) => {
+      const rows = [...table.tBodies[0].rows];
+      table.tBodies[0].append(...rows.sort((a, b) => sign * compare(shownValue(a, column), shownValue(b, column))));
+    });
+  });
+  sortable(byId("rows").parentElement, (column, name, sign) => {
+    const key = KEYS[name];
+    const value = ([r, place]) => { const held = runs[r].rows[place][key]; return held === null ? -1 : held; };
+    order = { sign, key: typeof key === "function" ? key : value };
+    loaded.then(filter);
+  });
 
   const list = () => {
     const rows = found.slice(page * PAGE, (page + 1) * PAGE).map(([r, place]) => line(r, place));
@@ -88,8 +128,14 @@
   const line = (r, place) => {
     const run = runs[r], row = run.rows[place];
     const tr = make("tr");
-    if (run.several) tr.append(make("td", "", run.letter));
+    const cell = (name, className, text) => {
+      const made = make("td", className, text);
+      made.dataset.head = name;
+      return made;
+    };
+    if (run.several) tr.append(cell("run", "", run.letter));
     const head = make("th");
+    head.dataset.head = "scenario";
     head.scope = "row";
     const opener = make("button", "open", row[NAME]);
     opener.type = "button";
@@ -97,11 +143,11 @@
     opener.dataset.place = place;
     opener.setAttribute("aria-label", "Transcript of scenario " + row[NAME]);
     head.append(opener);
-    const outcome = make("td");
+    const outcome = cell("outcome", "");
     outcome.append(make("span", "tag o-" + row[OUTCOME], row[SHOWN]));
-    tr.append(head, outcome, make("td", "", row[TRUTH]), make("td", "", row[SAID] || "–"));
-    tr.append(make("td", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"));
-    tr.append(make("td", "num", row[TURNS] === null ? "–" : row[TURNS]), make("td", "why", row[WHY]));
+    tr.append(head, outcome, cell("truth", "", row[TRUTH]), cell("diagnosis", "", row[SAID] || "–"));
+    tr.append(cell("sure", "num", row[SURE] === null ? "–" : Math.round(100 * row[SURE]) + "%"));
+    tr.append(cell("turns", "num", row[TURNS] === null ? "–" : row[TURNS]), cell("why", "why", row[WHY]));
     return tr;
   };
 
@@ -131,7 +177,7 @@
     byId("t-next").disabled = at < 0 || at + 1 >= found.length;
     if (!dialog.open) dialog.showModal();
     byId("t-body").scrollTop = 0;
-    history.replaceState(null, "", "#transcript/" + r + "/" + place);
+    history.replaceState(null, "", "#transcript/" + row[ADDRESS] + (runs[r].several ? "@" + runs[r].letter : ""));
   };
 
   const position = () => found.findIndex(([r, place]) => current && r === current[0] && place === current[1]);
@@ -225,7 +271,9 @@
   dialog.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
 
   const open_by_address = () => {
-    const parts = location.hash.match(/^#transcript\/(\d+)\/(\d+)$/);
-    if (parts) open(Number(parts[1]), Number(parts[2]));
+    const parts = location.hash.match(/^#transcript\/(.+?)(?:@(\w+))?$/);
+    if (!parts) return;
+    const r = parts[2] ? runs.findIndex((run) => run.letter === parts[2]) : 0;
+    if (runs[r]) open(r, runs[r].rows.findIndex((row) => row[ADDRESS] === parts[1]));
   };
 })();

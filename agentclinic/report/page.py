@@ -99,7 +99,9 @@ def _hash(text: str) -> str:
 
 def _title(view: View) -> str:
     if view.several:
-        return f"{len(view.runs)} runs side by side"
+        names = list(dict.fromkeys(run.settings.get("data set", "") for run in view.runs))
+        on = f" on {names[0]}" if len(names) == 1 and names[0] else ""
+        return line(f"{len(view.runs)} runs side by side{on}", 120)
     settings = view.runs[0].settings
     return line(f"{_who(settings)} on {settings.get('data set', 'an unnamed data set')}", 120)
 
@@ -115,9 +117,7 @@ def _who(settings: Mapping[str, str]) -> str:
 
 def _header(view: View, title: str) -> Html:
     if view.several:
-        about: object = [
-            tag("span", view.chip(i), f" {line(_who(run.settings), 60)}") for i, run in enumerate(view.runs)
-        ]
+        about: object = [tag("span", view.chip(i)) for i in range(len(view.runs))]
     else:
         run = view.runs[0]
         cases = len({one.case for one in view.collected.encounters[0]})

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from agentclinic.report.collect import Collected, Report, RunReport
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.text import DASH, line
+from agentclinic.report.text import line
+from agentclinic.scoring.labels import letters
 
 OUTCOMES = {
     "diagnosed_right": "right",
@@ -22,11 +23,6 @@ COLOURS = 6
 """Runs beyond the sixth reuse the colours; their letters still differ."""
 MOST_LISTED = 100
 """Rows of a list inside a section: more than anyone reads, few enough to open fast."""
-_DISTINCTIVE = (
-    "data set", "doctor", "doctor's model", "patient's model", "laboratory's model", "doctor's bias", "patient's bias",
-    "turn limit", "judge's model",
-)  # fmt: skip
-"""Settings that label the runs if they differ."""
 
 
 class Drawn(NamedTuple):
@@ -44,8 +40,8 @@ class View:
         self.report: Report = collected.report
         self.runs: list[RunReport] = collected.report.runs
         self.several = len(self.runs) > 1
-        self.labels = _labels(self.runs)
-        self.letters = [chr(ord("A") + run) if run < 26 else str(run + 1) for run in range(len(self.runs))]
+        self.labels = [line(run.label, 60) for run in self.runs]
+        self.letters = letters(len(self.runs))
         """Short names of the runs in charts."""
 
     def colour(self, run: int) -> str:
@@ -60,23 +56,22 @@ class View:
         """The run's letter in its colour."""
         return tag("b", self.letters[run], class_=f"letter {self.colour(run)}")
 
-    def section(self, name: str, title: str, lede: str, drawn: Sequence[Drawn], *before: object) -> Html | None:
-        """A section with a part for each run: labelled and side by side if there are several; None without parts."""
+    def section(
+        self, name: str, title: str, lede: str, drawn: Sequence[Drawn], *before: object, fold: bool = False
+    ) -> Html | None:
+        """A section with a part for each run: labelled and side by side if there are several; None without parts.
+
+        With `fold`, the parts of several runs are folded below what comes before them.
+        """
         if not drawn:
             return None
         if self.several:
             labelled = [
                 tag("div", tag("p", self.chip(one.run), class_="whose"), one.part, class_="panel") for one in drawn
             ]
-            return section(name, title, lede, *before, tag("div", labelled, class_="panels"))
+            panels = tag("div", labelled, class_="panels")
+            return section(name, title, lede, *before, details("Each run on its own", panels) if fold else panels)
         return section(name, title, lede, *before, tag("div", [one.part for one in drawn], class_="wide"))
-
-
-def _labels(runs: Sequence[RunReport]) -> list[str]:
-    """The settings in which the runs differ; their names if that does not distinguish them."""
-    differing = [key for key in _DISTINCTIVE if len({run.settings.get(key) for run in runs}) > 1]
-    short = [line(", ".join(run.settings.get(key, DASH) for key in differing), 60) for run in runs]
-    return short if differing and len(set(short)) == len(runs) else [line(run.name, 60) for run in runs]
 
 
 def section(name: str, title: str, lede: object, *parts: object) -> Html:
@@ -90,20 +85,32 @@ def figure(caption: str, note: str, *parts: object) -> Html:
     return tag("figure", tag("figcaption", tag("strong", caption), tag("span", note)), *parts)
 
 
-def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], words: Iterable[int] = (0,)) -> Html:
-    """A table whose first cells head the rows; `words` are the columns of text. The caption is for screen readers."""
+def table(
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    words: Iterable[int] = (0,),
+    *,
+    stacked: bool = False,
+) -> Html:
+    """A table whose first cells head the rows; `words` are the columns of text. The caption is for screen readers.
+
+    On a phone, the cells of a `stacked` table stand one below the other, each with the name of its column.
+    """
     text = frozenset(words)
 
     def cell(place: int, content: object) -> Html:
-        kind = None if place in text else "num"
-        return tag("th", content, scope="row", class_=kind) if place == 0 else tag("td", content, class_=kind)
+        kind, named = None if place in text else "num", head[place] if stacked else None
+        name, scope = ("th", "row") if place == 0 else ("td", None)
+        return tag(name, content, scope=scope, class_=kind, data_head=named)
 
     heads = [tag("th", name, scope="col", class_=None if i in text else "num") for i, name in enumerate(head)]
     body = [tag("tr", [cell(place, content) for place, content in enumerate(row)]) for row in rows]
-    return scrolling(
-        caption,
-        tag("table", tag("caption", caption, class_="hidden"), tag("thead", tag("tr", heads)), tag("tbody", body)),
+    hidden = tag("caption", caption, class_="hidden")
+    made = tag(
+        "table", hidden, tag("thead", tag("tr", heads)), tag("tbody", body), class_="stacked" if stacked else None
     )
+    return scrolling(caption, made)
 
 
 def scrolling(label: str, *parts: object) -> Html:

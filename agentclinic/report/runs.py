@@ -16,6 +16,7 @@ from agentclinic.results.record import bias_label
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.scoring.estimates import Proportion
+from agentclinic.scoring.labels import doctor_label
 from agentclinic.scoring.outcome import Summary, summarise
 
 State = Literal["complete", "incomplete", "running", "unreadable"]
@@ -67,8 +68,6 @@ def _listed(place: Path, root: Path) -> ListedRun:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
     run, ours = (_section(used, name) for name in ("run", "agentclinic"))
     planned = ours.get("units") if isinstance(ours.get("units"), int) else None
-    costs = list(summary.cost_usd.values())
-    counts = [tokens.get(key) for tokens in summary.usage.values() for key in ("input_tokens", "output_tokens")]
     done = planned is None or summary.presented >= planned
     return ListedRun(
         path=str(place),
@@ -80,8 +79,8 @@ def _listed(place: Path, root: Path) -> ListedRun:
         encounters=summary.presented,
         planned=planned,
         accuracy=summary.accuracy_strict if summary.presented else None,
-        cost_usd=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
-        tokens=None if not counts or None in counts else sum(count for count in counts if count is not None),
+        cost_usd=summary.cost,
+        tokens=summary.tokens,
     )
 
 
@@ -107,15 +106,13 @@ def _text(value: Any) -> str | None:
 
 
 def _doctor(run: Mapping[str, Any], played: str | None, ignored: Mapping[str, Any]) -> str:
-    parts = [str(played or run.get("doctor") or "plain")]
-    if run.get("doctor_test_policy_enabled"):
-        policy = run.get("doctor_test_policy")
-        parts.append("policy" if policy in (None, "test_policy") else f"policy {policy}")
-    if run.get("memory"):
-        how = run.get("memory_retrieval") or "bm25"
-        parts.append("memory" if how == "bm25" else f"memory {how}")
-    for role in ("doctor", "patient"):
-        bias = bias_label(ignored[f"{role}_bias"]) if f"{role}_bias" in ignored else run.get(f"{role}_bias")
-        if bias not in (None, "", "None", "none", "null"):
-            parts.append(f"{role} bias {bias}")
-    return " + ".join(parts)
+    """The doctor as the settings describe it: a run that has just begun has no records."""
+    settings = {
+        "doctor": played or run.get("doctor"),
+        "test_policy": run.get("doctor_test_policy") if run.get("doctor_test_policy_enabled") else None,
+        "memory": (run.get("memory_retrieval") or "bm25") if run.get("memory") else None,
+    }
+    for name in ("doctor_bias", "patient_bias"):
+        bias = bias_label(ignored[name]) if name in ignored else run.get(name)
+        settings[name] = None if bias in (None, "", "None", "none", "null") else bias
+    return doctor_label({key: str(value) for key, value in settings.items() if value})

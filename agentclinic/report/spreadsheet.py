@@ -11,8 +11,8 @@ from agentclinic.report.collect import Collected
 from agentclinic.report.encounters import Encounter
 
 _COLUMNS = [field.name for field in fields(Encounter) if field.name not in ("block", "position")]
-HEAD = ",".join(["agentclinic_run", *_COLUMNS])
-"""The first line of the file."""
+HEAD = "agentclinic_run,"
+"""How the file begins."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "|", "%")
 """A spreadsheet may run a cell that starts with one of these as a formula or a command."""
 
@@ -21,10 +21,10 @@ def spreadsheet(collected: Collected) -> str:
     """Every encounter of every run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["agentclinic_run", *_COLUMNS])
+    writer.writerow([HEAD.rstrip(","), "label", *_COLUMNS])
     for run, listed in zip(collected.report.runs, collected.encounters, strict=True):
         for one in listed:
-            writer.writerow([safe(run.name), *(safe(_value(one, column)) for column in _COLUMNS)])
+            writer.writerow([safe(run.name), safe(run.label), *(safe(_value(one, column)) for column in _COLUMNS)])
     return out.getvalue()
 
 

@@ -16,6 +16,7 @@ from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
 from agentclinic.results.outcome import JUDGEABLE, Verdict
 from agentclinic.results.record import Record
+from agentclinic.results.run_folder import ARMS
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class RunData:
     """Another judge's verdicts by unit; None to use those in the records."""
     judge: str | None = None
 
+    @property
+    def planned(self) -> int | None:
+        """Encounters that the run has when it is complete; None if it was not written by this program."""
+        units = (self.config.get("agentclinic") or {}).get("units")
+        return units if isinstance(units, int) else None
+
     def records(self) -> Iterator[Record]:
         """The records, with the chosen judge's verdicts."""
         for record in read_records(self.path):
@@ -41,6 +48,8 @@ def load_run(place: Path, judge: str | None = None) -> RunData:
     """Load a run by its folder or its file of records; `judge` names a file under `judgements/`."""
     path = place / "scenarios.jsonl" if place.is_dir() else place
     if not path.is_file():
+        if (place / ARMS).is_dir():
+            raise InputError(f"{place}: is a sweep; name one of the runs in {place / ARMS}")
         raise InputError(f"{place}: not a run (it has no scenarios.jsonl)")
     folder = path.parent
     config_path = folder / "config.used.json"

@@ -19,6 +19,10 @@ SUMMARY = "summary.json"
 MEMORY = "memory.jsonl"
 """The experiences that were offered to the doctor: a copy, because the file they came from may grow."""
 SPLIT = "split.json"
+ARMS = "arms"
+"""Folder of a sweep in which its runs are."""
+SWEEP = "sweep.json"
+"""What a sweep says about its arms: the first is the baseline."""
 
 
 def create(output_dir: Path, dataset: str, now: datetime, *, name: str | None = None, private: bool = False) -> Path:

@@ -48,6 +48,8 @@ class UnitModels:
 
     def __init__(self, run: Models, tape: Tape | None = None) -> None:
         self.usage: dict[str, Usage] = {}
+        self.served: dict[str, set[str]] = {}
+        """The models that answered for each role, by the names that their endpoints gave."""
         self._run = run
         self._tape = tape
         self._others: set[str] = set()
@@ -57,11 +59,11 @@ class UnitModels:
         if endpoint is None and self._run.plays("doctor", name):
             return self.for_role("doctor")
         self._others.add("doctor")
-        return Metered(self._run.get(name, endpoint), "doctor", self.usage)
+        return Metered(self._run.get(name, endpoint), "doctor", self.usage, self.served)
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
-        model = Metered(self._run.for_role(role), role, self.usage)
+        model = Metered(self._run.for_role(role), role, self.usage, self.served)
         return self._tape.wrap(model, role) if self._tape else model
 
     def simulator(self, role: str, chosen: Simulator) -> Simulator:
@@ -74,13 +76,16 @@ class UnitModels:
 
 
 class Metered:
-    """A model whose usage is counted for a role."""
+    """A model whose usage is counted for a role, and whose name is noted as its endpoint gives it."""
 
-    def __init__(self, model: Model, role: str, usage: dict[str, Usage]) -> None:
+    def __init__(
+        self, model: Model, role: str, usage: dict[str, Usage], served: dict[str, set[str]] | None = None
+    ) -> None:
         self.name = model.name
         self._model = model
         self._role = role
         self._usage = usage
+        self._served = served
 
     async def reply(self, request: Request) -> Reply:
         """Ask the model and count what the reply, or the failure, cost."""
@@ -91,6 +96,8 @@ class Metered:
                 self._count(error.usage)
             raise
         self._count(reply.usage)
+        if reply.model and self._served is not None:
+            self._served.setdefault(self._role, set()).add(reply.model)
         return reply
 
     def _count(self, usage: Usage) -> None:
@@ -136,6 +143,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     record.patient_hist = played.patient.history.text
     record.measurement_hist = played.laboratory.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
+    if models.served:  # what is behind a name may change from one run to the next
+        record.timing["models"] = {role: sorted(names) for role, names in models.served.items()}
     return record
 
 

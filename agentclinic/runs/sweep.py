@@ -41,7 +41,10 @@ class SweepFile(BaseModel):
     run: dict[str, Any] = Field(default_factory=dict)
     """Settings of the `run` section that all arms share; they win over the config file."""
     matrix: dict[str, list[Any]] = Field(min_length=1)
-    """Settings that vary, with their values; every combination is an arm, the first value of each is the reference."""
+    """Settings that vary, with their values; every combination is an arm."""
+    baseline: dict[str, Any] = Field(default_factory=dict)
+    """Value of each varied setting in the baseline, the arm that the others are compared with. Without one, the value
+    that `run` or the config file gives to the setting if it is in the list, otherwise the first."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ class Effect:
 
 
 def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
-    """Read a sweep file and lay out its arms; unknown settings and empty lists are refused."""
+    """Read a sweep file and lay out its arms, the baseline first; unknown settings and empty lists are refused.
+
+    In the matrix that is returned, the baseline's value of each setting comes first.
+    """
     sweep = parse_settings(SweepFile, read_json(path), str(path))
     for key, values in sweep.matrix.items():
         if key not in RunSettings.model_fields:
@@ -82,14 +88,27 @@ def read_sweep(path: Path, base: Settings) -> tuple[SweepFile, list[Arm]]:
     count = math.prod(map(len, sweep.matrix.values()))
     if count > MOST_ARMS:
         raise ConfigError(f"{path}: matrix has {count:,} combinations; {MOST_ARMS:,} are allowed, so name fewer values")
+    sweep = sweep.model_copy(update={"matrix": _baseline_first(sweep, base, path)})
     root = Path(str(sweep.run.get("output_dir", base.run.output_dir))) / sweep.name
     arms = []
     for combination in itertools.product(*sweep.matrix.values()):
         chosen = dict(zip(sweep.matrix, combination, strict=True))
         run = layered(base.run.model_dump(exclude_unset=True), sweep.run, chosen)
         parsed = parse_settings(RunSettings, run, f"{path} ({_label(chosen)})")
-        arms.append(Arm(chosen, base.model_copy(update={"run": parsed}), root / "arms" / _slug(chosen)))
+        arms.append(Arm(chosen, base.model_copy(update={"run": parsed}), root / folders.ARMS / _slug(chosen)))
     return sweep, arms
+
+
+def _baseline_first(sweep: SweepFile, base: Settings, path: Path) -> dict[str, list[Any]]:
+    for key, value in sweep.baseline.items():
+        if value not in sweep.matrix.get(key, ()):
+            raise ConfigError(f"{path}: baseline.{shown_name(key)}: {value!r} is not among the values in matrix")
+    named = layered(base.run.model_dump(exclude_unset=True), sweep.run, sweep.baseline)
+    ordered = {}
+    for key, values in sweep.matrix.items():
+        first = named[key] if key in named and named[key] in values else values[0]
+        ordered[key] = [first, *(value for value in values if value != first)]
+    return ordered
 
 
 def effects(sweep: SweepFile, arms: Sequence[Arm]) -> Iterator[Effect]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,9 @@ from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.estimates import Estimate, proportion
+from agentclinic.scoring.format import as_points
+from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
+from agentclinic.scoring.outcome import cost_of, tokens_of
 from agentclinic.scoring.secondary_metrics import MEASURES
 from agentclinic.scoring.stats import (
     Clusters,
@@ -46,8 +49,6 @@ _CONDITIONS = {
     "unsupported_bias": "biases that were ignored",
     "image_request_enabled": "images",
 }
-_BEFORE_0_3 = {"simulator": {"patient": "free", "measurement": "free"}, "dialogue": "transcript"}
-"""How runs were played whose records do not say it."""
 
 
 @dataclass(slots=True)
@@ -103,7 +104,12 @@ class Arm:
     run: RunData
     cases: dict[str, CaseOutcomes] = field(default_factory=dict)
     conditions: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    settings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """What the records say of how they were played, by the keys of `SETTINGS`."""
     records: int = 0
+    tokens: int | None = 0
+    cost_usd: float | None = 0.0
+    """Tokens and cost of all models; None if they are not all known."""
     lenient_known: bool = True
 
     @property
@@ -131,9 +137,23 @@ class Arm:
             self.lenient_known = False
         for key in (*_CONDITIONS, "doctor_llm", "doctor"):
             value = getattr(record, key)
-            value = _BEFORE_0_3.get(key) if value is None else value
+            value = BEFORE_0_3.get(key) if value is None else value
             named = [f"{name} {asked}" for name, asked in value.items()] if isinstance(value, dict) else [str(value)]
             self.conditions[key][", ".join(named)] += 1
+        for key in SETTINGS:
+            value = record.setting(key)
+            if value is not None:
+                self.settings[key][setting_text(value)] += 1
+        sent, received = tokens_of(record, "input_tokens"), tokens_of(record, "output_tokens")
+        used = None if sent is None or received is None else sent + received
+        self.tokens = None if self.tokens is None or used is None else self.tokens + used
+        cost = cost_of(record)
+        self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
+
+    def mean(self, measure: str) -> float | None:
+        """The mean of a measure over the cases that have it."""
+        values = [value for case in self.cases.values() if (value := case.measured(measure)) is not None]
+        return sum(values) / len(values) if values else None
 
 
 def load_arm(run: RunData, name: str | None = None) -> Arm:
@@ -144,6 +164,13 @@ def load_arm(run: RunData, name: str | None = None) -> Arm:
     if not arm.records:
         raise InputError(f"{run.path}: no records in this file")
     return arm
+
+
+def labels_of(arms: Sequence[Arm]) -> list[str]:
+    """What to call each of several runs: by what differs between them."""
+    before = {key: setting_text(value) for key, value in BEFORE_0_3.items()}
+    said = [before | {key: ", ".join(sorted(values)) for key, values in arm.settings.items()} for arm in arms]
+    return run_labels([arm.run for arm in arms], said)
 
 
 def cluster_of(record: Record) -> str:
@@ -215,9 +242,25 @@ class Accuracy(BaseModel):
     repeats: int
 
 
+class ComparedRun(BaseModel):
+    """A run in a comparison: what it is called, and what it took."""
+
+    arm: str
+    label: str
+    """What differs between the runs."""
+    records: int
+    turns: float | None
+    """Mean turns of a case."""
+    tokens: int | None
+    """Of all models, in and out; null if they are not all known."""
+    cost_usd: float | None
+
+
 class ComparisonReport(BaseModel):
     """Everything `agentclinic compare` prints."""
 
+    runs: list[ComparedRun] = []
+    """The runs in the order of the table; the first is the baseline."""
     accuracies: list[Accuracy]
     comparisons: list[Comparison]
 
@@ -227,8 +270,25 @@ def compare_arms(arms: Sequence[Arm], *, seed: int = 0) -> ComparisonReport:
     baseline, *others = arms
     comparisons = [compare_two(baseline, arm, seed=seed) for arm in others]
     return ComparisonReport(
-        accuracies=[a for arm in arms for a in accuracies(arm, seed=seed)], comparisons=adjusted(comparisons)
+        runs=compared_runs(arms, labels_of(arms)),
+        accuracies=[a for arm in arms for a in accuracies(arm, seed=seed)],
+        comparisons=adjusted(comparisons),
     )
+
+
+def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRun]:
+    """The lines of the table of runs."""
+    return [
+        ComparedRun(
+            arm=arm.name,
+            label=label,
+            records=arm.records,
+            turns=arm.mean("turns"),
+            tokens=arm.tokens,
+            cost_usd=arm.cost_usd,
+        )
+        for arm, label in zip(arms, labels, strict=True)
+    ]
 
 
 def accuracies(arm: Arm, *, seed: int = 0) -> list[Accuracy]:
@@ -274,10 +334,10 @@ def _difference(clusters: Clusters, rng: np.random.Generator) -> Estimate:
     return Estimate(value=interval.value, low=max(-1.0, interval.low), high=min(1.0, interval.high), n=k)
 
 
-def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: str | None = None) -> Comparison:
+def compare_two(baseline: Arm, arm: Arm, *, seed: int = 0, varied: Collection[str] = ()) -> Comparison:
     """One run against another, under every rule both support.
 
-    `varied` names a setting that differs on purpose and needs no warning.
+    `varied` names settings that differ on purpose and need no warning.
     """
     common = [key for key in baseline.cases if key in arm.cases]
     if not common:
@@ -321,8 +381,17 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
                     verdict.p_holm = p if len(raw) > 1 else None
     for comparison in comparisons:
         for verdict in comparison.verdicts:
-            verdict.conclusion = _conclusion(comparison, verdict)
+            verdict.conclusion = sentence(verdict, comparison.arm, comparison.baseline)
     return list(comparisons)
+
+
+def telling(verdicts: Sequence[RuleComparison]) -> list[RuleComparison]:
+    """The verdicts without the lenient one if it is the same as the strict one."""
+    told = list(verdicts[:1])
+    for verdict in verdicts[1:]:
+        if any(getattr(verdict, key) != getattr(told[0], key) for key in ("before", "after", "gained", "lost")):
+            told.append(verdict)
+    return told
 
 
 def _rules(arm: Arm) -> list[str]:
@@ -375,9 +444,10 @@ def _clustered(pairs: Sequence[tuple[str, str, float]]) -> tuple[Clusters, str]:
     return Clusters.of(values, [cluster for _, cluster, _ in pairs]), "diagnosis, age and sex (near copies together)"
 
 
-def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None) -> list[str]:
+def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] = ()) -> list[str]:
     """What differs between two runs besides the doctor and could also explain a difference."""
-    varied = {"total_inferences": "max_infs", "doctor_image_request": "image_request_enabled"}.get(varied or "", varied)
+    fields = {"total_inferences": "max_infs", "doctor_image_request": "image_request_enabled"}
+    varied = {fields.get(key, key) for key in varied}
     found = []
     if common < len(baseline.cases) or common < len(arm.cases):
         found.append(
@@ -385,7 +455,7 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: str | None = None
         )
     for key, name in _CONDITIONS.items():
         before, after = set(baseline.conditions[key]), set(arm.conditions[key])
-        if before != after and key != varied:
+        if before != after and key not in varied:
             found.append(f"{name}: {_listed(before)} against {_listed(after)}")
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
@@ -419,13 +489,28 @@ def _notes(baseline: Arm, arm: Arm) -> list[str]:
     return notes
 
 
-def _conclusion(comparison: Comparison, verdict: RuleComparison) -> str:
-    p = verdict.p_holm if verdict.p_holm is not None else verdict.p_permutation
-    gap = verdict.difference.value or 0.0
-    if p < LEVEL and gap:
-        better = comparison.arm if gap > 0 else comparison.baseline
-        return f"{better} is better by {abs(gap):.1%} under the {verdict.rule} rule (p = {p:.3g})"
-    found = (
-        f"; a difference under {verdict.detectable:.1%} would probably not be detected" if verdict.detectable else ""
-    )
-    return f"no difference found under the {verdict.rule} rule (p = {p:.3g}){found}"
+def clear(verdict: RuleComparison) -> bool:
+    """Whether a difference is more than chance would explain, adjusted for all comparisons."""
+    p = verdict.p_permutation if verdict.p_holm is None else verdict.p_holm
+    return p < LEVEL and bool(verdict.difference.value)
+
+
+def sentence(verdict: RuleComparison, arm: str, baseline: str) -> str:
+    """What a comparison shows, in one sentence without a full stop."""
+    difference = as_points(verdict.difference, label="95%")
+    if clear(verdict):
+        better = "better" if (verdict.difference.value or 0) > 0 else "worse"
+        return f"{arm} is clearly {better} than {baseline}: {difference}"
+    unclear = f"No clear difference: {arm} {difference}"
+    if verdict.p_holm is not None and verdict.p_permutation < LEVEL:
+        unclear += f", p = {verdict.p_holm:.2g} after adjusting for the number of comparisons"
+    return f"{unclear}; {unseen([verdict])}"
+
+
+def unseen(verdicts: Sequence[RuleComparison]) -> str:
+    """Which differences may go unseen with so few cases."""
+    cases = min(verdict.cases for verdict in verdicts)
+    sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
+    if not sizes:
+        return f"none of the {cases} cases differs"
+    return f"with {cases} cases a difference under {100 * max(sizes):.1f} points may not show"

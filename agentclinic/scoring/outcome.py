@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,6 +13,8 @@ from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn
 from agentclinic.scoring.estimates import Proportion, proportion
+
+Number = TypeVar("Number", int, float)
 
 
 class Summary(BaseModel):
@@ -55,6 +57,16 @@ class Summary(BaseModel):
     total_estimated_cost_usd: float | None = None
     """As in the original: what they cost, as far as it is known."""
     tests_without_price: int = 0
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out of all roles; None if they are not all known."""
+        return _sum(used.get(key) for used in self.usage.values() for key in ("input_tokens", "output_tokens"))
+
+    @property
+    def cost(self) -> float | None:
+        """What all models cost, in US dollars; None if it is not all known."""
+        return _sum(self.cost_usd.values())
 
 
 class RunningSummary:
@@ -190,6 +202,22 @@ def summarise(records: Iterable[Record]) -> Summary:
     for record in records:
         running.add(record)
     return running.summary()
+
+
+def tokens_of(record: Record, key: str) -> int | None:
+    """Tokens of all roles in one encounter, `input_tokens` or `output_tokens`; None if they are not all known."""
+    return _sum(used.get(key) for used in (record.usage or {}).values())
+
+
+def cost_of(record: Record) -> float | None:
+    """What the models cost in one encounter, in US dollars; None if it is not all known."""
+    return _sum((record.cost_usd or {}).values())
+
+
+def _sum(values: Iterable[Number | None]) -> Number | None:
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return sum(known[1:], start=known[0]) if known and len(known) == len(listed) else None
 
 
 def _added(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, int | None]:

@@ -19,6 +19,8 @@ class Score(BaseModel):
 
     run: str
     judge: str | None
+    planned: int | None = None
+    """Encounters that the run has when it is complete; null if it was not written by this program."""
     outcome: Summary
     ranking: ranking.Ranking
     repeats: repeats.Repeats
@@ -57,6 +59,7 @@ def score(
     return Score(
         run=run.name,
         judge=run.judge,
+        planned=run.planned,
         outcome=outcome.summary(),
         ranking=ranking.summarise(ranks, seed),
         repeats=repeats.summarise(repeated, seed),

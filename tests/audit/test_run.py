@@ -200,7 +200,7 @@ def test_what_was_chosen_is_compared_with_what_was_suggested_and_is_no_finding(t
     assert (patient.left_out, patient.added, patient.worded_by_code, patient.slips) == (1, 1, 1, {"number": 1})
     assert laboratory.replies == 0
     assert report.findings == []
-    shown = clinic("audit", tmp_path / "run").stdout
+    shown = clinic("audit", tmp_path / "run", "--full").stdout
     assert "disagreement with the matcher, not an error: 1 replies left out a suggested fact, 1 added another" in shown
 
 
@@ -221,7 +221,12 @@ def test_a_run_with_nothing_to_audit_is_refused(tmp_path: Path, records: list[di
 
 
 def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
-    done = clinic("audit", run, "--list")
+    short = clinic("audit", run).stdout
+    assert "invented_number     2 of 16 (12.5%)" in short
+    assert "Something was found in 2 of 16 replies of the patient and 1 of " in short
+    assert "sensitivity" not in short
+
+    done = clinic("audit", run, "--list", "--full")
 
     assert "invented_number    2 of 16: 12.5%" in done.stdout
     assert "sensitivity and specificity on planted replies 100% (of 15) and 100% (of 45)" in done.stdout

@@ -10,7 +10,8 @@ from typing import Any
 import anyio
 import pytest
 from helpers import write_rows
-from runs_support import clinic, only_run, own_cases
+from runs_support import clinic, only_run, own_cases, records, settings_for
+from scripted_server import ScriptedServer
 
 from agentclinic.config import RunSettings, Settings
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED
@@ -27,6 +28,25 @@ def played(tmp_path: Path, **changes: Any) -> Path:
     dataset = str(own_cases(tmp_path, 3))
     run = RunSettings(dataset=dataset, output_dir=str(tmp_path / "runs"), **changes)
     return anyio.run(execute, make_plan(Settings(run=run)), Progress()).folder
+
+
+def test_the_card_names_the_models_as_their_endpoints_do_and_the_days(tmp_path: Path, server: ScriptedServer) -> None:
+    settings = settings_for(server, tmp_path / "runs", dataset=str(own_cases(tmp_path, 1)), measurement_llm="builtin")
+    folder = anyio.run(execute, make_plan(settings), Progress()).folder
+    (line,) = records(folder)
+    assert line["timing"]["models"] == {role: ["scripted"] for role in ("doctor", "patient", "moderator")}
+    line["timing"] |= {"started_at": "2026-03-01T23:59:00+00:00", "models": {"doctor": ["scripted-2026-02-28"]}}
+    again = {**line, "repeat": 1, "timing": {"started_at": "2026-03-02T00:01:00+00:00", "seconds": 1}}
+    for name in ("config.used.json", "cases.jsonl"):
+        (folder / name).unlink()
+    write_rows(folder / "scenarios.jsonl", *({k: v for k, v in r.items() if k != "checksum"} for r in (line, again)))
+
+    text = card(folder)
+
+    assert "| doctor | scripted | scripted-2026-02-28 |" in text
+    assert f"| moderator | scripted | {UNKNOWN} |" in text
+    assert "| measurement | builtin | - | none |" in text
+    assert "Dates of the calls (UTC): 2026-03-01 to 2026-03-02." in text
 
 
 def original(tmp_path: Path, **config: Any) -> Path:

@@ -311,7 +311,7 @@ def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Bro
         first.click()
         page.wait_for_selector("dialog[open]")
         assert "What brings you in today?" in page.locator("#t-body").inner_text()
-        assert page.evaluate("location.hash") == f"#transcript/0/{place}"
+        assert page.evaluate("location.hash") == f"#transcript/OpenOSCE/{first.inner_text()}"
         assert page.evaluate("document.activeElement.closest('dialog') !== null"), "the focus is in the dialog"
         page.keyboard.press("Escape")
         assert page.locator("dialog[open]").count() == 0
@@ -319,12 +319,56 @@ def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Bro
 
 
 def test_an_address_opens_a_transcript(browser: Browser, folders: dict[str, Path]) -> None:
-    with watched(browser, folders["several"], "#transcript/1/3") as watch:
+    with watched(browser, folders["several"], "#transcript/OpenOSCE/1.2@B") as watch:
         watch.page.wait_for_selector("dialog[open]")
         assert watch.page.locator("#t-title").inner_text().startswith("B · Scenario 1 · 2")
-    with watched(browser, folders["several"], "#transcript/7/99999") as watch:
-        assert watch.page.locator("dialog[open]").count() == 0
+        assert watch.page.evaluate("location.hash") == "#transcript/OpenOSCE/1.2@B"
+    for nowhere in ("OpenOSCE/99999", "OpenOSCE/1@Z", "MedQA/1"):
+        with watched(browser, folders["several"], f"#transcript/{nowhere}") as watch:
+            assert watch.page.locator("dialog[open]").count() == 0
+            assert watch.problems == []
+
+
+def test_columns_can_be_sorted_with_the_keyboard(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["several"]) as watch:
+        page = watch.page
+
+        def shown(head: str) -> list[str]:
+            return page.locator(f"#rows [data-head={head}]").all_inner_texts()
+
+        page.locator("#encounters thead").get_by_role("button", name="turns").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#encounters th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        first = [int(turns) for turns in shown("turns")]
+        assert first == sorted(first)
+        page.keyboard.press("Enter")
+        assert page.locator("#encounters th[aria-sort]").get_attribute("aria-sort") == "descending"
+        last = [int(turns) for turns in shown("turns")]
+        assert last == sorted(last, reverse=True)
+        assert last[0] > first[0], "all pages are sorted, not only the one that is shown"
+        page.select_option("#f-outcome", "all")
+        page.locator("#encounters thead").get_by_role("button", name="truth").click()
+        assert page.locator("#encounters th[aria-sort]").inner_text().startswith("truth")
+        truths = shown("truth")
+        assert truths == sorted(truths, key=str.lower)
+
+        prices = page.locator("#tests table", has=page.locator("caption", has_text="Most expensive tests")).first
+        prices.get_by_role("button", name="each").click()
+        each = [float(cell.strip("$").replace(",", "")) for cell in prices.locator("td:nth-child(3)").all_inner_texts()]
+        assert each == sorted(each)
         assert watch.problems == []
+
+
+def test_several_runs_share_a_chart_and_a_phone_shows_every_column(browser: Browser, folders: dict[str, Path]) -> None:
+    with watched(browser, folders["several"], viewport={"width": 400, "height": 800}) as watch:
+        page = watch.page
+        for chart in ("#confidence .overlaid svg", "#turns .overlaid svg"):
+            assert page.locator(chart).first.locator("text.label").all_text_contents() == ["A", "B"]
+        cut = """() => [...document.querySelectorAll('.stacked td, .stacked th')]
+            .filter(cell => cell.getClientRects().length && cell.getBoundingClientRect().right > innerWidth).length"""
+        assert page.evaluate(cut) == 0
+        tall = "() => Math.max(...[...document.querySelectorAll('#rows tr')].map(row => row.offsetHeight))"
+        assert page.evaluate(tall) < 400, "no blank rows"
 
 
 def test_the_transcripts_in_the_file_are_those_of_the_records(folders: dict[str, Path]) -> None:

@@ -193,7 +193,7 @@ def test_the_command_says_what_changed_and_why_something_failed(server: Scripted
     assert records(folder)[0]["correct"] is True
     server.control(moderator="No", rules=[{"match": {"purpose": "moderator", "nth": 2}, "fault": "500"}])
 
-    done = clinic("regrade", folder, "--moderator_llm", "scripted", cwd=tmp_path, expect=3)
+    done = clinic("regrade", folder, "--moderator_llm", "scripted", "--full", cwd=tmp_path, expect=3)
 
     assert "scenario 0: was right, is now wrong" in done.stdout
     assert "1 failed" in done.stderr

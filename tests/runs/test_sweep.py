@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from agentclinic.cli import main
+from agentclinic.config import Settings
+from agentclinic.runs.sweep import effects, read_sweep
 
 
 def write_sweep(folder: Path, **changes: Any) -> Path:
@@ -25,10 +27,21 @@ def write_sweep(folder: Path, **changes: Any) -> Path:
 
 
 def test_every_combination_is_played_and_each_factor_compared_with_all_else_equal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     main(["sweep", str(write_sweep(tmp_path)), "--quiet"])
+    table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert [line[3:].split("  ")[0] for line in table[1:]] == [
+        "12 turns, missing tests unavailable",
+        "12 turns, missing tests normal",
+        "2 turns, missing tests unavailable",
+        "2 turns, missing tests normal",
+    ]
+    assert ["baseline" in line for line in table] == [False, True, False, False, False]
+    main(["report", "out/limits", "-o", "out/report.json"])
+    told = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [run["label"] for run in told["runs"]] == [line[3:].split("  ")[0] for line in table[1:]]
     arms = sorted(p.name for p in (tmp_path / "out" / "limits" / "arms").iterdir())
     assert len(arms) == 4
     report = json.loads((tmp_path / "out" / "limits" / "comparison.json").read_text())
@@ -42,6 +55,26 @@ def test_every_combination_is_played_and_each_factor_compared_with_all_else_equa
     }
     warnings = [w for c in report["comparisons"] for w in c["warnings"]]
     assert warnings == [], "what is varied on purpose is no reason for a warning"
+
+
+def test_the_baseline_is_the_arm_that_the_config_names(tmp_path: Path) -> None:
+    matrix = {"total_inferences": [12, 2, 7], "missing_test": ["unavailable", "normal"]}
+
+    def baseline(named: dict[str, Any], **changes: Any) -> dict[str, Any]:
+        sweep, arms = read_sweep(
+            write_sweep(tmp_path, matrix=matrix, **changes), Settings.model_validate({"run": named})
+        )
+        assert {
+            effect.reference.values["total_inferences"]
+            for effect in effects(sweep, arms)
+            if effect.factor != "missing_test"
+        } == {arms[0].values["total_inferences"]}
+        return dict(arms[0].values)
+
+    assert baseline({}) == {"total_inferences": 12, "missing_test": "unavailable"}, "the first values"
+    assert baseline({"total_inferences": 2})["total_inferences"] == 2, "the config file"
+    assert baseline({"total_inferences": 2}, run={"total_inferences": 7})["total_inferences"] == 7
+    assert baseline({}, baseline={"missing_test": "normal"})["missing_test"] == "normal"
 
 
 def test_the_same_command_again_plays_nothing_twice(
@@ -95,6 +128,7 @@ def test_changed_settings_of_a_begun_arm_are_refused(
         ({"matrix": {"total_inferences": [0]}}, "greater than or equal to 1"),
         ({"matrix": {}}, "matrix"),
         ({"nme": "x"}, "unknown key 'nme'"),
+        ({"baseline": {"total_inferences": 3}}, "baseline.total_inferences: 3 is not among the values in matrix"),
     ],
 )
 def test_a_sweep_that_cannot_work_is_refused_before_anything_is_played(

@@ -56,15 +56,16 @@ def test_a_clear_difference_names_the_better_run(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [False] * 30 + [True] * 30)
     b = write_run(tmp_path / "b", [True] * 60)
     report = compare_arms([load_arm(load_run(p)) for p in (a, b)])
-    assert report.comparisons[0].verdicts[0].conclusion.startswith("b is better by 50.0% under the strict rule")
+    assert report.comparisons[0].verdicts[0].conclusion.startswith("b is clearly better than a: +50.0 points (95% ")
 
 
 def test_no_difference_names_what_would_not_be_detected(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [True, False] * 10)
     b = write_run(tmp_path / "b", [False, True] + [True, False] * 9)
-    conclusion = compare_arms([load_arm(load_run(p)) for p in (a, b)]).comparisons[0].verdicts[0].conclusion
-    assert "no difference found" in conclusion
-    assert "would probably not be detected" in conclusion
+    verdict = compare_arms([load_arm(load_run(p)) for p in (a, b)]).comparisons[0].verdicts[0]
+    assert verdict.conclusion.startswith("No clear difference: b +0.0 points (95% ")
+    smallest = 100 * (verdict.detectable or 0)
+    assert verdict.conclusion.endswith(f"; with 20 cases a difference under {smallest:.1f} points may not show")
 
 
 def test_equal_runs_still_have_an_interval(tmp_path: Path) -> None:
@@ -210,16 +211,49 @@ def test_another_judge_can_be_chosen(tmp_path: Path) -> None:
         load_run(run, "lost")
 
 
-def test_the_command_prints_text_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a = write_run(tmp_path / "a", [True, False, False])
-    b = write_run(tmp_path / "b", [True, True, False])
+def test_the_command_prints_one_table_and_one_sentence_and_details_with_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spent = {"usage": {"doctor": {"input_tokens": 400, "output_tokens": 100}}, "cost_usd": {"doctor": 0.5}}
+    a = write_run(tmp_path / "MedQA_20260101_000000", [True, False, False], doctor_llm="small", **spent)
+    b = write_run(tmp_path / "MedQA_20260102_000000", [True, True, False], doctor_llm="large", **spent)
+
     main(["compare", str(a), str(b)])
-    text = capsys.readouterr().out
-    assert "b against a:" in text
-    assert "1 gained (scenarios 1), 0 lost" in text
+    head, *runs, _, said, more = capsys.readouterr().out.splitlines()
+    assert head.split() == "run right (95%) difference in points (95%) turns tokens cost".split()
+    assert [line.split()[:3] for line in runs] == [["A", "small", "33%"], ["B", "large", "67%"]]
+    assert [line.split()[-2:] for line in runs] == [["1,500", "$1.50"]] * 2
+    assert said.startswith("No clear difference: B +33.3 points (95% ")
+    assert "with 3 cases a difference under" in said
+    assert "--full" in more
+
+    main(["compare", str(a), str(b), "--full"])
+    full = capsys.readouterr().out
+    assert "B against A:\n  strict: 33.3% -> 66.7%" in full
+    assert "1 gained (scenarios 1), 0 lost" in full
+    assert "lenient" not in full, "it is the same as the strict rule"
+
     main(["compare", "--json", str(a), str(b)])
     report = json.loads(capsys.readouterr().out)
-    assert report["comparisons"][0]["verdicts"][0]["rule"] == "strict"
+    assert [run["label"] for run in report["runs"]] == ["small", "large"]
+    assert [v["rule"] for v in report["comparisons"][0]["verdicts"]] == ["strict", "lenient"]
+
+
+def test_the_lenient_rule_is_shown_where_it_differs_and_warnings_are_sentences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = {"status": "diagnosed", "correct": False, "judgement": {"relation": "broader", "correct_lenient": True}}
+    runs = [
+        write_run(tmp_path / "a", [False] * 20),
+        write_run(tmp_path / "b", [part] * 20, moderator_llm="other"),
+        write_run(tmp_path / "c", [False] * 20, moderator_llm="other"),
+    ]
+    main(["compare", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "strict: right (95%)" in shown
+    assert "lenient: right (95%)" in shown
+    assert "By the lenient rule: B is clearly better than A: +100.0 points" in shown
+    assert "Warning: B, C also differ from A in judge: j against other." in shown
 
 
 def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +306,7 @@ def test_turns_requests_and_calibration_are_compared_as_well_as_accuracy(
     brier = found["Brier score of the diagnosis"]
     assert (brier.before, brier.after) == pytest.approx((0.26, 0.025))
     assert brier.difference.value == pytest.approx(-0.235)
-    main(["compare", str(a), str(b)])
+    main(["compare", str(a), str(b), "--full"])
     shown = capsys.readouterr().out
     assert "turns: 6.0 -> 4.0, difference -2.0" in shown
     assert "Brier score of the diagnosis: 0.260 -> 0.025" in shown

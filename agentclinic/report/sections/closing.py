@@ -40,5 +40,6 @@ def settings(view: View) -> Html:
         f"resample whole cases (seed {view.report.seed}). agentclinic score and agentclinic compare print the same "
         "numbers."
     )
-    shown = tag("div", table("Settings", ["", *names], rows, range(len(names) + 1)), class_="narrow")
+    listed = table("Settings", ["", *names], rows, range(len(names) + 1), stacked=view.several)
+    shown = tag("div", listed, class_="narrow")
     return section("settings", "Settings and methods", lede, shown)

@@ -27,17 +27,66 @@ def confidence(view: View) -> Html | None:
         "A forecast is the probability that the final differential gives to the doctor's diagnosis. Numbers from "
         "different sources are never pooled."
     )
-    return view.section("confidence", "How sure it was, and whether it should have been", lede, drawn)
+    title, overlaid = "How sure it was, and whether it should have been", _overlaid(view)
+    return view.section("confidence", title, lede, drawn, overlaid, fold=overlaid is not None)
+
+
+def _overlaid(view: View) -> Html | None:
+    """The runs in one chart, for each source of probabilities or scores that several of them have."""
+    parts = []
+    for key, found in _shared(view).items():
+        risks, bins = [], []
+        for index, source in found:
+            label, colour = view.letters[index], view.colour(index)
+            points = [p for p in view.runs[index].reliability if p.source == source.source.value]
+            if source.bins is not None and points:
+                dots = [(p.mean_forecast, p.right.value or 0.0) for p in points]
+                bins.append(charts.Series(label, colour, dots, sizes=[p.right.of for p in points]))
+            if source.risk_coverage:
+                risks.append(charts.Series(label, colour, [(p.coverage, p.risk) for p in source.risk_coverage]))
+        figures = []
+        if len(bins) > 1:
+            chart = charts.together(
+                f"rel-all-{key}", "Reliability", bins, x="how sure it was", y="how often it was right", ideal=True
+            )
+            about = "On the dashed line, it is right as often as it says. Large dots stand for many diagnoses."
+            figures.append(figure("Reliability", about, chart))
+        if len(risks) > 1:
+            chart = charts.together(
+                f"risk-all-{key}", "Risk against coverage", risks, x="share of diagnoses kept", y="share wrong"
+            )
+            about = "How often it is wrong if only its surest diagnoses count. Lower is better."
+            figures.append(figure("Risk against coverage", about, chart))
+        if figures:
+            parts.append(
+                tag("div", tag("h3", f"{_called(found[0][1])} of all runs"), tag("div", figures, class_="figures"))
+            )
+    return tag("div", parts, class_="overlaid") if parts else None
+
+
+def _shared(view: View) -> dict[str, list[tuple[int, SourceCalibration]]]:
+    """The sources that several runs have, with the runs' numbers."""
+    found: dict[str, list[tuple[int, SourceCalibration]]] = {}
+    for index, run in enumerate(view.runs):
+        for source in run.score.calibration.sources:
+            if source.n:
+                found.setdefault(f"{source.source.value}-{source.scale}", []).append((index, source))
+    return {key: several for key, several in found.items() if len(several) > 1}
 
 
 def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -> Html:
     name, colour = f"r{index}-{source.source.value}-{source.scale}", view.colour(index)
-    kind = "probabilities" if source.scale == "probability" else "scores"
-    if source.scale == "recalibrated":
-        kind = f"scores recalibrated on {source.recalibrated_on}"
-    title = tag("h3", f"{_called(source)} {kind}", tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}"))
+    title = tag(
+        "h3", f"{_called(source)} {_kind(source)}", tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}")
+    )
     figures = [_reliability(name, run, source, colour), _risk(name, source, colour)]
     return tag("div", title, tag("div", figures, class_="figures"), _numbers(source))
+
+
+def _kind(source: SourceCalibration) -> str:
+    if source.scale == "recalibrated":
+        return f"scores recalibrated on {source.recalibrated_on}"
+    return "probabilities" if source.scale == "probability" else "scores"
 
 
 def _called(source: SourceCalibration) -> str:
@@ -119,7 +168,36 @@ def turn_by_turn(view: View) -> Html | None:
         "Written rules compare the leading hypothesis at each turn with the truth. Encounters that have ended keep "
         "their last value. Shaded: 95% intervals."
     )
-    return view.section("turns", "Turn by turn", lede, drawn)
+    overlaid = _turns_overlaid(view)
+    return view.section("turns", "Turn by turn", lede, drawn, overlaid, fold=overlaid is not None)
+
+
+def _turns_overlaid(view: View) -> Html | None:
+    """The leading hypotheses of several runs in one chart, and their doubt in another, by source."""
+    figures = []
+    for key, found in _shared(view).items():
+        marks = {index: [m for m in source.landmarks if _drawable(m, view.runs[index])] for index, source in found}
+        series = [
+            _series(view.letters[index], view.colour(index), [(mark.turn or 0, mark.accuracy) for mark in drawable])
+            for index, drawable in marks.items()
+            if drawable
+        ]
+        if len(series) > 1:
+            title = "Leading hypothesis by turn"
+            chart = charts.lines(f"turn-all-{key}", title, series, y="share of encounters", top=1.0)
+            figures.append(figure(title, f"{_called(found[0][1])}: how often its leading hypothesis is right.", chart))
+    courses: dict[str, list[charts.Series]] = {}
+    for index, run in enumerate(view.runs):
+        for name, course in run.score.information.differentials.items():
+            points = [(turn, bits) for turn, bits in course.entropy_bits.items() if bits.value is not None]
+            if len(points) > 1:
+                courses.setdefault(name, []).append(_series(view.letters[index], view.colour(index), points))
+    for name, series in courses.items():
+        if len(series) > 1:
+            chart = charts.lines(f"bits-all-{name}", "Entropy by turn", series, y="bits", unit="bits")
+            about = f"{name.replace('_', ' ').capitalize()}: the doubt left in the differential."
+            figures.append(figure("Entropy by turn", about, chart))
+    return tag("div", figures, class_="figures overlaid") if figures else None
 
 
 def _leaders(view: View, index: int, run: RunReport) -> list[Html]:

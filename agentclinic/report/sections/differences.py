@@ -9,8 +9,9 @@ from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import MOST_LISTED, View, details, note, open_button, outcome_name, section, table
 from agentclinic.report.text import DASH, line, plural
-from agentclinic.scoring.compare import Comparison
+from agentclinic.scoring.compare import Comparison, sentence, telling
 from agentclinic.scoring.format import as_points, number, percent
+from agentclinic.scoring.labels import shortened
 
 SHOWN_REPEATS = 4
 """Repeats of a case shown in a list; the list of encounters has them all."""
@@ -40,6 +41,7 @@ def _comparisons(view: View) -> list[Html]:
 
 def _comparison(view: View, index: int, comparison: Comparison) -> Html:
     first, second = view.letters[0], view.letters[index]
+    told = telling(comparison.verdicts)
     head = ["rule", first, second, "difference", "p", "p, Holm", "smallest detectable", "gained", "lost"]
     rows = [
         [
@@ -53,9 +55,10 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
             len(verdict.gained),
             len(verdict.lost),
         ]
-        for verdict in comparison.verdicts
+        for verdict in told
     ]
-    conclusions = [_short(view, index, comparison, one.conclusion) for one in comparison.verdicts]
+    conclusions = [f"{sentence(one, second, first)}{'' if one.rule == 'strict' else ' (lenient rule)'}" for one in told]
+    names = {comparison.baseline: first, comparison.arm: second}
     return tag(
         "div",
         tag("h3", view.chip(index), " against ", view.chip(0)),
@@ -64,19 +67,11 @@ def _comparison(view: View, index: int, comparison: Comparison) -> Html:
             tag("p", f"Another difference between the runs: {line(text, 300)}.", class_="warn")
             for text in comparison.warnings
         ],
-        table("Difference", head, rows),
+        table("Difference", head, rows, stacked=True),
         _flipped(view, index),
-        [note(f"{_short(view, index, comparison, text)}.") for text in comparison.notes],
+        [note(f"{line(shortened(text, names), 300)}.") for text in comparison.notes],
         class_="comparison",
     )
-
-
-def _short(view: View, index: int, comparison: Comparison, text: str) -> str:
-    """A sentence about two runs, with their letters instead of their long names."""
-    letters = {comparison.baseline: view.letters[0], comparison.arm: view.letters[index]}
-    for name in sorted(letters, key=len, reverse=True):  # one name may start with the other
-        text = text.replace(name, letters[name])
-    return text[:1].upper() + line(text[1:], 300)
 
 
 def _flipped(view: View, index: int) -> Html:
@@ -94,7 +89,7 @@ def _flipped(view: View, index: int) -> Html:
         return note("No case flipped.")
     rows.sort(key=lambda row: row[:2])
     head = ["", "scenario", "truth", f"diagnosis in {view.letters[0]}", f"diagnosis in {view.letters[index]}"]
-    shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], (0, 2, 3, 4))
+    shown = table("Flips", head, [row for *_, row in rows[:MOST_LISTED]], (0, 2, 3, 4), stacked=True)
     more = len(rows) - MOST_LISTED
     rest = note(f"The CSV format has {more} more.") if more > 0 else None
     return details(f"{plural(len(rows), 'case')} flipped", shown, rest)
@@ -144,7 +139,7 @@ def _repeats(view: View, index: int) -> Html | None:
     )
     listed = details(
         f"{plural(len(differing), 'case')} right in some repeats and wrong in others",
-        table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3)),
+        table("Repeats that differ", ["scenario", "truth", "right", "diagnosis"], rows, (0, 1, 3), stacked=True),
     )
     return tag(
         "div",

@@ -12,9 +12,11 @@ from agentclinic.report.parts import View, table
 from agentclinic.report.statements import left_out
 from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.differential import Source
+from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
-from agentclinic.scoring.compare import LEVEL, Comparison
-from agentclinic.scoring.format import as_number, as_points, interval, percent
+from agentclinic.scoring.compare import Comparison, sentence
+from agentclinic.scoring.format import as_number, interval, percent
+from agentclinic.scoring.judges.measured import builtin_judge_warning
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
 MOST_REASONS = 4
@@ -42,13 +44,25 @@ def notices(view: View) -> Html | None:
             said.append(
                 tag("p", whose, f"The run is not finished: {run.known.records:,} of {run.planned:,} encounters.")
             )
+        warning = judge_warning(run)
+        if warning:
+            said.append(tag("p", whose, warning))
     return tag("div", said, class_="notice") if said else None
 
 
-def _card(question: str, value: str, unit: str, *parts: object) -> Html:
-    return tag(
-        "div", tag("h2", question), tag("p", tag("b", value), tag("span", unit), class_="big"), *parts, class_="answer"
+def judge_warning(run: RunReport) -> str | None:
+    """What is known of the builtin judge, if it judged a language model."""
+    return builtin_judge_warning(
+        run.settings.get("doctor's model"), run.score.judge or run.settings.get("judge's model")
     )
+
+
+def _card(question: str, value: str, unit: str, *parts: object) -> Html:
+    return tag("div", tag("h2", question), _big(value, unit), *parts, class_="answer")
+
+
+def _big(value: str, unit: str) -> Html:
+    return tag("p", tag("b", value), tag("span", unit), class_="big")
 
 
 def _scale() -> Html:
@@ -138,31 +152,41 @@ def _sure(run: RunReport) -> Html:
 
 
 def _cost(run: RunReport) -> Html:
-    price, question = run.breakdown.price, "What did it cost?"
+    """What the models cost, and what the simulated tests would have cost: two things that are never added up."""
     turns, ordered = run.score.information.turns.value, run.score.orders.items.value
-    if price.mean_usd is None:
-        big = (DASH, "not recorded") if turns is None else (f"{turns:.1f}", "turns per encounter")
-        why = f"Tests: {price.note}." if run.known.transcripts else "The tests ordered are not recorded."
-        return _card(question, *big, tag("p", f"{why} {model_money(run)}"))
-    said = [f"{turns:.1f} turns and {ordered:.1f} tests and examinations per encounter."] if turns and ordered else []
+    said = [f"{turns:.1f} turns per encounter."] if turns is not None else []
+    if turns and ordered:
+        said = [f"{turns:.1f} turns and {ordered:.1f} tests and examinations per encounter."]
+    price = run.breakdown.price
     if price.unpriced.count:
         said.append(f"{price.unpriced.count:,} of {price.unpriced.of:,} tests done have no price and are not counted.")
-    unit = f"{'or more ' if price.unpriced.count else ''}for tests per encounter"
-    return _card(question, dollars(price.mean_usd), unit, tag("p", " ".join([*said, model_money(run)])))
+    elif price.mean_usd is None:
+        said.append(f"Tests: {price.note}." if run.known.transcripts else "The tests ordered are not recorded.")
+    value, unit = models_cost(run)
+    tests = _big(tests_price(run), "for simulated tests, per encounter (estimate)")
+    return _card("What did it cost?", value, unit, tests, tag("p", " ".join(said)))
 
 
-def model_money(run: RunReport) -> str:
-    """What the models cost."""
+def models_cost(run: RunReport) -> tuple[str, str]:
+    """What the models cost, and for what: tokens in all and per encounter."""
     outcome = run.score.outcome
-    if not run.known.costs:
-        return "The cost of the models is not recorded."
-    unknown = sorted(role for role, money in outcome.cost_usd.items() if money is None)
-    if unknown:
-        return f"The cost of the models is unknown ({', '.join(unknown)})."
-    spent = sum(money or 0.0 for money in outcome.cost_usd.values())
-    if not spent:
-        return "The models cost nothing."
-    return f"Models: ${spent / outcome.presented:,.4f} per encounter."
+    if not run.known.costs and outcome.tokens is None:
+        return DASH, "for the models: not recorded"
+    used = "tokens unknown"
+    if outcome.tokens is not None:
+        used = f"{outcome.tokens:,} tokens, {outcome.tokens / outcome.presented:,.0f} per encounter"
+    if outcome.cost is None:
+        return "unknown", f"for the models: a price is not known; {used}"
+    if not outcome.tokens and not outcome.cost:
+        return "$0", "for the models: no language model was used"
+    each = f", {money(outcome.cost / outcome.presented)} per encounter"
+    return money(outcome.cost), f"for the models{each}; {used}"
+
+
+def tests_price(run: RunReport) -> str:
+    """The price of the simulated tests of an encounter, as far as it is known."""
+    price = run.breakdown.price
+    return DASH if price.mean_usd is None else f"{'≥ ' if price.unpriced.count else ''}{dollars(price.mean_usd)}"
 
 
 # --- where it went wrong --------------------------------------------------------------------------------------------
@@ -189,40 +213,41 @@ def _not_right(encounters: Sequence[Encounter]) -> tuple[int, int]:
 
 
 def _side_by_side(view: View) -> Html:
-    head = ["Run", "How often right?", "0 to 100%", "How sure?", "What did it cost?", "Where wrong?"]
+    head = ["Run", "How often right?", "0 to 100%", "How sure?", "Models cost", "Simulated tests", "Where wrong?"]
     rows = [_line(view, index, run) for index, run in enumerate(view.runs)]
     comparisons = view.report.comparison.comparisons if view.report.comparison else ()
     said = [
-        tag("p", view.badge(index), " against ", view.badge(0), f": {_against(comparison)}.")
+        tag("p", f"{_against(comparison, (view.letters[0], view.letters[index]))}.")
         for index, comparison in enumerate(comparisons, start=1)
     ]
     more = tag("div", said, class_="verdicts") if said else None
-    return tag("div", table("The runs side by side", head, rows, range(len(head))), more, class_="answers-table")
+    return tag(
+        "div", table("The runs side by side", head, rows, range(len(head)), stacked=True), more, class_="answers-table"
+    )
 
 
-def _against(comparison: Comparison) -> str:
+def _against(comparison: Comparison, letters: tuple[str, str]) -> str:
     """The difference by the strict rule, in one line."""
     found = next((one for one in comparison.verdicts if one.rule == "strict"), None)
     if found is None or found.difference.value is None:
         return "nothing to compare"
-    p = found.p_permutation if found.p_holm is None else found.p_holm
-    said = f"{as_points(found.difference)}, p = {p:.2g}" + ("" if p < LEVEL else ", so no difference is shown")
+    said = sentence(found, letters[1], letters[0])
     return said + ("; the runs also differ in other ways" if comparison.warnings else "")
 
 
 def _line(view: View, index: int, run: RunReport) -> list[object]:
-    source, price, turns = main_source(run), run.breakdown.price, run.score.information.turns.value
+    source, turns, tokens = main_source(run), run.score.information.turns.value, run.score.outcome.tokens
     sure = mean_confidence(source)
     known = "not recorded" if source is None else f"{percent(sure, 0)} sure" if sure is not None else "scores only"
     bad, judged = _not_right(view.collected.encounters[index])
     kinds = [kind for kind in run.reasons if kind not in PLAINLY_WRONG]
-    cost = DASH if price.mean_usd is None else f"{'≥ ' if price.unpriced.count else ''}{dollars(price.mean_usd)}"
     return [
         view.chip(index),
         _stack(percent(run.headline.value, unknown=DASH), interval(run.headline)),
         charts.strip(_marks(run, view.colour(index)), width=200),
         _stack(known, verdict(source) if source else ""),
-        _stack(cost, "" if turns is None else f"{turns:.1f} turns"),
+        _stack(models_cost(run)[0], f"{tokens:,} tokens" if tokens else ""),
+        _stack(tests_price(run), "" if turns is None else f"{turns:.1f} turns"),
         _stack(f"{bad:,} of {judged:,}", line(kinds[0], 60) if kinds else ""),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
@@ -40,17 +42,18 @@ def _facts_of(run: RunReport) -> Html:
     if info.key_facts.not_assessable:
         left = plural(info.key_facts.not_assessable, "finding")
         said.append(f"{left} left out, because the records do not show whether they were found.")
-    head = ["section", "", "found", "", *_WAYS.values()]
-    rows = [_fact_row(part) for part in run.breakdown.fact_sections]
-    return tag("div", table("Key facts by section", head, rows, (0, 1)), note(" ".join(said)))
+    ways = [way for way in _WAYS if any(part.by_way.get(way) for part in run.breakdown.fact_sections)]
+    head = ["section", "", "found", "of", *(_WAYS[way] for way in ways)]
+    rows = [_fact_row(part, ways) for part in run.breakdown.fact_sections]
+    return tag("div", table("Key facts by section", head, rows, (0, 1), stacked=True), note(" ".join(said)))
 
 
-def _fact_row(part: FactSection) -> list[object]:
-    ways = [(part.by_way.get(way, 0), f"w-{way}", name) for way, name in _WAYS.items()]
-    parts = [*ways, (part.not_found, "w-none", "not found")]
+def _fact_row(part: FactSection, ways: Sequence[str]) -> list[object]:
+    got = [(part.by_way.get(way, 0), f"w-{way}", _WAYS[way]) for way in ways]
+    parts = [*got, (part.not_found, "w-none", "not found")]
     bar = charts.stacked([(n / part.total, colour, f"{name}: {n}") for n, colour, name in parts], width=400, height=16)
     found = part.total - part.not_found
-    counts = [n or "" for n, *_ in ways]
+    counts = [n or "" for n, *_ in got]
     return [part.section.replace("_", " "), bar, percent(found / part.total, 0), f"{found} of {part.total}", *counts]
 
 

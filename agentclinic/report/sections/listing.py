@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from agentclinic.report.encounters import Encounter
 from agentclinic.report.markup import Html, tag
 from agentclinic.report.parts import (
@@ -38,6 +40,7 @@ def encounters(view: View) -> Html:
         tag("caption", "Encounters", class_="hidden"),
         tag("thead", tag("tr", [tag("th", n, scope="col", class_="num" if n in _NUMBERS else None) for n in head])),
         tag("tbody", rows, id="rows"),
+        class_="stacked",
     )
     pager = [
         tag("button", "Previous", type="button", id="p-back"),
@@ -83,17 +86,30 @@ def _why(one: Encounter) -> str:
 
 
 def _row(view: View, run: int, place: int, one: Encounter) -> Html:
+    cells = [
+        tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}"),
+        line(one.truth, 120),
+        line(one.diagnosis, 120) or DASH,
+        percent(one.confidence, 0, DASH),
+        one.turns if one.turns is not None else DASH,
+        _why(one),
+    ]
+    classes = dict.fromkeys(_NUMBERS, "num") | {"why": "why"}
     return tag(
         "tr",
-        tag("td", view.letters[run]) if view.several else None,
-        tag("th", open_button(run, place, _name(view, run, one)), scope="row"),
-        tag("td", tag("span", outcome_name(one.outcome), class_=f"tag {outcome_class(one.outcome)}")),
-        tag("td", line(one.truth, 120)),
-        tag("td", line(one.diagnosis, 120) or DASH),
-        tag("td", percent(one.confidence, 0, DASH), class_="num"),
-        tag("td", one.turns if one.turns is not None else DASH, class_="num"),
-        tag("td", _why(one), class_="why"),
+        tag("td", view.letters[run], data_head="run") if view.several else None,
+        tag("th", open_button(run, place, _name(view, run, one)), scope="row", data_head=_HEAD[0]),
+        [
+            tag("td", cell, class_=classes.get(name), data_head=name)
+            for name, cell in zip(_HEAD[1:], cells, strict=True)
+        ],
     )
+
+
+def _address(one: Encounter) -> str:
+    """Where its transcript is, in the page's address: the data set, the scenario and, after a dot, the repeat."""
+    repeat = f".{one.repeat + 1}" if one.repeat else ""
+    return f"{quote(line(one.dataset, 120) or '-', safe='')}/{one.scenario_id}{repeat}"
 
 
 def index_rows(view: View, run: int) -> list[list[object]]:
@@ -111,6 +127,7 @@ def index_rows(view: View, run: int) -> list[list[object]]:
             line(" ".join(part for part in (one.specialty, one.difficulty) if part), 120),
             one.block,
             one.position,
+            _address(one),
         ]
         for one in view.collected.encounters[run]
     ]

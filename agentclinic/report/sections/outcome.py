@@ -10,6 +10,7 @@ from agentclinic.report.parts import (
     OUTCOMES,
     Drawn,
     View,
+    details,
     note,
     open_button,
     outcome_class,
@@ -24,6 +25,8 @@ from agentclinic.scoring.slips import slip_lines, slip_rows
 
 MOST_FAULTS = 20
 MOST_GROUPS = 30
+FEWEST_SHOWN = 5
+"""Specialties with fewer cases are folded: one case more or less changes their accuracy by over 20 points."""
 
 
 def outcomes(view: View) -> Html | None:
@@ -57,7 +60,7 @@ def _faults(run: RunReport) -> Html | None:
     outcome = run.score.outcome
     often = sorted(outcome.faults.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_FAULTS]
     rows = [[line(kind, 60), f"{count:,}", line(outcome.fault_examples.get(kind), 200)] for kind, count in often]
-    return table("Faults", ["fault", "times", "first message"], rows, (0, 2)) if rows else None
+    return table("Faults", ["fault", "times", "first message"], rows, (0, 2), stacked=True) if rows else None
 
 
 def _slips(run: RunReport) -> list[Html]:
@@ -66,7 +69,10 @@ def _slips(run: RunReport) -> list[Html]:
     rows = [[role, kind, did, f"{count:,}", f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
     head = ["role", "slip", "what the model did", "utterances", "per 100"]
     given = [line for line in slip_lines(outcome) if "given by code" in line]
-    return [*([table("Slips", head, rows, (0, 1, 2))] if rows else []), *(note(f"{line}.") for line in given)]
+    return [
+        *([table("Slips", head, rows, (0, 1, 2), stacked=True)] if rows else []),
+        *(note(f"{line}.") for line in given),
+    ]
 
 
 # --- by kind of case ------------------------------------------------------------------------------------------------
@@ -92,14 +98,25 @@ def groups(view: View) -> Html | None:
 def _kind(view: View, kind: str) -> Html:
     by_name = [{group.name: group for group in run.breakdown.groups.get(kind, [])} for run in view.runs]
     names = list(dict.fromkeys(name for named in by_name for name in named))
-    rows = [[line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in names[:MOST_GROUPS]]
+    cases = {name: max(named[name].cases for named in by_name if name in named) for name in names}
+    large = [name for name in names if kind != "specialty" or cases[name] >= FEWEST_SHOWN]
+    small = [name for name in names if name not in large]
     letters = view.letters if view.several else ["right"]
-    more = len(names) - MOST_GROUPS
+
+    def listed(chosen: list[str]) -> Html:
+        rows = [
+            [line(name, 60), *_group(view, [named.get(name) for named in by_name])] for name in chosen[:MOST_GROUPS]
+        ]
+        more = len(chosen) - MOST_GROUPS
+        shown = table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2))
+        return tag("div", shown, note(f"The JSON format has {more} smaller ones.") if more > 0 else None)
+
+    folded = f"{plural(len(small), kind, 'specialties')} with fewer than {FEWEST_SHOWN} cases"
     return tag(
         "div",
         tag("h3", _KINDS[kind]),
-        table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2)),
-        note(f"The JSON format has {more} smaller ones.") if more > 0 else None,
+        listed(large) if large else None,
+        details(folded, listed(small)) if small else None,
     )
 
 
@@ -143,7 +160,7 @@ def _pairs(view: View, index: int) -> list[Html]:
     said = f"Both right: {as_percent(twins.told_apart)}. Same answer to both: {twins.same_answer}."
     if twins.without_partner:
         said += f" {plural(twins.without_partner, 'encounter')} left out: the twin was not played or not judged."
-    return [tag("p", said), table("Twins", ["", "first", "second"], rows, (0, 1, 2))]
+    return [tag("p", said), table("Twins", ["", "first", "second"], rows, (0, 1, 2), stacked=True)]
 
 
 def _both(pair: TwinPair) -> Html:

@@ -1,0 +1,77 @@
+"""`agentclinic score` and what is said beside its figures; the same notices stand in reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from report_support import gathered, record, write_run, wrong
+
+from agentclinic.cli import main
+from agentclinic.report.files import render
+
+
+def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    main(["score", str(folder), *flags])
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_score_prints_one_table_and_one_sentence_and_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [record(0), record(1), wrong(2)]
+    unfinished = write_run(tmp_path / "half", entries, {"agentclinic": {"units": 5}})
+    broader = {"relation": "broader", "reason": "", "correct_lenient": True}
+    failed = record(3, status="judge_failed", correct=None, judgement=None)
+    lenient = write_run(tmp_path / "lenient", [record(0), wrong(2, judgement=broader), failed])
+
+    short = scored(unfinished, capsys)
+    assert "accuracy 66.7%" in short
+    assert "lenient" not in short
+    assert "tokens of the models 45" in short
+    assert "cost of the models $0.0300" in short
+    assert "Right in 2 of 3 encounters: 66.7% (95% " in short
+    assert "the run is not finished: 3 of 5 encounters were played." in short
+    assert "risk-coverage" not in short
+    full = scored(unfinished, capsys, "--full")
+    assert "risk-coverage" in full
+    assert "3 of 5 encounters were played" in full
+
+    both = scored(lenient, capsys)
+    assert "accuracy, strict" in both
+    assert "accuracy, lenient" in both
+    assert "with 1 encounter missing, it could be 33.3% to 66.7%" in both
+
+
+def test_the_builtin_judges_error_is_stated_where_it_judged_a_language_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = write_run(tmp_path / "judged", [record(n, moderator_llm="builtin") for n in range(3)])
+    builtin = write_run(tmp_path / "b", [record(n, moderator_llm="builtin", doctor_llm="builtin") for n in range(3)])
+    said = "called 17 of 80 right diagnoses wrong and 3 of 38 wrong ones right"
+    for text in (scored(judged, capsys), *(render(gathered(judged), kind) for kind in ("html", "md"))):
+        assert said in text
+        assert "--moderator-llm" in text
+    assert said not in scored(builtin, capsys)
+    assert said not in render(gathered(builtin), "html")
+    assert said not in scored(write_run(tmp_path / "other", [record(0)]), capsys)
+
+
+def test_reports_keep_the_cost_of_models_apart_from_the_price_of_tests(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / f"Made_2026010{n}_000000", [record(0, doctor_llm=m), wrong(1, doctor_llm=m)])
+        for n, m in enumerate(("small", "large"))
+    ]
+    collected = gathered(*runs)
+    rows = list(csv.DictReader(io.StringIO(render(collected, "csv"))))
+    assert [row["label"] for row in rows] == ["small", "small", "large", "large"]
+    assert {(row["input_tokens"], row["output_tokens"], row["models_usd"]) for row in rows} == {("10", "5", "0.01")}
+    assert all(float(row["tests_usd"]) > 0 for row in rows)
+    page = render(gathered(runs[0]), "html")
+    assert "<b>$0.0200</b><span>for the models, $0.0100 per encounter; 30 tokens, 15 per encounter</span>" in page
+    assert "for simulated tests, per encounter" in page
+    text = render(collected, "md")
+    assert "| A `small` |" in text
+    assert "Made_2026" not in text.split("## Run A")[0]
