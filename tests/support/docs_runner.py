@@ -113,9 +113,9 @@ def commands(block: Block) -> Iterator[Command]:
     found: list[Command] = []
     for number, line in enumerate(block.text.splitlines()):
         if console and not line.startswith("$ ") and not text:
-            if not found:
+            if not found or found[-1].output is None:
                 raise block.fail("a console block begins with `$ ` and a command", number)
-            (found[-1].output or []).append(line)
+            found[-1].output.append(line)
             continue
         first = first if text else number
         text += line.removeprefix("$ ") if console and not text else line
