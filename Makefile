@@ -2,12 +2,12 @@
 #   make run    evaluate the embedded clinic and write a report (no key, no network after installation)
 #   make shell  open a shell in which `agentclinic` is a command
 #   make test   lint, type check and test
-# Before a piece of work is called done: make test-full, which adds the slow tests.
+# Before a piece of work is called done: make test-full, which adds the slow tests, and make docs-test.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run shell test test-full lint types tests tests-full browser clean
+.PHONY: run shell test test-full docs-test lint types tests tests-full browser clean
 
 run: $(VENV)/.installed
 	$(BIN)/python agentclinic.py --config agentclinic.config.json --workers 4 --report
@@ -21,6 +21,14 @@ shell: $(VENV)/.installed
 test: lint types tests
 
 test-full: lint types tests-full
+
+# Follow README and docs in a new environment made from a clean clone; stops at the first line that is not true.
+docs-test:
+	@clone=$$(mktemp -d) && trap 'rm -rf "$$clone"' EXIT && \
+	  git clone --quiet --depth 1 "file://$(CURDIR)" "$$clone/agentclinic" && cd "$$clone/agentclinic" && \
+	  $(MAKE) --no-print-directory PYTHON=$(PYTHON) VENV=.venv run && \
+	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,pandas]' && \
+	  .venv/bin/python tests/support/docs_runner.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -30,11 +30,12 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from agentclinic import privacy
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded
-from agentclinic.jsonl import clean, integer
+from agentclinic.jsonl import clean, integer, kind_of
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
 
@@ -72,7 +73,7 @@ class RunSettings(_Section):
     """The `run` section of `agentclinic.config.json`; each key is also a flag of `agentclinic run`."""
 
     preset: Literal["original"] | None = None
-    """A named group of settings, which other flags override: `original` plays as the original does (docs/runs.md)."""
+    """A named group of settings, which other flags override; `original` plays as the original does (docs/runs.md)."""
     dataset: str = "OpenOSCE_Demo"
     """Data set: a name from `agentclinic data list` or from `datasets`, or the path of a case file."""
     num_scenarios: int | None = Field(default=None, ge=1)
@@ -92,7 +93,7 @@ class RunSettings(_Section):
     total_inferences: int = Field(default=20, ge=1)
     """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
     workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
-    """Number of scenarios to run at the same time."""
+    """How many encounters, cases or requests to work on at the same time."""
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
     """Models in all roles, or a person at the terminal as the doctor or the patient."""
     doctor_llm: str = "builtin"
@@ -114,19 +115,24 @@ class RunSettings(_Section):
     moderator_endpoint: str | None = None
     """Endpoint of the judge, by its name in `endpoints`."""
     doctor: str = "plain"
-    """Doctor: plain, uncertainty, a reference doctor (see docs/scoring.md), or your own as FILE.py:Class."""
+    """Doctor: plain, uncertainty, prior_only, door_only, random_questions, history_only or full_information (the last
+    five for reference, docs/scoring.md), or your own as FILE.py:Class."""
     agent_config: str | None = None
     """Config file of the uncertainty doctor (default: `agent/agent_config.yaml` if it exists, else the shipped one)."""
     uncertainty_agent_type: str | None = None
     """Agent in `agent_config` that plays the uncertainty doctor (default: uncertainty_aware_doctor)."""
     doctor_bias: str | None = None
-    """Bias to add to the doctor's prompt; None for no bias. A bias not in doctor.json is ignored with a warning."""
+    """Bias to add to the prompt of a language-model doctor: recency, frequency, false_consensus, confirmation,
+    status_quo, gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
+    doctor.json; an unknown one is ignored with a warning."""
     patient_bias: str | None = None
-    """Bias to add to the patient's prompt; None for no bias. A bias not in patient.json is ignored with a warning."""
+    """Bias to add to the prompt of a language-model patient: recency, frequency, false_consensus, self_diagnosis,
+    gender, race, sexual_orientation, cultural, education, religion, socioeconomic, or another name in your
+    patient.json; an unknown one is ignored with a warning."""
     simulator: Literal["grounded", "voiced", "free"] | None = None
-    """How language models play patient and laboratory: grounded, voiced or free (default: voiced)."""
+    """How language models play patient and laboratory (default: voiced)."""
     dialogue: Literal["chat", "transcript"] | None = None
-    """How models are shown the dialogue: chat or transcript (default: chat)."""
+    """How models are shown the dialogue (default: chat)."""
     doctor_image_request: bool = False
     """Let the doctor ask for images with REQUEST IMAGES; ignored with a warning if no case has an image."""
     missing_test: Literal["unavailable", "normal"] = "unavailable"
@@ -164,7 +170,7 @@ class RunSettings(_Section):
     synthesis_endpoint: str | None = None
     """Endpoint of the synthesis model, by its name in `endpoints` (default: the doctor's)."""
     resource_level: Literal["normal", "busy", "scarce"] | None = None
-    """Care setting: normal, busy (waiting times are doubled) or scarce (times four); see docs/scoring.md."""
+    """Care setting; waiting times are doubled when busy and four times as long when scarce (docs/scoring.md)."""
     measurement_cost_llm: str | None = None
     """Ignored with a warning: test_economics_log is filled from a price table, without a model."""
     prompts_dir: str | None = None
@@ -176,7 +182,7 @@ class RunSettings(_Section):
     name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")
     """Name of the run, added to that of its folder: letters, digits, `.`, `_` and `-`."""
     check: bool = True
-    """Before the first scenario, send one short request to each model and stop if it cannot be used."""
+    """Before anything else, send one short request to each model, and stop if it cannot be used."""
 
     @model_validator(mode="before")
     @classmethod
@@ -539,7 +545,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
     """Read data as settings; an error lists what is wrong, key by key."""
     if not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected a JSON object, found {type(data).__name__}")
+        raise ConfigError(f"{where}: expected a JSON object, found {kind_of(data)}")
     try:
         parsed = model.model_validate(data)
         misplaced = _holds_key(data)
@@ -569,7 +575,7 @@ def _explain(model: type[BaseModel], error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown key {key!r}{suggestion(place[-1], _known_keys(model, place[:-1]))}"
     # Without the value: it may be a secret in the wrong place.
-    message = error["msg"].removeprefix("Value error, ")
+    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{key}: {message[0].lower()}{message[1:]}"
 
 
@@ -587,14 +593,39 @@ def _known_keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterable[str]
     return list(getattr(current, "model_fields", {}))
 
 
+NEAR = 0.65
+"""How much of a word must be right. At 0.6, `limit` would be taken for `split`; at 0.5, `temperature` for
+`moderator_llm` and `timeout` for `simulator`; at 0.75, `doctor_model` would no longer be taken for `doctor_llm`."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant; None if nothing is near."""
+    plain = {name.lower().replace("-", "_"): name for name in known}
+    asked = word.lower().replace("-", "_")
+    near = difflib.get_close_matches(asked, plain, n=1, cutoff=NEAR)
+    # Part of one name only, such as `demo` or `uncertain`.
+    holding = [name for name in plain if len(asked) >= 4 and asked in name]
+    return plain[near[0]] if near else plain[holding[0]] if len(holding) == 1 else None
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown word: the nearest known word, or else all known words."""
     known = list(known)
-    near = difflib.get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=0.5)
-    if near:
-        match = next(name for name in known if name.lower() == near[0])
-        return f"; did you mean {match!r}?"
+    near = nearest(word, known)
+    if near is not None:
+        return f"; did you mean {near!r}?"
     return f"; choose from {', '.join(sorted(known))}" if known else ""
+
+
+def described(field: FieldInfo) -> str:
+    """A field's docstring on one line."""
+    return " ".join((field.description or "").split())
+
+
+def choices(field: FieldInfo) -> list[str]:
+    """The values that a field with a fixed set of them may have."""
+    kinds = (field.annotation, *get_args(field.annotation))
+    return [value for kind in kinds for value in get_args(kind) if isinstance(value, str)]
 
 
 def variable(name: str) -> str | None:

@@ -242,6 +242,14 @@ def drop_lines(path: Path, unwanted: Callable[[int, bytes], bool]) -> int:
     return dropped
 
 
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, in words for a message."""
+    return _KINDS.get(type(value), "a number")
+
+
 CHANGED = "it was changed since it was written: its checksum does not match"
 
 
@@ -257,7 +265,7 @@ def read_json_lines(
         try:
             entry = loads(line)
             if not isinstance(entry, dict):
-                raise ValueError(f"expected a JSON object, found {type(entry).__name__}")
+                raise ValueError(f"expected a JSON object, found {kind_of(entry)}")
             if journal and "checksum" in entry and not unchanged(line, entry.pop("checksum")):
                 raise ValueError(CHANGED)
         except ValueError as error:

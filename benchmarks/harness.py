@@ -202,18 +202,18 @@ async def ours(job: Job) -> Result | None:
         models.prepare()
         model = models.for_role("doctor")
         assert isinstance(model, Endpoint)
-        post = model.client.post
+        send = model.client.send
 
-        async def watched(path: str, content: bytes, purpose: Purpose) -> HttpAnswer:
-            if keep:
+        async def watched(path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
+            if keep and content is not None:
                 sent.append((str(purpose), json.loads(content)))
-            answer = await post(path, content, purpose)
+            answer = await send(path, content, purpose)
             # A failed try has no latency to count; the encounter's time still holds it.
             if DRAWN in answer.headers:
                 current.get().answered(answer.headers[DRAWN])
             return answer
 
-        model.client.post = watched  # type: ignore[method-assign]
+        model.client.send = watched  # type: ignore[method-assign]
         if keep:
             cases = []
             for unit in plan.units[: len(plan.cases)]:

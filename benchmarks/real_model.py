@@ -54,8 +54,8 @@ SEED = 20261115
 DOCTORS = {
     "plain": [],
     "uncertainty": ["--doctor", "uncertainty"],
-    "policy": ["--doctor_test_policy_enabled"],
-    "inline": ["--doctor_test_policy_enabled", "--doctor_test_policy_mode", "inline"],
+    "policy": ["--doctor-test-policy-enabled"],
+    "inline": ["--doctor-test-policy-enabled", "--doctor-test-policy-mode", "inline"],
 }
 """Flags of each arm."""
 WAYS = ("builtin", "free", "grounded alone", "grounded", "voiced")
@@ -103,8 +103,8 @@ def _start(given: argparse.Namespace, arm: str, place: Path, url: str, rows: Seq
     roles = [word for role in ("doctor", "patient", "measurement") for word in (f"--{role}_llm", given.model)]
     command = [
         *(sys.executable, "-m", "agentclinic", "run", "--quiet", "--dataset", given.dataset),
-        *("--scenarios", ",".join(map(str, rows)), "--total_inferences", str(given.turns)),
-        *("--workers", str(given.workers), "--output_dir", str(place), *roles, *DOCTORS[arm], *given.flag),
+        *("--scenarios", ",".join(map(str, rows)), "--total-inferences", str(given.turns)),
+        *("--workers", str(given.workers), "--output-dir", str(place), *roles, *DOCTORS[arm], *given.flag),
     ]
     path = os.pathsep.join([str(given.checkout), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "NO_PROXY": "127.0.0.1,localhost"}

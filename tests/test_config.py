@@ -96,24 +96,24 @@ def test_a_config_file_of_the_original_is_accepted(tmp_path: Path) -> None:
             {"endpoints": {"lab": {"base_ulr": "http://x"}}},
             "unknown key 'endpoints.lab.base_ulr'; did you mean 'base_url'",
         ),
-        ({"run": {"workers": "many"}}, "run.workers: input should be a valid integer"),
-        ({"run": {"workers": 0}}, "run.workers: input should be greater than or equal to 1"),
-        ({"run": {"inf_type": "robot"}}, "run.inf_type: input should be 'llm', 'human_doctor' or 'human_patient'"),
-        ({"run": 3}, "run: input should be"),
+        ({"run": {"workers": "many"}}, "run.workers: must be a valid integer"),
+        ({"run": {"workers": 0}}, "run.workers: must be greater than or equal to 1"),
+        ({"run": {"inf_type": "robot"}}, "run.inf_type: must be 'llm', 'human_doctor' or 'human_patient'"),
+        ({"run": 3}, "run: must be"),
         (
             {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": 1, "ouput": 2}}}}},
             "unknown key 'endpoints.lab.prices.m.ouput'; did you mean 'output'",
         ),
         (
             {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": -1, "output": 2}}}}},
-            "endpoints.lab.prices.m.input: input should be greater than or equal to 0",
+            "endpoints.lab.prices.m.input: must be greater than or equal to 0",
         ),
         (
             {"endpoints": {"lab": {"base_url": "http://x", "prices": {"m": {"input": "1", "output": 2}}}}},
-            "endpoints.lab.prices.m.input: input should be a valid number",
+            "endpoints.lab.prices.m.input: must be a valid number",
         ),
-        ({"datasets": {"A": 3}}, "datasets.A: input should be a valid string"),
-        ([], "expected a JSON object, found list"),
+        ({"datasets": {"A": 3}}, "datasets.A: must be a valid string"),
+        ([], "expected a JSON object, found a list"),
     ],
 )
 def test_an_error_names_the_file_and_the_key(tmp_path: Path, data: Any, complaint: str) -> None:
@@ -128,7 +128,7 @@ def test_a_wrong_flag_is_not_blamed_on_the_file(tmp_path: Path) -> None:
     config = write(tmp_path / "clinic.json", {"run": {"workers": 2}})
     with pytest.raises(ConfigError) as refused:
         load_settings(config, None, {"workers": 0})
-    assert str(refused.value) == "the flags: workers: input should be greater than or equal to 1"
+    assert str(refused.value) == "the flags: workers: must be greater than or equal to 1"
 
 
 def test_an_error_in_json_names_the_line(tmp_path: Path) -> None:
@@ -371,11 +371,11 @@ def test_a_used_config_repeats_a_preset_with_what_flags_changed(tmp_path: Path) 
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(ConfigError, match="preset: input should be 'original'"):
+    with pytest.raises(ConfigError, match="preset: must be 'original'"):
         load_settings(overrides={"preset": "orginal"})
 
 
 def test_absurd_numbers_of_workers_and_repeats_are_refused() -> None:
     for name in ("workers", "repeats"):
-        with pytest.raises(ConfigError, match=f"{name}: input should be less than or equal to"):
+        with pytest.raises(ConfigError, match=f"{name}: must be less than or equal to"):
             load_settings(overrides={name: 10**6})

@@ -116,7 +116,7 @@ def test_only_an_incomplete_last_line_is_skipped(last: bytes, read: int, path: P
     ("line", "problem"),
     [
         (b"{", "Expecting property name enclosed in double quotes, column 2"),
-        (b"[1]", "expected a JSON object, found list"),
+        (b"[1]", "expected a JSON object, found a list"),
         (b"\xff", "not UTF-8 text"),
         (b"[" * 100_000, "nested too deeply, over 100 levels"),
         (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested too deeply, over 100 levels"),

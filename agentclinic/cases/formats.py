@@ -17,7 +17,7 @@ from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
 from agentclinic.cases.model import JSON, AnswerKey, Case, Door, Fact, Section
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
-from agentclinic.jsonl import loads, problem_in, read_lines
+from agentclinic.jsonl import kind_of, loads, problem_in, read_lines
 from agentclinic.privacy import DataClass
 from agentclinic.vocabulary.text import fold
 
@@ -80,7 +80,7 @@ def _object(text: bytes) -> Mapping[str, JSON]:
     if text.count(b'"data_class"') > 1 or b"\\u" in text:  # else no key of that name can occur twice in an object
         json.loads(text, object_pairs_hook=_refuse_two_classes)
     if not isinstance(data, dict):
-        raise ValueError(f"expected a JSON object, found {type(data).__name__}; write one object per line")
+        raise ValueError(f"expected a JSON object, found {kind_of(data)}; write one object per line")
     return data
 
 
@@ -149,7 +149,7 @@ _OSCE_KEYS = frozenset(
 def _read_osce(row: Row, dataset: str) -> Case:
     chart = row.data["OSCE_Examination"]
     if not isinstance(chart, dict):
-        raise row.fail(f"OSCE_Examination must be an object, found {type(chart).__name__}")
+        raise row.fail(f"OSCE_Examination must be an object, found {kind_of(chart)}")
     patient = _get(row, chart, "Patient_Actor", (dict, str))
     examination = chart.get("Physical_Examination_Findings", {})
     tests = chart.get("Test_Results", {})
@@ -190,7 +190,7 @@ def _read_nejm(row: Row, dataset: str) -> Case:
         )
     image = row.data.get("image_url") or None
     if image is not None and not isinstance(image, str):
-        raise row.fail(f"image_url must be text, found {type(image).__name__}")
+        raise row.fail(f"image_url must be text, found {kind_of(image)}")
     if image is not None and "://" not in image and not image.startswith("data:"):
         image = str(row.path.parent / image)  # a local file, relative to the case file
     known = {"patient_info", "physical_exams", "image_url"}
@@ -284,8 +284,8 @@ def _get(row: Row, data: Mapping[str, JSON], key: str, kinds: tuple[type, ...]) 
     if value is None or value in ("", {}, []):
         raise row.fail(f"{key} is missing; add it")
     if not isinstance(value, kinds):
-        names = " or ".join({"str": "text", "dict": "an object", "list": "a list"}[kind.__name__] for kind in kinds)
-        raise row.fail(f"{key} must be {names}, found {type(value).__name__}")
+        names = " or ".join(kind_of(kind()) for kind in kinds)
+        raise row.fail(f"{key} must be {names}, found {kind_of(value)}")
     if isinstance(value, str) and not value.strip():
         raise row.fail(f"{key} is blank; fill it in")
     return value

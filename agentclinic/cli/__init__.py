@@ -120,6 +120,8 @@ def normalized(arguments: Sequence[str]) -> list[str]:
         result.append(argument)
     if result and result[0].startswith("-") and result[0] not in _GLOBAL:
         result.insert(0, "run")
+    if result and result[0] == "check_folder":
+        result[0] = "check-folder"
     return result
 
 

@@ -18,6 +18,7 @@ from agentclinic.cli.options import (
     ConfigOption,
     DryRunOption,
     FullOption,
+    Group,
     JsonOption,
     JudgeOption,
     KeyOption,
@@ -39,33 +40,35 @@ from agentclinic.cli.options import (
     default_file,
     read_settings,
     with_fields_of,
+    with_output,
 )
-from agentclinic.config import MOST_WORKERS, STUDY_DECIDES, RunSettings, load_settings
+from agentclinic.config import MOST_WORKERS, STUDY_DECIDES, RunSettings, described, load_settings
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings
 
 app = typer.Typer(
     name="agentclinic",
+    cls=Group,
     help="Test language-model doctors in a simulated clinic. A research benchmark, not medical advice.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # plain help: half the start-up time, and it survives narrow terminals
 )
-data = typer.Typer(help="List, fetch and check data sets, or start one of your own.", no_args_is_help=True)
+data = typer.Typer(help="List, fetch and check data sets, or start one of your own.", cls=Group, no_args_is_help=True)
 app.add_typer(data, name="data")
-judge = typer.Typer(help="Compare a run's judges, or combine them by majority vote.", no_args_is_help=True)
+judge = typer.Typer(help="Compare a run's judges, or combine them by majority vote.", cls=Group, no_args_is_help=True)
 app.add_typer(judge, name="judge")
-memory = typer.Typer(help="List, show, check and merge experiences.", no_args_is_help=True)
+memory = typer.Typer(help="List, show, check and merge experiences.", cls=Group, no_args_is_help=True)
 app.add_typer(memory, name="memory")
-study = typer.Typer(help="Experiments that take several runs.", no_args_is_help=True)
+study = typer.Typer(help="Experiments that take several runs.", cls=Group, no_args_is_help=True)
 app.add_typer(study, name="study")
 generate = typer.Typer(
-    help="Make cases from MIMIC-IV or MedQA, and check that they can be solved.", no_args_is_help=True
+    help="Make cases from MIMIC-IV or MedQA, and check that they can be solved.", cls=Group, no_args_is_help=True
 )
 app.add_typer(generate, name="generate")
 _JUDGE = ("moderator_llm", "moderator_endpoint")
 USUAL_STORE = "experiences.jsonl"
-"""Where `learn` writes and `--use_memory` reads unless another file is named."""
+"""Where `learn` writes and `--use-memory` reads unless another file is named."""
 
 
 def _version(wanted: bool) -> None:
@@ -109,8 +112,8 @@ def run(
 ) -> None:
     """Evaluate a doctor on a data set.
 
-    Flags override the config files, which override the defaults. Flags may be written with `_` or `-`. The flags of the
-    original's scripts work too; docs/runs.md lists them.
+    Flags override the config files, which override the defaults. The flags of the original's scripts work too
+    (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
     from agentclinic.cli.run import run_command
 
@@ -180,8 +183,8 @@ def regrade(
         bool,
         typer.Option(
             "--resynthesize",
-            help="First derive new diagnoses from the facts in the run's sessions, with --synthesis_llm and the "
-            "synthesis prompt in --prompts_dir.",
+            help="First derive new diagnoses from the facts in the run's sessions, with --synthesis-llm and the "
+            "synthesis prompt in --prompts-dir.",
         ),
     ] = False,
     dry_run: DryRunOption = False,
@@ -239,7 +242,10 @@ def sweep(
 def probe(
     model: Annotated[str, typer.Argument(help="Name of a model at the endpoint.")],
     *,
-    endpoint: Annotated[str | None, typer.Option(help="Name in `endpoints`. [default: the default endpoint]")] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(help="Endpoint of the model, by its name in `endpoints`. [default: the default endpoint]"),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out the sample of questions and orders (about 80 requests).")
     ] = False,
@@ -248,7 +254,7 @@ def probe(
         typer.Option(
             min=1,
             max=MOST_WORKERS,
-            help="Requests of the sample sent at once. [default: run.workers, else 4]",
+            help=f"{described(RunSettings.model_fields['workers'])} [default: run.workers, else 4]",
             show_default=False,
         ),
     ] = None,
@@ -281,6 +287,7 @@ def init(
 
 
 @app.command("check-folder")
+@with_output
 def check_folder(
     folder: Annotated[Path, typer.Argument(help="Folder with files of the original, e.g. a clone of its repository.")],
     json: JsonOption = False,
@@ -300,6 +307,7 @@ def check_folder(
 
 
 @app.command("runs")
+@with_output
 def runs_(
     folder: Annotated[Path, typer.Argument(help="Folder with runs; folders below it are searched, too.")] = Path(
         "runs"
@@ -308,15 +316,17 @@ def runs_(
     doctor: Annotated[str | None, typer.Option(help="Only runs whose doctor contains this, e.g. memory.")] = None,
     model: Annotated[str | None, typer.Option(help="Only runs whose doctor's model contains this.")] = None,
     state: Annotated[str | None, typer.Option(help="Only complete, incomplete, running or unreadable ones.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many runs: those written to last.")] = None,
     json: JsonOption = False,
 ) -> None:
     """List runs: what was played, how often the doctor was right, what it cost, and whether the run is complete."""
     from agentclinic.cli.runs import runs_command
 
-    runs_command(folder, dataset=dataset, doctor=doctor, model=model, state=state, as_json=json)
+    runs_command(folder, dataset=dataset, doctor=doctor, model=model, state=state, limit=limit, as_json=json)
 
 
 @app.command()
+@with_output
 def score(
     run: RecordsArgument,
     judge: JudgeOption = None,
@@ -340,6 +350,7 @@ def score(
 
 
 @app.command()
+@with_output
 def compare(
     runs: Annotated[
         list[Path],
@@ -379,6 +390,7 @@ def report(
     format: Annotated[  # noqa: A002 - the name of the flag
         str | None, typer.Option(help="html, md, json or csv. [default: by the output's extension, else html]")
     ] = None,
+    json: JsonOption = False,
     judge: JudgeOption = None,
     seed: SeedOption = 0,
 ) -> None:
@@ -389,6 +401,8 @@ def report(
     """
     from agentclinic.cli.report import report_command
 
+    if json:
+        output, format = output or Path("-"), "json"  # noqa: A001 - the name of the flag
     report_command(runs, output, format, judge, seed)
 
 
@@ -414,7 +428,7 @@ def audit(
         typer.Option(help="Language model that also judges free-text replies. Its reviews are kept in RUN/reviews/."),
     ] = None,
     reviewer_endpoint: Annotated[
-        str | None, typer.Option(help="Endpoint of the reviewer, a name under `endpoints`.")
+        str | None, typer.Option(help="Endpoint of the reviewer, by its name in `endpoints`.")
     ] = None,
     calibrate: Annotated[
         bool,
@@ -432,7 +446,7 @@ def audit(
     ] = False,
     role: Annotated[str | None, typer.Option(help="Only this role: patient or measurement.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only this kind, e.g. invented_number.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="text, md, csv or json.")] = "text",
+    format: Annotated[str, typer.Option(help="text, md, csv or json.")] = "text",  # noqa: A002 - the flag's name
     json: JsonOption = False,
     output: OutputOption = None,
     seed: SeedOption = 0,
@@ -451,10 +465,10 @@ def audit(
     from agentclinic.cli.audit import Shown, audit_command, reviewed
     from agentclinic.errors import ConfigError
 
-    shown = Shown(role, kind, "json" if json else format_, output, list_findings=list_findings, full=full)
+    shown = Shown(role, kind, "json" if json else format, output, list_findings=list_findings, full=full)
     if reviewer is None:
         if calibrate or all_replies or reviewer_endpoint:
-            raise ConfigError("--calibrate, --all-replies and --reviewer_endpoint need a --reviewer MODEL")
+            raise ConfigError("--calibrate, --all-replies and --reviewer-endpoint need a --reviewer MODEL")
         audit_command(run, cases, seed, shown)
     else:
         settings = read_settings(config, llm_config, overrides, allow_host)
@@ -463,6 +477,7 @@ def audit(
 
 
 @app.command()
+@with_output
 def sessions(
     run: Annotated[
         Path,
@@ -488,6 +503,7 @@ def sessions(
 
 
 @judge.command("compare")
+@with_output
 def judge_compare(
     folder: RunArgument,
     judges: Annotated[
@@ -572,6 +588,7 @@ def learn(
 
 
 @memory.command("list")
+@with_output
 def memory_list(store: StoreArgument, json: JsonOption = False) -> None:
     """List the experiences in a file."""
     from agentclinic.cli.memory import list_command
@@ -580,6 +597,7 @@ def memory_list(store: StoreArgument, json: JsonOption = False) -> None:
 
 
 @memory.command("show")
+@with_output
 def memory_show(
     store: StoreArgument,
     experience: Annotated[str, typer.Argument(help="Id of an experience, or the start of it.", metavar="ID")],
@@ -592,6 +610,7 @@ def memory_show(
 
 
 @memory.command("check")
+@with_output
 def memory_check(
     store: StoreArgument,
     *,
@@ -665,6 +684,7 @@ def _dataset_paths(config: Path | None) -> dict[str, str]:
 
 
 @data.command("list")
+@with_output
 def data_list(config: ConfigOption = None, json: JsonOption = False) -> None:
     """List the known data sets and whether their files exist."""
     from agentclinic.cli.data import list_command
@@ -714,6 +734,7 @@ def data_new(
 
 
 @data.command("check")
+@with_output
 def data_check(
     files: Annotated[list[str], typer.Argument(help="Case files, or names of data sets.")],
     config: ConfigOption = None,

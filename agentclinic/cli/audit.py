@@ -43,8 +43,7 @@ class Shown:
         if self.role is not None and self.role not in ROLES:
             raise ConfigError(f"role: {self.role!r} is not audited; choose {' or '.join(ROLES)}")
         if self.kind is not None and self.kind not in list(Kind):
-            known = f"{suggestion(self.kind, Kind)}; choose one of {', '.join(Kind)}"
-            raise ConfigError(f"kind: unknown kind {self.kind!r}{known}")
+            raise ConfigError(f"kind: unknown kind {self.kind!r}{suggestion(self.kind, Kind)}")
         if self.format not in _FORMATS:
             raise ConfigError(f"format: {self.format!r} is not one of {', '.join(_FORMATS)}")
 

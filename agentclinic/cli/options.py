@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
+import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from typer.core import TyperGroup
 
-from agentclinic.config import Settings, has_llm_sections, load_settings, with_limits
+from agentclinic.config import (
+    RunSettings,
+    Settings,
+    choices,
+    described,
+    has_llm_sections,
+    load_settings,
+    nearest,
+    with_limits,
+)
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
@@ -38,8 +51,10 @@ AllowHostOption = Annotated[
 JudgeOption = Annotated[
     str | None, typer.Option(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Random seed for the intervals.")]
-OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the result to this file instead of printing it.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result only, no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 ReportOption = Annotated[bool, typer.Option("--report", help="Write report.html to the run's folder at the end.")]
@@ -81,14 +96,14 @@ LearnerOption = Annotated[
         help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint.",
     ),
 ]
-LearnerEndpointOption = Annotated[str | None, typer.Option(help="Endpoint of the learner, a name under `endpoints`.")]
+LearnerEndpointOption = Annotated[str | None, typer.Option(help="Endpoint of the learner, by its name in `endpoints`.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
 StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
 CheckOption = Annotated[
     bool | None,
     typer.Option(
         "--check/--no-check",
-        help="Before the first request, check that each model can be used. [default: check]",
+        help=f"{described(RunSettings.model_fields['check'])} [default: true]",
         show_default=False,
     ),
 ]
@@ -97,7 +112,7 @@ CheckOption = Annotated[
 def _use_key(key: str | None) -> str | None:
     if key:
         warnings.warn(
-            "--openai_api_key: the key is now in the shell's history and visible in the list of processes; set "
+            "--openai-api-key: the key is now in the shell's history and visible in the list of processes; set "
             "OPENAI_API_KEY in the environment or in .env instead",
             stacklevel=2,
         )
@@ -117,8 +132,17 @@ MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidd
 FullOption = Annotated[bool, typer.Option("--full", help="Print every figure, not only one table and one sentence.")]
 
 _SIMPLE = (bool, int, float)
-_ALIASES = {"base_dataset_dir": ("--base-dir", "--base-dataset-dir")}
-"""Flags with a short name besides the config's key."""
+_ALIASES = {
+    "base_dataset_dir": ("--base-dir", "--base-dataset-dir"),
+    "num_scenarios": ("--limit", "--num-scenarios"),
+    "output": ("--output", "-o"),
+}
+"""Flags with a name that other commands use for the same thing, besides the config's key."""
+_PATHS = frozenset(
+    {"agent_config", "base_dataset_dir", "cache_dir", "llm_config", "memory", "output", "output_dir", "prompts_dir"}
+    | {"record", "split"}
+)
+"""Fields that are called paths in the help."""
 
 
 def with_fields_of(
@@ -140,23 +164,93 @@ def with_fields_of(
             command(**given, overrides={name: value for name, value in overrides.items() if value is not None})
 
         parameters = [*own, *(_parameter(name, field) for name, field in fields.items())]
-        wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-        wrapper.__name__ = command.__name__
-        wrapper.__doc__ = command.__doc__
-        return wrapper
+        return _called_like(command, wrapper, parameters)
 
     return decorate
+
+
+def with_output(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that prints its result `--output`, which writes it to a file instead."""
+    from agentclinic.cli.format import deliver
+    from agentclinic.cli.terminal import Stream
+
+    def wrapper(*, output: Path | None, **given: Any) -> None:
+        if output is None:
+            command(**given)
+            return
+        written = io.StringIO()
+        ended: SystemExit | None = None
+        with redirect_stdout(cast("Any", Stream(written))):
+            try:
+                command(**given)
+            except SystemExit as error:  # an exit code that says what was found: the result is complete
+                ended = error
+        deliver(written.getvalue(), output)
+        if ended:
+            raise ended
+
+    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return _called_like(
+        command, wrapper, [*parameters, inspect.Parameter("output", keyword, default=None, annotation=OutputOption)]
+    )
+
+
+def _called_like(
+    command: Callable[..., None], wrapper: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The wrapper with the command's name and docstring and these parameters."""
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapper.__name__ = command.__name__
+    wrapper.__doc__ = command.__doc__
+    return wrapper
+
+
+class Group(TyperGroup):
+    """Commands whose errors name the one command or flag that was probably meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            near = nearest(args[0], self.commands) if args else None
+            if near:
+                cast("Any", error).message = f"No such command {args[0]!r}; did you mean {near!r}?"
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if possible := getattr(error, "possibilities", None):
+                unknown = cast("Any", error)
+                near = nearest(unknown.option_name, possible)
+                unknown.message += f"; did you mean {near}?" if near else ""
+                unknown.possibilities = None
+            raise
+
+
+_DEFAULT = re.compile(r" \(default: (.+?)\)")
+"""How a field's docstring names a default that depends on something else."""
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     kinds = (field.annotation, *get_args(field.annotation))
     kind: type = next((simple for simple in _SIMPLE if simple in kinds), str)
-    default = str(field.default).lower() if kind is bool else field.default
+    text = described(field)
+    named = _DEFAULT.search(text)
+    default = named[1] if named else str(field.default).lower() if kind is bool else field.default
     shown = "" if default is None else f" [default: {default}]"
-    choices = [str(value) for value in get_args(field.annotation) if isinstance(value, str)]
-    one_of = f" One of: {', '.join(choices)}." if choices else ""
-    option = typer.Option(*_ALIASES.get(name, ()), help=f"{field.description}{one_of}{shown}", show_default=False)
+    one_of = f" One of: {', '.join(choices(field))}." if choices(field) else ""
+    option = typer.Option(
+        *_ALIASES.get(name, ()),
+        help=f"{_DEFAULT.sub('', text)}{one_of}{shown}",
+        metavar="<path>" if name in _PATHS else None,
+        show_default=False,
+    )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )

@@ -18,7 +18,7 @@ from agentclinic.cli.format import counted, end_incomplete, print_json
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
-from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool
+from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool, UnknownModelError
 from agentclinic.models.endpoint import Endpoint
 from agentclinic.models.wire import API_NAMES
 from agentclinic.runs.budget import money
@@ -83,7 +83,7 @@ def probe_command(
             _show_sample(sampled)
         elif not quick:
             print("\nRecommended for patient and laboratory: --simulator voiced; grounded needs structured output")
-        print(f"\nUse it with: agentclinic run --doctor_llm {model}")
+        print(f"\nUse it with: agentclinic run --doctor-llm {model}")
     if not findings[0].works:
         raise SystemExit(1)
     if sampled and sampled.result.not_tried:
@@ -130,7 +130,8 @@ async def _checked(model: Endpoint) -> list[Finding]:
             findings.append(Finding(what, *await check(model)))
         except ModelError as error:
             fix = _FIXES.get(error.kind)
-            findings.append(Finding(what, False, f"{error} ({fix})" if fix else str(error)))
+            meant = await model.named_like() if isinstance(error, UnknownModelError) else ""
+            findings.append(Finding(what, False, (f"{error} ({fix})" if fix else str(error)) + meant))
         if not findings[0].works:
             break
     return findings

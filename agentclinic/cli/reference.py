@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -18,6 +17,8 @@ from agentclinic.config import (
     PrivacySettings,
     RunSettings,
     RuntimeSettings,
+    choices,
+    described,
 )
 
 PAGE = Path("docs/settings.md")
@@ -26,11 +27,12 @@ _HEAD = """\
 
 Generated from `agentclinic/config.py` by `python -m agentclinic.cli.reference`; do not edit.
 
-Flags override files, and files override defaults. Flags may be written with `_` or `-`. An unknown key is an error that
-suggests the closest known one; in every JSON file, keys that begin with `_` are comments. Paths under `datasets` are
-relative to the file that names them. A config may also have the `openai` and `llm` sections, as the original's early
-configs and every run's `config.used.json` do; `llm.config.json` is then read only if `--llm-config` names it. To repeat
-a run, give its `config.used.json` to `--config`.
+Flags override files, and files override defaults. A key's flag has dashes: `doctor_llm` is `--doctor-llm`; underscores
+work, too. `--limit` is the same as `--num-scenarios`. An unknown key is an error that suggests the closest known one;
+in every JSON file, keys that begin with `_` are comments. Paths under `datasets` are relative to the file that names
+them. A config may also have the `openai` and `llm` sections, as the original's early configs and every run's
+`config.used.json` do; `llm.config.json` is then read only if `--llm-config` names it. To repeat a run, give its
+`config.used.json` to `--config`.
 
 The key of the default endpoint is read from the environment (`OPENAI_API_KEY`), then from `.env` in the working folder,
 then from `llm.config.json`; the address from `llm.config.json`, then from `OPENAI_BASE_URL`. Keys are never written to
@@ -60,9 +62,8 @@ def page() -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     default = "required" if field.is_required() else f"`{json.dumps(_plain(field))}`"
-    choices = [str(value) for value in get_args(field.annotation) if isinstance(value, str)]
-    one_of = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if choices else ""
-    return f"| `{name}` | {default} | {field.description}{one_of} |"
+    one_of = f" One of {', '.join(f'`{choice}`' for choice in choices(field))}." if choices(field) else ""
+    return f"| `{name}` | {default} | {described(field)}{one_of} |"
 
 
 def _plain(field: FieldInfo) -> object:

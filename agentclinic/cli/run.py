@@ -126,7 +126,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
 def _refuse_unfit(output_file: Path) -> None:
     """Refuse a file that results cannot be appended to, before the run rather than after it."""
     if output_file.is_dir() or not output_file.parent.is_dir():
-        raise InputError(f"--output_file {output_file}: cannot be written; name a file in a folder that exists")
+        raise InputError(f"--output-file {output_file}: cannot be written; name a file in a folder that exists")
     if output_file.exists():
         refuse_other(output_file, "JSON Lines, so results cannot be appended to it")
 
@@ -192,7 +192,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
         console.print(
             "The builtin doctor is a small Bayesian program, not a language model. To test your own model:\n"
             "  export OPENAI_API_KEY=...   (or set base_url in llm.config.json for a local server)\n"
-            "  agentclinic run --doctor_llm MODEL",
+            "  agentclinic run --doctor-llm MODEL",
             highlight=False,
             soft_wrap=True,
         )

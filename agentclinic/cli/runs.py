@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentclinic.cli.format import print_json, text_table
+from agentclinic.config import suggestion
+from agentclinic.errors import InputError
 from agentclinic.report.runs import ListedRun, list_runs
 from agentclinic.runs.budget import money
 from agentclinic.scoring.format import interval, percent
+
+STATES = ("complete", "incomplete", "running", "unreadable")
 
 
 def runs_command(
@@ -17,16 +21,22 @@ def runs_command(
     doctor: str | None,
     model: str | None,
     state: str | None,
+    limit: int | None = None,
     as_json: bool,
 ) -> None:
     """Print the runs that fit the filters: each is part of the column of that name, whatever its case."""
+    if state is not None and state.lower() not in STATES:
+        raise InputError(f"--state: {state!r} is not a state{suggestion(state, STATES)}")
     wanted = {"dataset": dataset, "doctor": doctor, "model": model, "state": state}
     found = [run for run in list_runs(folder) if all(_fits(getattr(run, key), part) for key, part in wanted.items())]
+    if limit is not None:
+        last = {run.path for run in sorted(found, key=lambda run: Path(run.path).stat().st_mtime_ns)[-limit:]}
+        found = [run for run in found if run.path in last]
     if as_json:
         print_json([run.model_dump(mode="json") for run in found])
         return
     if not found:
-        print(f"no run in {folder}{' fits' if any(wanted.values()) else ''}")
+        print(f"no run in {folder}{' matches' if any(wanted.values()) else ''}")
         return
     head = ("run", "cases", "right (95%)", "cost", "state", "doctor (model)")
     print("\n".join(text_table(head, map(_row, found))))

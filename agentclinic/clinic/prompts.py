@@ -44,7 +44,7 @@ class Prompt:
         if name is None:
             return ""
         if name not in self.biases:
-            raise ConfigError(f"unknown bias {name!r} in {self.path.name}; known are {', '.join(sorted(self.biases))}")
+            raise ConfigError(f"{self.path.name} has no bias {name!r}{suggestion(name, self.biases)}")
         return self.biases[name]
 
 
@@ -52,9 +52,9 @@ def supported(bias: str | None, prompt: Prompt) -> str | None:
     """The bias, or none with a warning if the file does not have it: as in the original, it is then ignored."""
     if bias is None or bias in prompt.biases:
         return bias
-    known = ", ".join(sorted(prompt.biases)) or "no biases"
-    role = prompt.path.stem
-    warnings.warn(f"{role}_bias {bias!r} is not supported and is ignored: {prompt.path.name} has {known}", stacklevel=3)
+    near = suggestion(bias, prompt.biases) or "; it has none"
+    file = prompt.path
+    warnings.warn(f"{file.stem}_bias {bias!r} is ignored: {file.name} has no such bias{near}", stacklevel=3)
     return None
 
 

@@ -197,7 +197,7 @@ def _agents(path: Path) -> _Answer:
                 others.append(name)
     if not usable:
         load_agent(path)  # raises, with the reason
-    chosen = f"for --uncertainty_agent_type: {', '.join(usable)}"
+    chosen = f"for --uncertainty-agent-type: {', '.join(usable)}"
     if others:
         return _Answer(Verdict.TRANSLATED, f"{chosen}; no counterpart: {', '.join(others)}")
     return _Answer(note=chosen)

@@ -21,7 +21,8 @@ from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
 from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, Utterance, utterance
 from agentclinic.clinic.prompts import joined
-from agentclinic.doctors.reference import NAMES
+from agentclinic.config import nearest
+from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 from agentclinic.jsonl import encodable, loads
@@ -268,6 +269,8 @@ class DoctorFactory:
 
 
 _PYTHON = "python:"
+DOCTORS = ("plain", "uncertainty", *REFERENCES)
+"""The doctors that have a name."""
 
 
 def _from_file(spec: str) -> tuple[Any, bytes]:
@@ -275,7 +278,9 @@ def _from_file(spec: str) -> tuple[Any, bytes]:
     if spec.startswith(_PYTHON):
         raise ConfigError(f"doctor: {spec} was passed to evaluate(), not read from a file; call evaluate() again")
     if not colon or not file.endswith(".py"):
-        raise ConfigError(f"doctor: {spec!r} is not a doctor; write plain, {', '.join(NAMES)}, or FILE.py:Class")
+        near = nearest(spec, DOCTORS)
+        known = f"did you mean {near!r}?" if near else f"write {', '.join(DOCTORS)}, or FILE.py:Class"
+        raise ConfigError(f"doctor: {spec!r} is not a doctor; {known}")
     path = expanded(file)
     try:
         code = path.read_bytes()

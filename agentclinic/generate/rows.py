@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.jsonl import loads, read_json_lines
+from agentclinic.jsonl import kind_of, loads, read_json_lines
 
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
 """Files that Hugging Face's `datasets` writes next to the rows."""
@@ -50,7 +50,7 @@ def _json(file: Path) -> Rows:
         yield from _json_lines(file)
     for number, row in enumerate(rows or ()):
         if not isinstance(row, dict):
-            raise InputError(f"{file} row {number}: expected a JSON object, found {type(row).__name__}")
+            raise InputError(f"{file} row {number}: expected a JSON object, found {kind_of(row)}")
         yield f"{file} row {number}", row
 
 

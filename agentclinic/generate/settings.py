@@ -31,17 +31,17 @@ class CommonSettings(_Section):
     """The `common` section, for every source."""
 
     model: str = "builtin"
-    """Model that writes the patient's story: builtin, replay:FILE, or a model name at the endpoint."""
+    """Model that writes the patient's story: builtin, replay:FILE, or the name of a model at the endpoint."""
     endpoint: str | None = None
-    """Name in `endpoints` of agentclinic.config.json; the default endpoint if not given."""
+    """Endpoint of the model, by its name in `endpoints` (default: the default endpoint)."""
     llm_config: str | None = None
-    """File with endpoint, key and request settings; llm.config.json if that exists."""
+    """Endpoint, key and request settings (default: llm.config.json, if it exists)."""
     sleep_seconds: float = Field(default=0.0, ge=0)
     """Seconds a worker waits between two requests."""
     workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
-    """Cases made at the same time."""
+    """How many encounters, cases or requests to work on at the same time."""
     prompts_dir: str | None = None
-    """Folder whose writer.json replaces the shipped one; `prompts` if that exists."""
+    """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
 
 
 class SourceSettings(_Section):
@@ -49,11 +49,11 @@ class SourceSettings(_Section):
 
     source: ClassVar[str]
     limit: int | None = Field(default=15, ge=1)
-    """Make at most this many cases; null makes all."""
+    """Make at most this many cases; in gen.config.json, null means all."""
     output: str
     """File to append the cases to; quarantine, trace and manifest are written next to it."""
     base_dataset_dir: str | None = None
-    """Folder with the source's files. Also as --base-dir."""
+    """Folder with the source's files."""
 
     @property
     def base(self) -> Path:
@@ -71,7 +71,7 @@ class MimicSettings(SourceSettings):
 
     source: ClassVar[str] = "mimic"
     limit: int | None = Field(default=15, ge=1)
-    """Make at most this many cases, spread over the chapters of disease; null makes all."""
+    """Make at most this many cases, spread over the chapters of disease; in gen.config.json, null means all."""
     output: str = "processed_data/agentclinic_mimiciv.jsonl"
     """File to append the cases to; quarantine, trace and manifest are written next to it."""
     mode: Literal["principal", "single", "targets"] = "principal"
@@ -83,7 +83,7 @@ class MimicSettings(SourceSettings):
     hours_before: float = Field(default=24.0, ge=0, le=10_000)
     """Results from this many hours before admission, but not from an earlier stay."""
     seed: int = 0
-    """Decides which admissions are chosen."""
+    """Random seed of the choice of admissions."""
     cache_dir: str | None = None
     """Keep Parquet copies of the large tables here; later calls read them many times faster."""
     include_elective: bool = False
@@ -115,11 +115,11 @@ class MedqaSettings(SourceSettings):
 
     source: ClassVar[str] = "medqa"
     limit: int | None = Field(default=15, ge=1)
-    """Make at most this many cases, in the order of the file; null makes all."""
+    """Make at most this many cases, in the order of their file; in gen.config.json, null means all."""
     output: str = "processed_data/agentclinic_medqa_generated.jsonl"
     """File to append the cases to; quarantine, trace and manifest are written next to it."""
     base_dataset_dir: str | None = None
-    """File of questions (.jsonl, .json, .parquet or .arrow), or a folder with such files. Also as --base-dir."""
+    """File of questions (.jsonl, .json, .parquet or .arrow), or a folder with such files."""
 
 
 class GenFile(_Section):

@@ -247,7 +247,7 @@ class Memory:
             raise ConfigError(
                 f"memory: {store.path}: none of the {len(store.experiences)} experiences has a step that the builtin "
                 "doctor knows, and the run would report a false null result; use experiences from "
-                "`agentclinic learn --learner_llm builtin`, or another model for the doctor"
+                "`agentclinic learn --learner-llm builtin`, or another model for the doctor"
             )
         self.store = store
         self.how = how

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, checked_address, unix_parts
+from agentclinic.config import MOST_WORKERS, LLMSettings, RuntimeSettings, checked_address, nearest, unix_parts
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.jsonl import loads
 from agentclinic.models import faults, wire
@@ -53,6 +53,7 @@ from agentclinic.results.turn import NOTHING_ASKED, Usage
 if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
+    from openai._types import RequestOptions
 
 OPENAI_URL = "https://api.openai.com/v1"
 PURPOSE_HEADER = "X-AgentClinic-Purpose"
@@ -148,8 +149,8 @@ class Client:
             await self._sdk.close()
             self._sdk = None
 
-    async def post(self, path: str, content: bytes, purpose: Purpose) -> HttpAnswer:
-        """Send one body; an HTTP answer of any status is returned, anything else raises."""
+    async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
+        """Post a body, or get the path if there is none; returns an HTTP answer of any status, raises anything else."""
         import aiohttp
         import httpx2
         import openai
@@ -162,24 +163,23 @@ class Client:
             ) from None
         # Explicit, so that no key, organization or header from the environment can replace it.
         authorization = self._authorization or openai.Omit()
+        options: RequestOptions = {
+            "headers": {
+                PURPOSE_HEADER: str(purpose),
+                "Authorization": authorization,
+                "X-Stainless-Retry-Count": openai.Omit(),
+                "X-Stainless-Read-Timeout": openai.Omit(),
+            }
+        }
         limit = self.runtime.request_timeout
         failure: ModelError | None = None
         try:
             # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
-                response = await sdk.post(
-                    path,
-                    content=content,
-                    cast_to=httpx2.Response,
-                    options={
-                        "headers": {
-                            PURPOSE_HEADER: str(purpose),
-                            "Authorization": authorization,
-                            "X-Stainless-Retry-Count": openai.Omit(),
-                            "X-Stainless-Read-Timeout": openai.Omit(),
-                        }
-                    },
-                )
+                if content is None:
+                    response = await sdk.get(path, cast_to=httpx2.Response, options=options)
+                else:
+                    response = await sdk.post(path, content=content, cast_to=httpx2.Response, options=options)
         except openai.APIStatusError as error:
             response = error.response
         except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
@@ -322,7 +322,7 @@ class Endpoint:
             problem = invalid
             self._doubt_formats(tally)
         if not request.repair:
-            raise self._malformed(request.schema, "one answer", problem, answer)
+            raise self._malformed("one answer", problem, answer)
         tally.note("answer repaired once")
         messages = (*messages, Message("assistant", answer.text), complaint(problem))
         answer = await self._ask(request, messages, tally)
@@ -330,7 +330,24 @@ class Endpoint:
             return tally.reply(answer, parse(answer.text, request.schema))
         except InvalidReplyError as invalid:
             problem = invalid
-        raise self._malformed(request.schema, "two answers", problem, answer)
+        raise self._malformed("two answers", problem, answer)
+
+    async def named_like(self) -> str:
+        """After an unknown model: the name that was probably meant, among those the server lists; else empty."""
+        try:
+            answer = await self._client.send("/models", None, Purpose.CHECK)
+        except ModelError:
+            return ""
+        body = _loads(answer.content)
+        listed = body.get("data") if isinstance(body, dict) else None
+        entries = listed if isinstance(listed, list) else []
+        names = [
+            str(entry["id"])
+            for entry in entries
+            if isinstance(entry, dict) and entry.get("id") not in (None, self._name)
+        ]
+        near = nearest(self._name, names) or (names[0] if len(names) == 1 else None)
+        return f"; did you mean {self._client.host.quote(near)!r}?" if near else ""
 
     async def _embed(self, request: Request, tally: _Tally) -> wire.Answer:
         """The embeddings of the messages; the same in both APIs."""
@@ -356,11 +373,9 @@ class Endpoint:
             client.api = "chat"
             tally.note("the reply did not have the required form: chat completions are used from now on")
 
-    def _malformed(
-        self, shape: type[BaseModel], tried: str, problem: InvalidReplyError, answer: wire.Answer
-    ) -> MalformedError:
+    def _malformed(self, tried: str, problem: InvalidReplyError, answer: wire.Answer) -> MalformedError:
         said = self._client.host.quote(str(problem))
-        return MalformedError(f"{self._name} gave no usable {shape.__name__} in {tried}: {said}", text=answer.text)
+        return MalformedError(f"{self._name} gave no usable structured reply in {tried}: {said}", text=answer.text)
 
     async def _ask(self, request: Request, messages: tuple[Message, ...], tally: _Tally) -> wire.Answer:
         """One turn, with retries, through the API and in the form that the server supports."""
@@ -443,7 +458,7 @@ class Endpoint:
         other: wire.Api = "chat" if api == "responses" else "responses"
         # A request without content costs nothing: a server with that API rejects it, one without has no such address.
         try:
-            status, headers, data = await self._client.post(wire.PATHS[other], b"{}", Purpose.CHECK)
+            status, headers, data = await self._client.send(wire.PATHS[other], b"{}", Purpose.CHECK)
         except ModelError:
             return error
         answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
@@ -485,7 +500,7 @@ class Endpoint:
         """One HTTP request, and the JSON object in its answer."""
         host = self._client.host
         tally.requests += 1
-        status, headers, data = await self._client.post(path, content, purpose)
+        status, headers, data = await self._client.send(path, content, purpose)
         if 300 <= status < 400:
             raise faults.from_redirect(status, host)
         body = _loads(data)
@@ -566,7 +581,7 @@ def _lean_http() -> type[httpx2.AsyncClient]:
                 method,
                 address(url),
                 headers=[*given["headers"], *own],
-                content=given["content"],
+                content=given.get("content"),
                 cookies=self.cookies,
                 extensions={"timeout": self.timeout.as_dict()},
             )

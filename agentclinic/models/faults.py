@@ -182,9 +182,9 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
     if isinstance(bottom, NotAllowedError):
         return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
     if privacy.silent():  # the system's own words are harmless; any other exception may quote the server
-        reason = (isinstance(bottom, OSError) and bottom.strerror) or type(bottom).__name__
+        reason = (isinstance(bottom, OSError) and bottom.strerror) or privacy.LEFT_OUT
     else:
-        reason = host.quote(str(bottom)) or type(bottom).__name__
+        reason = host.quote(str(bottom)) or "no reason given"
     return ConnectError(f"{host.name} could not be reached, or the connection broke ({reason})")
 
 

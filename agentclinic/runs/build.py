@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.config import ROLES, PriceSettings, Settings, suggestion, variable
+from agentclinic.config import ROLES, PriceSettings, Settings, nearest, suggestion, variable
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
@@ -234,6 +234,9 @@ class Models:
         base_url, key = self.address(endpoint)
         self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
         if key is None and base_url is None:
+            near = nearest(name, ("builtin", "human"))
+            if near:
+                raise ConfigError(f"there is no model {name!r} without a key or a server; did you mean {near!r}?")
             raise ConfigError(
                 f"model {name!r} needs a key: set OPENAI_API_KEY in the environment or in .env, "
                 "or set openai.base_url in llm.config.json to your own server; "

@@ -19,8 +19,9 @@ from agentclinic.models.base import (
     Purpose,
     RefusedError,
     Request,
+    UnknownModelError,
 )
-from agentclinic.models.endpoint import Clients
+from agentclinic.models.endpoint import Clients, Endpoint
 from agentclinic.models.gate import Gate
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.pool import first
@@ -52,6 +53,8 @@ class Failure:
 
     used: Used
     error: ModelError
+    meant: str = ""
+    """The name that was probably meant, if the server does not know the model."""
 
     @property
     def passing(self) -> bool:
@@ -61,7 +64,7 @@ class Failure:
     def __str__(self) -> str:
         advice = _ADVICE.get(self.error.kind, "").format(setting=self.used.setting)
         roles = ", ".join(self.used.roles)
-        return f"{roles}: model {self.used.name!r}: {self.error}{'; ' + advice if advice else ''}"
+        return f"{roles}: model {self.used.name!r}: {self.error}{'; ' + advice if advice else ''}{self.meant}"
 
 
 _ADVICE = {
@@ -110,6 +113,8 @@ async def failures(used: Sequence[Used], llm: LLMSettings, gate: Gate) -> list[F
                     raise
                 # Our limit on the answer may be what the server rejects: ask once more, as the run will.
                 await _ask(as_set, one)
+        except UnknownModelError as error:
+            found[number] = Failure(one, error, await _endpoint(few, one).named_like())
         except ModelError as error:
             found[number] = Failure(one, error)
 
@@ -134,5 +139,8 @@ async def failures(used: Sequence[Used], llm: LLMSettings, gate: Gate) -> list[F
 async def _ask(clients: Clients, used: Used) -> None:
     # Both are answers: with so few tokens, some models get no further than their hidden reasoning.
     with contextlib.suppress(MalformedError, RefusedError):
-        model = clients.endpoint(used.name, base_url=used.base_url, api_key=used.key)
-        await model.reply(_EMBED if used.roles == ("embedding",) else _REQUEST)
+        await _endpoint(clients, used).reply(_EMBED if used.roles == ("embedding",) else _REQUEST)
+
+
+def _endpoint(clients: Clients, used: Used) -> Endpoint:
+    return clients.endpoint(used.name, base_url=used.base_url, api_key=used.key)

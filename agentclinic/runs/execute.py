@@ -12,7 +12,7 @@ from typing import Any
 
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
-from agentclinic.errors import InputError
+from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import Lock, is_private, write_whole
 from agentclinic.jsonl import JsonLines
 from agentclinic.memory.split import write_split
@@ -160,11 +160,25 @@ async def play_missing(
             finally:
                 current.reset(outer)
                 progress.stop()
-        seconds = round(time.perf_counter() - began, 3)
-        summary = running.summary()
+        summary, before = running.summary(), _seconds_before(folder)
+        # A run that was already complete keeps its time; one that was resumed took both parts of it.
+        now = time.perf_counter() - began if before is None or running.presented > len(done) else 0.0
+        seconds = round((before or 0.0) + now, 3)
         folders.write_json(folder / folders.SUMMARY, _summary(plan, folder, summary, seconds))
     missing = len(plan.units) - running.presented
     return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
+
+
+def _seconds_before(folder: Path) -> float | None:
+    """How long the run has taken so far, by its `summary.json`; None if that does not say."""
+    path = folder / folders.SUMMARY
+    try:
+        written = read_json(path) if path.is_file() else None
+    except ConfigError:
+        return None  # it is written again
+    timing = written.get("timing") if isinstance(written, dict) else None
+    seconds = timing.get("seconds") if isinstance(timing, dict) else None
+    return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> dict[str, Any]:

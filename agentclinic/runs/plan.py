@@ -235,7 +235,7 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
         elif name is not None and getattr(settings.run, f"{role}_llm") == "builtin":
             raise ConfigError(
                 f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null "
-                f"result; name a model with --{role}_llm or leave the bias out"
+                f"result; name a model with --{role}-llm or leave the bias out"
             )
     return _with(settings, **dict.fromkeys(unsupported)), unsupported
 

@@ -65,19 +65,19 @@ def without(row: dict[str, Any], key: str) -> dict[str, Any]:
 
 BAD_LINES: list[tuple[str, Any, str]] = [
     ("not JSON", b'{"OSCE_Examination": ', r"line 2: not valid JSON .* column \d+"),
-    ("not an object", [1, 2], r"line 2: expected a JSON object, found list"),
-    ("a number", 7, r"line 2: expected a JSON object, found int"),
+    ("not an object", [1, 2], r"line 2: expected a JSON object, found a list"),
+    ("a number", 7, r"line 2: expected a JSON object, found a number"),
     ("not UTF-8", b'{"OSCE_Examination": "\xff\xfe"}', r"line 2: not UTF-8"),
     ("another format", {"prompt": "?"}, r"line 2: not a case in the format OSCE .* or NEJM"),
     ("no chart", {"OSCE_Examination": "text"}, r"line 2: OSCE_Examination must be an object"),
     ("no truth", without(osce(), "Correct_Diagnosis"), r"line 2: Correct_Diagnosis is missing"),
     ("null truth", osce(truth=None), r"line 2: Correct_Diagnosis is missing"),  # type: ignore[arg-type]
     ("blank truth", osce(truth="  "), r"line 2: Correct_Diagnosis is blank"),
-    ("truth as a list", osce(truth=["A"]), r"line 2: Correct_Diagnosis must be text, found list"),  # type: ignore[arg-type]
-    ("truth as a number", osce(truth=0), r"line 2: Correct_Diagnosis must be text, found int"),  # type: ignore[arg-type]
-    ("truth as false", osce(truth=False), r"line 2: Correct_Diagnosis must be text, found bool"),  # type: ignore[arg-type]
+    ("truth as a list", osce(truth=["A"]), r"line 2: Correct_Diagnosis must be text, found a list"),  # type: ignore[arg-type]
+    ("truth as a number", osce(truth=0), r"line 2: Correct_Diagnosis must be text, found a number"),  # type: ignore[arg-type]
+    ("truth as false", osce(truth=False), r"line 2: Correct_Diagnosis must be text, found true or false"),  # type: ignore[arg-type]
     ("no patient", without(osce(), "Patient_Actor"), r"line 2: Patient_Actor is missing"),
-    ("patient as a number", osce(patient=3), r"line 2: Patient_Actor must be an object or text, found int"),
+    ("patient as a number", osce(patient=3), r"line 2: Patient_Actor must be an object or text, found a number"),
     ("no objective", without(osce(), "Objective_for_Doctor"), r"line 2: Objective_for_Doctor is missing"),
     ("nested too deeply", b'{"a": ' + b"[" * 100_000, r"line 2: not valid JSON .nested too deeply"),
     ("nothing charted", osce(patient={"History": ""}, exam={}), r"line 2: the chart has no facts"),
@@ -88,7 +88,7 @@ BAD_LINES: list[tuple[str, Any, str]] = [
     ("blank right answer", nejm(answers=[{"text": " ", "correct": True}]), r"line 2: answers must mark .* found 0"),
     ("a number right", nejm(answers=[{"text": 5, "correct": True}]), r"line 2: answers must mark .* found 0"),
     ("no answers", nejm(answers=None), r"line 2: answers is missing"),
-    ("answers as text", nejm(answers="A"), r"line 2: answers must be a list, found str"),
+    ("answers as text", nejm(answers="A"), r"line 2: answers must be a list, found text"),
     ("no patient info", nejm(patient_info=""), r"line 2: patient_info is missing"),
     ("image as a list", nejm(image_url=["x"]), r"line 2: image_url must be text"),
 ]

@@ -67,7 +67,7 @@ def test_the_originals_command_line_runs_from_the_root(tmp_path: Path) -> None:
     assert "accuracy (strict)" in done.stdout
     assert "95% interval" in done.stdout
     assert f"Written to {folder}" in done.stdout
-    assert "--doctor_llm MODEL" in done.stdout, "how to test your own model"
+    assert "--doctor-llm MODEL" in done.stdout, "how to test your own model"
     assert len(done.stdout.splitlines()) <= 24, "fits on one screen"
 
 
@@ -107,15 +107,91 @@ def test_flags_may_have_underscores_and_bare_flags_mean_run(given: list[str], un
     assert normalized(given) == understood
 
 
-def test_no_flag_is_declared_with_an_underscore_which_no_one_could_write() -> None:
-    def flags(command: Any) -> Iterator[str]:
-        for each in getattr(command, "commands", {}).values():
-            yield from flags(each)
-        yield from (flag for option in command.params for flag in (*option.opts, *option.secondary_opts))
+def commands(group: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command with its name, such as `data check`."""
+    root: Any = group or typer.main.get_command(app)
+    for word, each in root.commands.items():
+        if getattr(each, "commands", None):
+            yield from commands(each, f"{name}{word} ")
+        else:
+            yield f"{name}{word}", each
 
-    declared = [flag for flag in flags(typer.main.get_command(app)) if flag.startswith("--")]
-    assert len(declared) > 100
-    assert [flag for flag in declared if "_" in flag] == []
+
+MEANS_SOMETHING_ELSE = {
+    "--base-dir": "a folder of tables, or a file of questions",
+    "--config": "the settings of a run, or of generating cases",
+    "--dataset": "what to play, what to test on, or which runs to list",
+    "--doctor": "who plays, or which runs to list",
+    "--format": "the formats that the command has",
+    "--judges": "any number of them, or two or more",
+    "--limit": "scenarios, cases or runs",
+    "--model": "who writes, or which runs to list",
+    "--name": "of a run, or of a file of verdicts",
+    "--output": "what the command writes",
+    "--seed": "of encounters, intervals or a choice of admissions",
+    "--split": "what the command does with it",
+}
+"""Flags whose help depends on the command, and why; they are still written and named the same everywhere."""
+
+
+def test_a_flag_is_written_and_described_the_same_way_in_every_command() -> None:
+    uses: dict[str, list[tuple[str, Any]]] = {}
+    for name, command in commands():
+        for option in command.params:
+            flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("--")]
+            assert not any("_" in flag for flag in flags), "no one could write it: underscores become dashes"
+            if flags:
+                uses.setdefault(flags[0], []).append((name, option))
+    assert len(uses) > 100
+    for flag, users in uses.items():
+        spellings = {tuple(sorted(option.opts + option.secondary_opts)) for _, option in users}
+        # A setting's own name, and the name that other commands have for the same thing.
+        assert len(spellings) == 1 or flag in ("--limit", "--config"), f"{flag} is spelled {spellings}"
+        kinds = {_kind(option) for _, option in users}
+        assert len(kinds) == 1, f"{flag} is of several kinds: {kinds}"
+        texts = {(option.help or "").partition(" [default")[0] for _, option in users}
+        assert len(texts) == 1 or flag in MEANS_SOMETHING_ELSE, f"{flag} is described in several ways: {texts}"
+        assert len(texts) > 1 or flag not in MEANS_SOMETHING_ELSE, f"{flag} no longer needs an exception"
+
+
+def _kind(option: Any) -> str:
+    kind = option.type_descriptor.annotation
+    return "path" if kind is Path or option.metavar == "<path>" else getattr(kind, "__name__", str(kind))
+
+
+def test_commands_of_one_sort_have_the_same_flags() -> None:
+    flags = {name: {flag for option in command.params for flag in option.opts} for name, command in commands()}
+    show = {"score", "compare", "audit", "sessions", "runs", "check-folder", "judge compare", "report"}
+    show |= {"data list", "data check", "memory list", "memory show", "memory check"}
+    ask_models = {"run", "resume", "regrade", "sweep", "probe", "audit", "learn", "study learn"}
+    ask_models |= {"generate mimic", "generate medqa", "generate solvability"}
+    assert [name for name in show if not {"--json", "--output", "-o"} <= flags[name]] == []
+    assert [name for name in ask_models if not {"--json", "--quiet", "-q", "--llm-config"} <= flags[name]] == []
+    assert [name for name in ask_models - {"sweep"} if "--workers" not in flags[name]] == [], "a sweep's file has them"
+    assert [name for name in flags if "--output" in flags[name] and "-o" not in flags[name]] == []
+    assert [name for name in flags if "--num-scenarios" in flags[name] and "--limit" not in flags[name]] == []
+    assert flags.keys() - show - ask_models == {"init", "card", "judge majority", "memory merge"}
+
+
+def test_help_names_the_doctors_and_the_biases_that_are_there() -> None:
+    from agentclinic.clinic.prompts import load_prompt
+    from agentclinic.doctors.custom import DOCTORS
+
+    flags = {flag: option for _, command in commands() for option in command.params for flag in option.opts}
+    assert [name for name in DOCTORS if name not in flags["--doctor"].help] == []
+    for role in ("doctor", "patient"):
+        assert f": {', '.join(load_prompt(role).biases)}, or another" in flags[f"--{role}-bias"].help
+
+
+def test_what_a_command_prints_can_go_to_a_file(tmp_path: Path) -> None:
+    printed = clinic("data", "list", cwd=tmp_path).stdout
+    told = clinic("data", "list", "-o", "list.txt", cwd=tmp_path).stdout
+
+    assert (tmp_path / "list.txt").read_text(encoding="utf-8") == printed
+    assert told == "Written to list.txt\n"
+    clinic("check_folder", ".", "--json", "-o", "never.json", cwd=tmp_path, expect=2)
+    assert not (tmp_path / "never.json").exists(), "an error is no result"
+    assert "no folder" in clinic("data", "list", "-o", "a/b.txt", cwd=tmp_path, expect=2).stderr
 
 
 @pytest.mark.slow
@@ -250,14 +326,14 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_every_setting_is_a_flag_with_its_description() -> None:
-    from agentclinic.config import RunSettings
+    from agentclinic.config import RunSettings, choices, described
 
-    text = " ".join(python("-m", "agentclinic", "run", "--help", COLUMNS="400").stdout.split())
-
+    helps = {flag: option.help for option in dict(commands())["run"].params for flag in option.opts}
     for name, field in RunSettings.model_fields.items():
-        assert f"--{name.replace('_', '-')}" in text
-        assert field.description is not None
-        assert " ".join(field.description.split()) in text
+        text = helps[f"--{name.replace('_', '-')}"]
+        assert described(field)
+        assert described(field).partition(" (default")[0] in text
+        assert all(choice in text for choice in choices(field))
 
 
 # Mistakes
@@ -266,7 +342,8 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "--wrokers", "4"], "--workers"),
+        (["run", "--wrokers", "4"], "did you mean --workers?\n"),
+        (["data", "chekc"], "did you mean 'check'?"),
         (["run", "--workers", "four"], "--workers"),
         (["run", "--workers", "0"], "workers"),
         (["run", "--dataset", "MedQU"], "did you mean 'MedQA'?"),
@@ -276,7 +353,11 @@ def test_every_setting_is_a_flag_with_its_description() -> None:
         (["run", "--output_file", "nowhere/results.jsonl"], "nowhere/results.jsonl"),
         (["run", "--output_file", "notes.txt"], "notes.txt line 1: not JSON Lines, so results cannot be appended"),
         (["run", "--scenarios", "7-3"], "backwards"),
-        (["run", "--doctor", "nobody"], "FILE.py:Class"),
+        (["run", "--doctor", "nobody"], "uncertainty, prior_only"),
+        (["run", "--doctor", "uncertanty"], "did you mean 'uncertainty'?"),
+        (["run", "--doctor_llm", "bultin"], "did you mean 'builtin'?"),
+        (["runs", ".", "--state", "finished"], "choose from complete, incomplete, running, unreadable"),
+        (["scroe", "x"], "did you mean 'score'?\n"),
         (["run", "--output_dir", "afile"], "afile"),
         (["run", "--inf_type", "robot"], "inf_type"),
         (["resume", "nowhere"], "nowhere"),

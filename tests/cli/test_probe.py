@@ -27,7 +27,7 @@ def test_a_capable_endpoint_passes_all_checks(api: str, shown: str, server: Scri
     assert tools.startswith("yes  tool calls: called note_colour(")
     assert structured.startswith('yes  structured output: {"colour"')
     assert images == "yes  images: recognized the red test picture"
-    assert "agentclinic run --doctor_llm scripted" in done.stdout
+    assert "agentclinic run --doctor-llm scripted" in done.stdout
     assert {request["purpose"] for request in server.log()} == {"probe"}
 
 

@@ -52,9 +52,11 @@ def test_none_null_and_empty_mean_no_bias(nothing: str | None) -> None:
 
 @pytest.mark.parametrize("model", ["some-model", "builtin"])
 def test_an_unsupported_bias_is_ignored_with_a_warning_that_names_the_supported_ones(model: str) -> None:
-    with pytest.warns(UserWarning, match="recencyy") as told:
-        plan = plan_of(doctor_llm=model, doctor_bias="recencyy")
+    with pytest.warns(UserWarning, match="zodiac") as told:
+        plan_of(doctor_llm=model, doctor_bias="zodiac")
     assert all(bias in str(told[0].message) for bias in load_prompt("doctor").biases)
+    with pytest.warns(UserWarning, match="recencyy.* did you mean 'recency'"):
+        plan = plan_of(doctor_llm=model, doctor_bias="recencyy")
     assert plan.settings.run.doctor_bias is None
     assert plan.unsupported_bias == {"doctor_bias": "recencyy"}
     with pytest.warns(UserWarning, match="self_diagnosis"):

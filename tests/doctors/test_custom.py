@@ -126,7 +126,7 @@ async def test_a_synchronous_method_may_return_an_awaitable(write: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("mine", "'mine' is not a doctor; write plain, prior_only"),
+        ("mine", "'mine' is not a doctor; write plain, uncertainty, prior_only"),
         ("mine.txt:Mine", "is not a doctor"),
         ("mine.py", "is not a doctor"),
         ("gone.py:Mine", "gone.py cannot be read"),

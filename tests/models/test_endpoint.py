@@ -609,7 +609,7 @@ async def test_a_reply_that_is_wrong_twice_is_malformed_and_its_tokens_count(
     api: str, connect: Connect, server: ScriptedServer
 ) -> None:
     server.fault("invalid_schema_json")
-    with pytest.raises(base.MalformedError, match="no usable Opinion") as caught:
+    with pytest.raises(base.MalformedError, match="no usable structured reply") as caught:
         await connect(llm_api=api).reply(ask(schema=Opinion))
     assert len(server.log()) == 2
     assert caught.value.retries == 0

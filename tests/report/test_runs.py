@@ -52,7 +52,7 @@ async def test_the_command_filters_and_refuses_what_is_no_folder(tmp_path: Path)
     assert text.startswith("run ")
     assert "plain (builtin)" in text
     assert "door_only (builtin)" in text
-    assert "no run in runs fits" in clinic("runs", "--state", "running", cwd=tmp_path).stdout
+    assert "no run in runs matches" in clinic("runs", "--state", "running", cwd=tmp_path).stdout
     assert "nowhere: there is no such folder" in clinic("runs", "nowhere", cwd=tmp_path, expect=2).stderr
     assert "name" in clinic("run", "--name", "a/b", cwd=tmp_path, expect=2).stderr
 

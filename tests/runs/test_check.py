@@ -177,6 +177,7 @@ def test_a_custom_doctor_may_not_need_the_model_named_for_it(server: ScriptedSer
     done = clinic(*RUN, "--doctor", "own.py:Own", "--doctor_llm", "mine", cwd=tmp_path)
 
     assert "warning: doctor: model 'mine'" in done.stderr
+    assert "did you mean 'scripted'?" in done.stderr, "the only model that the server has"
 
 
 def test_resume_changes_nothing_if_the_check_fails_and_asks_no_one_if_nothing_is_missing(

@@ -61,14 +61,22 @@ async def test_only_what_is_missing_is_played_and_what_was_written_stays(
     assert summary(finished.folder)["presented"] == 5
 
 
-async def test_resuming_a_complete_run_asks_nothing(server: ScriptedServer, tmp_path: Path) -> None:
+async def test_resuming_a_complete_run_asks_nothing_and_keeps_its_time(server: ScriptedServer, tmp_path: Path) -> None:
     finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=2))
+    before = summary(finished.folder)
     server.reset()
 
-    await resume(plan_again(finished.folder), finished.folder, Progress())
+    again = await resume(plan_again(finished.folder), finished.folder, Progress())
 
     assert asked(server) == 0
     assert records(finished.folder) == entries
+    assert summary(finished.folder) == before
+    assert again.seconds == before["timing"]["seconds"] == before["duration_seconds"]
+
+    journal = finished.folder / "scenarios.jsonl"
+    journal.write_text(journal.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+    resumed = await resume(plan_again(finished.folder), finished.folder, Progress())
+    assert resumed.seconds > again.seconds, "what was played again took time as well"
 
 
 async def test_a_run_that_was_stopped_before_its_first_record_can_be_resumed(tmp_path: Path) -> None:
