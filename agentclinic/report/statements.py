@@ -137,10 +137,8 @@ def _about_numbers(run: RunReport) -> Iterator[str]:
             yield f"How sure it was of {diagnoses} missing from its own differential ({source.source.value})."
     price = run.breakdown.price
     if price.mean_usd is not None:
-        yield (
-            "What the tests would really cost: prices are estimates for one country and year, and "
-            f"{percent(price.unpriced.value)} of the tests done have none."
-        )
+        without = f", and {percent(price.unpriced.value)} of the tests done have none" if price.unpriced.count else ""
+        yield f"What the tests would really cost: prices are estimates for one country and year{without}."
         if (price.unpriced.value or 0) > MOST_UNPRICED:
             yield "How price relates to accuracy: too many tests have no price."
 
