@@ -205,7 +205,7 @@ def test_a_folder_that_is_not_a_run_or_is_the_originals_is_refused(tmp_path: Pat
     (tmp_path / "config.used.json").write_text('{"run": {}, "openai": {}}')
     assert "cannot be resumed. It can be scored" in clinic("resume", tmp_path, cwd=tmp_path, expect=2).stderr
     for run, ignored in ((3, {}), ({}, [1])):
-        ours = {"digest": {}, "unsupported_bias": ignored}
+        ours: dict[str, object] = {"digest": {}, "unsupported_bias": ignored}
         (tmp_path / "config.used.json").write_text(json.dumps({"run": run, "agentclinic": ours}))
         with pytest.raises(InputError, match=r"config\.used\.json: not as it was written"):
             settings_of(tmp_path)
