@@ -37,7 +37,7 @@ def test_links_lead_to_files_that_are_there(document: Path) -> None:
 
 def test_flags_are_written_with_dashes() -> None:
     """In the docs and in what the program prints; only the table of the original's flags has its spelling."""
-    places = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "agentclinic").rglob("*.py"))]
+    places = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "agentclinic").rglob("*.py"))]
     for path in places:
         text = re.sub(r"(?s)## The original's flags.*?\n\n[^|`]", "", path.read_text(encoding="utf-8"))
         text = re.sub(r".*(?:agentclinic_api_only|the original's command lines).*", "", text)

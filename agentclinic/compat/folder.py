@@ -98,6 +98,8 @@ def _kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
         if keys & _POLICY:
             return "test policy", _policy
         return "prompt", _prompt
+    if "matrix" in keys:
+        return None  # a sweep, which the original does not have
     if "run" in keys:
         return "settings", _settings
     if keys & set(LLMFile.model_fields):

@@ -32,12 +32,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DATA = ROOT.parent / "shared" / "data" / "agentclinic"
+"""Copies of the public data sets, where there are any."""
 COMMANDS = ("", "sh", "bash", "console")
 STAMP = r"\d{8}_\d{6}"
 LONG = 300
@@ -128,6 +132,11 @@ def commands(block: Block) -> Iterator[Command]:
     yield from found
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
 @dataclass
 class Clinic:
     """What readers of a page have: a folder, a server with models, and what earlier pages have left them with."""
@@ -155,6 +164,20 @@ class Clinic:
     def _clinic(self, command: str) -> None:
         done = self.call(shlex.split(command), self.home, {})
         assert done.code == 0, done.stderr
+
+    def fetch(self, block: Block, command: Command, folder: Path) -> None:
+        """Fetch a data set from a copy on this machine, if it has one; otherwise the command need only exist."""
+        if not DATA.is_dir():
+            return
+        files = partial(_Quiet, directory=str(DATA))
+        with ThreadingHTTPServer(("127.0.0.1", 0), files) as mirror:
+            Thread(target=mirror.serve_forever, daemon=True).start()
+            address = f"http://127.0.0.1:{mirror.server_port}/"
+            names = shlex.split(command.text, comments=True)[1:]
+            done = self.call([*names, "--output", "fetched"], folder, {"AGENTCLINIC_MIRROR": address})
+            mirror.shutdown()
+        if done.code:
+            raise block.fail(f"{command.text}: exit code {done.code}\n{done.stderr}", command.line)
 
     def prepare(self, page: Path, folder: Path) -> None:
         """Put into the folder what the page takes for granted."""
@@ -215,6 +238,15 @@ def _for_the_policy(_: Clinic, folder: Path) -> None:
 
 def _for_scoring(clinic: Clinic, folder: Path) -> None:
     clinic.call(["regrade", "runs/first", "--moderator-llm", "scripted"], folder, {})
+    settings = json.loads((folder / "agentclinic.config.json").read_text(encoding="utf-8"))
+    del settings["run"]["num_scenarios"]  # the page shows the figures of whole runs
+    _write(folder / "agentclinic.config.json", json.dumps(settings))
+
+
+def _for_reports(clinic: Clinic, folder: Path) -> None:
+    arms = {"name": "SWEEP", "run": {"dataset": "OpenOSCE_Demo"}, "matrix": {"doctor": ["plain", "door_only"]}}
+    _write(folder / "arms.json", json.dumps(arms))
+    clinic.call(["sweep", "arms.json"], folder, {})
 
 
 def _with_folder(clinic: Clinic, folder: Path) -> None:
@@ -253,6 +285,7 @@ PREPARE: Mapping[str, Callable[[Clinic, Path], None]] = {
     "uncertainty.md": _for_uncertainty,
     "generate.md": _for_generating,
     "getting-started.md": _with_folder,
+    "report.md": _for_reports,
     "scoring.md": _for_scoring,
     "original.md": _with_folder,
 }
@@ -344,6 +377,12 @@ def _do(
         case ["pip", "install", *what]:
             if not re.fullmatch(r"(-e )?\.(\[[a-z,]+\])?", " ".join(what)):
                 raise block.fail(f"{text}: install from the clone, `pip install .`", command.line)
+        case ["agentclinic", "data", "fetch", *_]:
+            clinic.fetch(block, command, place)
+        case ["python", script]:
+            ended = subprocess.run([sys.executable, script], cwd=place, capture_output=True, text=True, timeout=LONG)
+            if ended.returncode:
+                raise block.fail(f"{text}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}", command.line)
         case ["agentclinic", *arguments]:
             expanded = [path for word in arguments for path in _expanded(word, place)]
             done = clinic.call(expanded, place, variables)
@@ -374,7 +413,8 @@ def _compare(block: Block, command: Command, printed: str) -> None:
     """Compare the shown output; a line `...` is any lines, `…` any characters."""
     shown = [_timeless(line) for line in command.output or []]
     pattern = "\n".join("(?s:.*)" if line == "..." else re.escape(line).replace("…", ".*") for line in shown)
-    if not re.fullmatch(pattern.strip(), "\n".join(_timeless(line) for line in printed.strip().splitlines())):
+    lines = printed.strip("\n").splitlines()
+    if not re.fullmatch(pattern.strip("\n"), "\n".join(map(_timeless, lines))):
         wanted = "\n".join(command.output or [])
         raise block.fail(f"{command.text} prints\n{printed}\nand the page shows\n{wanted}", command.line)
 
