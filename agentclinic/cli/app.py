@@ -316,7 +316,9 @@ def runs_(
     doctor: Annotated[str | None, typer.Option(help="Only runs whose doctor contains this, e.g. memory.")] = None,
     model: Annotated[str | None, typer.Option(help="Only runs whose doctor's model contains this.")] = None,
     state: Annotated[str | None, typer.Option(help="Only complete, incomplete, running or unreadable ones.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many runs: those written to last.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="List at most this many runs, those written to last.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """List runs: what was played, how often the doctor was right, what it cost, and whether the run is complete."""
@@ -703,7 +705,7 @@ def data_fetch(
     mirror: Annotated[
         str | None,
         typer.Option(
-            help="Address of a folder with copies of the files, instead of their repository.",
+            help="Address of a folder with copies of the files, to use instead of their repository.",
             envvar="AGENTCLINIC_MIRROR",
         ),
     ] = None,
@@ -727,7 +729,7 @@ def data_new(
         Path | None, typer.Option("--output", "-o", help="File to write; must not exist. [default: print]")
     ] = None,
 ) -> None:
-    """Write a complete example row, with annotations, to start a data set of your own from."""
+    """Write a complete example row, with annotations, as a start for your own data set."""
     from agentclinic.cli.data import new_command
 
     new_command(format_, output)

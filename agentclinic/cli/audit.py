@@ -19,7 +19,7 @@ from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, te
 from agentclinic.config import Settings, suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.report.spreadsheet import safe
-from agentclinic.report.text import markdown_cell, markdown_table
+from agentclinic.report.text import markdown_cell, markdown_table, plural
 from agentclinic.runs.progress import progress_for
 from agentclinic.scoring.estimates import Proportion
 from agentclinic.scoring.format import as_percent, percent
@@ -181,7 +181,7 @@ def _as_markdown(report: AuditReport, *, list_findings: bool) -> str:
 
 def _headline(report: AuditReport) -> str:
     data = f" on {report.dataset}" if report.dataset else ""
-    return f"{report.run}: {report.encounters} encounters{data}"
+    return f"{report.run}: {plural(report.encounters, 'encounter')}{data}"
 
 
 def _found(rate: Rate) -> str:
@@ -212,19 +212,21 @@ def _compared(c: Comparison) -> Iterator[str]:
         f"{c.both} both"
     )
     yield (
-        f"disagreement with the matcher, not an error: {c.left_out} replies left out a suggested fact, {c.added} added "
-        "another"
+        f"disagreement with the matcher, not an error: {plural(c.left_out, 'reply', 'replies')} left out a suggested "
+        f"fact, {c.added} added another"
     )
     if c.worded_by_code or c.slips:
         slips = f" ({counted(c.slips)})" if c.slips else ""
-        yield f"the model's own words were replaced by code in {c.worded_by_code} replies{slips}"
+        yield f"the model's own words were replaced by code in {plural(c.worded_by_code, 'reply', 'replies')}{slips}"
 
 
 def _closing(report: AuditReport, *, list_findings: bool) -> list[str]:
     lines = [*(f"note: {note}" for note in report.notes), *_reviews(report)]
     lines.append("Intervals are 95%, resampling cases. What code finds is a lower bound.")
     if report.findings and not list_findings:
-        lines.append(f"{len(report.findings)} findings; --list shows each with its words and what it is based on.")
+        lines.append(
+            f"{plural(len(report.findings), 'finding')}; --list shows each with its words and what it is based on."
+        )
     return lines
 
 
@@ -236,7 +238,8 @@ def _reviews(report: AuditReport) -> list[str]:
             used, made = reviews.usage.input_tokens, reviews.usage.output_tokens
             tokens = "tokens unknown" if used is None or made is None else f"{used:,} tokens in, {made:,} out"
             lines.append(
-                f"{name} {reviews.model}: {reviews.reviewed} replies reviewed, {reviews.failed} reviews failed, "
+                f"{name} {reviews.model}: {plural(reviews.reviewed, 'reply', 'replies')} reviewed, "
+                f"{plural(reviews.failed, 'review')} failed, "
                 f"{reviews.not_tried} not tried; {tokens}; {reviews.path}"
             )
     return lines

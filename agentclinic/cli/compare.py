@@ -8,6 +8,7 @@ from pathlib import Path
 from agentclinic.cli.format import clipped, print_json, text_table
 from agentclinic.errors import InputError
 from agentclinic.report.files import run_names, runs_in
+from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
@@ -125,7 +126,7 @@ def _verdict(verdict: RuleComparison) -> list[str]:
     lines = [
         f"  {verdict.rule}: {percent(verdict.before)} -> {percent(verdict.after)}, difference {difference}",
         f"    {', '.join(tests)}",
-        f"    {verdict.cases} cases in {verdict.clusters} clusters by {verdict.clustered_by}",
+        f"    {plural(verdict.cases, 'case')} in {plural(verdict.clusters, 'cluster')} by {verdict.clustered_by}",
         f"    {len(verdict.gained)} gained{_listed(verdict.gained)}, {len(verdict.lost)} lost{_listed(verdict.lost)}",
     ]
     if verdict.detectable is not None:
@@ -139,7 +140,7 @@ def _beside(beside: SecondaryMetric) -> str:
     difference = as_number(beside.difference, digits, signed=True)
     return (
         f"  {beside.measure}: {number(beside.before, digits)} -> {number(beside.after, digits)}, "
-        f"difference {difference}, {beside.cases} cases"
+        f"difference {difference}, {plural(beside.cases, 'case')}"
     )
 
 

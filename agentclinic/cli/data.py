@@ -25,6 +25,7 @@ from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.lint.check import FileReport, Overlap, check_file, overlaps
 from agentclinic.lint.quality import Located, Severity, check_file_quality
+from agentclinic.report.text import plural
 
 
 class DatasetRow(NamedTuple):
@@ -156,7 +157,8 @@ def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leak
     for report in reports:
         kinds = Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
         print(
-            f"{report.path}: {report.rows} rows, {len(report.errors)} unreadable, {len(report.duplicates)} duplicates"
+            f"{report.path}: {plural(report.rows, 'row')}, {len(report.errors)} unreadable, "
+            f"{plural(len(report.duplicates), 'duplicate')}"
         )
         print(f"  cases that name their own diagnosis: {counted({kind: kinds[kind] for kind in Leak})}")
         for error in report.errors:

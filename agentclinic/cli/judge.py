@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentclinic.cli.format import print_json
+from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
 from agentclinic.scoring.judges.comparison import (
     Agreement,
@@ -40,14 +41,14 @@ def majority_command(run: Path, judges: str, name: str | None, *, as_json: bool)
     if as_json:
         print_json({"path": str(written.path), "decided": written.decided, "undecided": written.undecided})
         return
-    print(f"{written.decided} diagnoses decided, {written.undecided} without a majority")
+    print(f"{plural(written.decided, 'diagnosis', 'diagnoses')} decided, {written.undecided} without a majority")
     print(f"Written to {written.path}; use it with --judge {written.path.stem}")
 
 
 def _show_comparison(comparison: JudgeComparison) -> None:
     print(
-        f"{comparison.run}: {comparison.diagnoses} diagnoses to judge; without a diagnosis, "
-        f"{comparison.wrong_unjudged} encounters count as wrong and {comparison.failed} as missing"
+        f"{comparison.run}: {plural(comparison.diagnoses, 'diagnosis', 'diagnoses')} to judge; encounters without a "
+        f"diagnosis: {comparison.wrong_unjudged} counted as wrong, {comparison.failed} as missing"
     )
     if comparison.note:
         print(f"note: {comparison.note}")
@@ -112,7 +113,7 @@ def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:
         repeat = f", repeat {dispute.repeat}" if dispute.repeat else ""
-        label = {True: ", labelled right", False: ", labelled wrong", None: ""}[dispute.label]
+        label = {True: ", labeled right", False: ", labeled wrong", None: ""}[dispute.label]
         print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason lists its members' votes, most of which are shown here anyway.

@@ -16,6 +16,7 @@ from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
 from agentclinic.memory.split import read_split
+from agentclinic.report.text import plural
 from agentclinic.runs.progress import progress_for
 
 
@@ -65,11 +66,12 @@ def learn_command(
 
 
 def _show(learned: Learnt) -> None:
-    print(f"{learned.experiences} experiences from {learned.encounters} encounters, in {learned.path}")
+    source = plural(learned.encounters, "encounter")
+    print(f"{plural(learned.experiences, 'experience')} from {source}, in {learned.path}")
     if learned.removed:
         print(f"not kept: {counted(learned.removed)}")
     if learned.right:
-        print(f"left out: {learned.right} encounters that were right (--all learns from those too)")
+        print(f"left out: {plural(learned.right, 'right encounter')} (--all learns from right ones too)")
     if learned.in_test_part:
-        print(f"left out: {learned.in_test_part} encounters of the test part")
+        print(f"left out: {plural(learned.in_test_part, 'encounter')} of the test part")
     print(f"Use them with: agentclinic run --memory {shlex.quote(str(learned.path))}")

@@ -14,6 +14,7 @@ from agentclinic.memory.experience import Experience, Lesson
 from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import read_split
 from agentclinic.memory.store import Known, append, load_store, read_lessons
+from agentclinic.report.text import plural
 
 
 def list_command(store: Path, *, as_json: bool) -> None:
@@ -24,7 +25,7 @@ def list_command(store: Path, *, as_json: bool) -> None:
         return
     for _, experience in every:
         print(f"{experience.id}  {clipped(experience.observation, 70)} -> {clipped(experience.suggestion, 90)}")
-    print(f"{len(every)} experiences; `agentclinic memory show {shlex.quote(str(store))} ID` shows one")
+    print(f"{plural(len(every), 'experience')}; `agentclinic memory show {shlex.quote(str(store))} ID` shows one")
 
 
 def show_command(store: Path, wanted: str, *, as_json: bool) -> None:
@@ -112,7 +113,8 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
     if as_json:
         print_json({"path": str(output), "lessons": len(seen), "experiences": total, "dropped": dropped})
     else:
-        print(f"{total} experiences in {len(seen)} lessons, {dropped} repetitions dropped; written to {output}")
+        kept = f"{plural(total, 'experience')} in {plural(len(seen), 'lesson')}"
+        print(f"{kept}, {plural(dropped, 'repetition')} dropped; written to {output}")
 
 
 def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:

@@ -129,7 +129,7 @@ UncertaintyAwareOption = Annotated[
 ]
 MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True)]
 
-FullOption = Annotated[bool, typer.Option("--full", help="Print every figure, not only one table and one sentence.")]
+FullOption = Annotated[bool, typer.Option("--full", help="Print every figure, not just one table and one sentence.")]
 
 _SIMPLE = (bool, int, float)
 _ALIASES = {

@@ -13,6 +13,7 @@ from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import end_incomplete, end_without_result, print_json, text_table
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
+from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
 from agentclinic.runs.progress import progress_for
@@ -83,8 +84,11 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         print("\n".join([*text_table(("judge", "right (95% interval)"), rows), ""]))
     now_right = sum(now for _, _, now in regraded.changed)
     turned = f"{now_right} now right, {len(regraded.changed) - now_right} now wrong"
-    changed = f"{len(regraded.changed)} verdicts changed ({turned})" if regraded.changed else "no verdict changed"
-    judged = f"{regraded.judged} diagnoses judged by {settings.run.moderator_llm}, {regraded.failed} failed"
+    changed = (
+        f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
+    )
+    diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
+    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]

@@ -21,6 +21,7 @@ from agentclinic.compat.result_file import append_results
 from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
+from agentclinic.report.text import plural
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import bias_label
 from agentclinic.runs.estimate import estimate_run
@@ -111,7 +112,7 @@ def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None
     failed = sum(finished.summary.outcomes.get(status, 0) for status in MISSING)
     if failed:
         sys.stderr.write(
-            f"{failed} scenarios failed without a verdict; fix the cause, then play them again with:\n"
+            f"{plural(failed, 'scenario')} failed without a verdict; fix the cause, then play again with:\n"
             f"  agentclinic resume {quote(str(finished.folder))} --retry-failed\n"
         )
     if report:
@@ -134,9 +135,9 @@ def _refuse_unfit(output_file: Path) -> None:
 def _memory(plan: Plan, summary: Summary) -> str:
     """What memory had to offer, and what became of it."""
     assert plan.memory is not None
-    offered = f"{len(plan.memory.experiences)} experiences by {plan.memory.how}"
+    offered = f"{plural(len(plan.memory.experiences), 'experience')} by {plan.memory.how}"
     used = summary.memory
-    failed = f", failed on {used['failed']} turns" if used.get("failed") else ""
+    failed = f", failed on {plural(used['failed'], 'turn')}" if used.get("failed") else ""
     return f"{offered}; {used.get('offered', 0)} offered, {used.get('followed', 0)} followed{failed}"
 
 

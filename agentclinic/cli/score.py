@@ -152,7 +152,7 @@ def _repeats(result: Score) -> list[str]:
     passes = ", ".join(f"pass^{k} {as_percent(estimate)}" for k, estimate in repeated.pass_k.items())
     lines = [
         "",
-        f"repeats ({repeated.repeated} cases)",
+        f"repeats ({plural(repeated.repeated, 'case')})",
         f"  flip rate {as_percent(repeated.flip_rate)}",
         f"  {passes}",
         f"  majority vote {as_percent(repeated.majority_vote)}",
@@ -176,7 +176,11 @@ def _harm(result: Score) -> list[str]:
 def _calibration(result: Score) -> list[str]:
     lines = []
     for source in result.calibration.sources:
-        lines += ["", f"calibration ({source.source.value}, {source.scale}; {source.n} diagnoses)", *_source(source)]
+        lines += [
+            "",
+            f"calibration ({source.source.value}, {source.scale}; {plural(source.n, 'diagnosis', 'diagnoses')})",
+            *_source(source),
+        ]
     return lines
 
 

@@ -11,6 +11,7 @@ from agentclinic.cli.score import as_text
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
 from agentclinic.doctors.uncertainty.store import Session
 from agentclinic.errors import InputError
+from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
 from agentclinic.scoring.score import score
 from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summarise_sessions
@@ -92,7 +93,7 @@ def _show_list(found: Sessions, *, as_json: bool) -> None:
         print(f"{entry['session_id']:{wide}}  {entry['steps']:5}  {final}{sure}{end}")
     for problem in found.damaged:
         print(f"damaged: {problem}")
-    print(f"\n{len(entries)} sessions in {found.folder}")
+    print(f"\n{plural(len(entries), 'session')} in {found.folder}")
 
 
 def _show_one(kept: Kept, *, as_json: bool) -> None:
@@ -144,7 +145,7 @@ def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
             }
         )
         return
-    print(f"{summary.sessions} sessions in {found.folder}")
+    print(f"{plural(summary.sessions, 'session')} in {found.folder}")
     print(f"  per session: steps {as_number(summary.steps)}, facts {as_number(summary.facts)}")
     print(f"  diagnoses in a differential {as_number(summary.hypotheses)}")
     print(f"  steps with a probability for every diagnosis {as_percent(summary.with_probabilities)}")

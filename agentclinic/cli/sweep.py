@@ -84,7 +84,7 @@ def sweep_command(path: Path, base: Settings, *, dry_run: bool, full: bool, quie
     else:
         print("\n".join(comparison_lines(report, report.against_baseline, full=full)))
     sys.stderr.write(
-        f"Written to {root / 'comparison.json'}; read the runs with: agentclinic report {quote(str(root))}\n"
+        f"Written to {root / 'comparison.json'}; report on the runs with: agentclinic report {quote(str(root))}\n"
     )
     if empty:
         end_without_result(f"nothing could be judged in {len(empty)} of {len(arms)} arms: {'; '.join(empty)}")

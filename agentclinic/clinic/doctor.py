@@ -82,7 +82,7 @@ class Utterance:
         given = self.differential.values() if isinstance(self.differential, Mapping) else ()
         for number in (*given, *(() if self.confidence is None else (self.confidence,))):
             if not 0 <= number <= 1:
-                raise ValueError(f"Utterance: {number!r} is not a probability; write 0.6 for 60 %")
+                raise ValueError(f"Utterance: {number!r} is not a probability; write 0.6 for 60%")
 
     def stated(self, action: Action | None) -> Differential | None:
         """The differential for the record; `action` is what the text was read as."""

@@ -16,7 +16,7 @@ from agentclinic.config import ROLES, RunSettings, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
 from agentclinic.report.collect import passing
-from agentclinic.report.text import markdown_cell, markdown_table
+from agentclinic.report.text import markdown_cell, markdown_table, plural
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
@@ -41,7 +41,7 @@ _LICENCES = {
     "MedQA_Ext": _MEDQA,
     "NEJM": _NEJM,
     "NEJM_Ext": _NEJM,
-    "MIMICIV": "made from MIMIC-IV: credentialed data under PhysioNet's licence, not to be shared",
+    "MIMICIV": "made from MIMIC-IV: credentialed data under PhysioNet's license, not to be shared",
 }
 _PUBLIC = ("MedQA", "MedQA_Ext", "NEJM", "NEJM_Ext")
 _FEW = 100
@@ -293,7 +293,7 @@ def _data(run: _Run) -> list[str]:
     different = str(len(records.cases)) if records.hashed else f"{len(records.cases)} rows; case hashes {UNKNOWN}"
     rows: list[tuple[str, object]] = [
         ("data set", run.dataset),
-        ("licence", _LICENCES.get(run.dataset, AUTHORS)),
+        ("license", _LICENCES.get(run.dataset, AUTHORS)),
         ("encounters recorded", records.count),
         ("encounters planned", run.ours.get("units", UNKNOWN)),
         ("different cases", different),
@@ -351,7 +351,7 @@ def _results(run: _Run) -> list[str]:
     rows.append(("how encounters ended", ", ".join(f"{name} {count}" for name, count in outcome.outcomes.items())))
     rows += [(f"fault {name}", str(count)) for name, count in outcome.faults.items()]
     for source in run.score.calibration.sources:
-        name = f"confidence ({source.source.value}, {source.scale}; {source.n} diagnoses)"
+        name = f"confidence ({source.source.value}, {source.scale}; {plural(source.n, 'diagnosis', 'diagnoses')})"
         brier = f"; Brier score {_mean(source.brier)}" if source.brier else ""
         rows.append((name, f"AUROC {_mean(source.auroc)}{brier}"))
     rows += [
@@ -403,8 +403,8 @@ def _limits(run: _Run) -> list[str]:
     missing = sum(run.score.outcome.outcomes.get(status, 0) for status in MISSING)
     if missing:
         limits.append(
-            f"{missing} encounters have no verdict through no fault of the doctor; the bounds above show how much they "
-            "could change."
+            f"Encounters without a verdict, through no fault of the doctor: {missing}; the bounds above show how "
+            "much they could change."
         )
     planned = run.ours.get("units")
     if isinstance(planned, int) and planned > run.records.count:
@@ -412,7 +412,7 @@ def _limits(run: _Run) -> list[str]:
     if not run.records.transcripts:
         limits.append("No transcripts were kept, so what was asked and answered cannot be checked.")
     if run.records.count < _FEW:
-        limits.append(f"{run.records.count} encounters are few: see the width of the intervals.")
+        limits.append(f"Few encounters ({run.records.count}): see the width of the intervals.")
     return ["## Limits", "", *(f"- {limit}" for limit in limits)]
 
 
@@ -455,7 +455,7 @@ def _filled(run: _Run) -> list[tuple[str, str, str]]:
         ("prompts", "TRIPOD-LLM, CHART", prompts),
         ("request parameters, seeds, repeats", "TRIPOD-LLM, CHART", parameters),
         ("how the model was queried", "CHART", queries),
-        ("source, selection and licence of cases", "TRIPOD-LLM, STARD-AI, MI-CLAIM", "see “Data and settings”"),
+        ("source, selection and license of cases", "TRIPOD-LLM, STARD-AI, MI-CLAIM", "see “Data and settings”"),
         ("reference standard", "STARD-AI", "the diagnosis in the case's chart, hidden from the doctor"),
         ("who judged, by which rule, blinded to what", "TRIPOD-LLM, STARD-AI, CHART", judge),
         ("flow: presented, failed, undiagnosed, missing", "STARD-AI", "see “Results”, with bounds for what is missing"),
@@ -486,7 +486,7 @@ def _open_items(run: _Run) -> list[str]:
         "ethics, registration or protocol, funding, competing interests, where records and code are kept",
     ]
     if run.dataset not in _LICENCES:
-        items.append("licence and origin of the data set")
+        items.append("license and origin of the data set")
     if run.setting("moderator_llm") not in ("builtin", UNKNOWN):
         items.append("agreement of this judge with a person on a sample (`agentclinic judge compare --labels`)")
     return items

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agentclinic.report.collect import ReliabilityPoint
 from agentclinic.report.markup import Html, tag
+from agentclinic.report.text import plural
 
 WIDTH, HEIGHT = 440, 320
 """About the size of a chart on a wide page, so that text is not scaled."""
@@ -124,7 +125,9 @@ def reliability(name: str, points: Sequence[ReliabilityPoint], colour: str) -> H
         shown.append(f"{said} ({n})")
         radius = round(3 + 5 * math.sqrt(n / most), 1)
         parts.append(tag("line", x1=x, x2=x, y1=frame.y(low), y2=frame.y(high), class_=f"whisker {colour}"))
-        parts.append(_point(frame, one.mean_forecast, right, colour, f"{n} diagnoses, {said}", radius))
+        parts.append(
+            _point(frame, one.mean_forecast, right, colour, f"{plural(n, 'diagnosis', 'diagnoses')}, {said}", radius)
+        )
         tall, middle = max(1.0, round(16 * n / most, 1)), frame.x((one.low + one.high) / 2)
         wide = frame.x(one.high) - frame.x(one.low) - 8
         parts.append(tag("rect", x=middle - wide / 2, y=base - tall, width=wide, height=tall, class_=f"count {colour}"))
@@ -160,7 +163,9 @@ def together(name: str, title: str, series: Sequence[Series], *, x: str, y: str,
         parts.append(path([(frame.x(a), frame.y(b)) for a, b in one.points], style))
         for (a, b), n in zip(one.points, one.sizes or [0] * len(one.points), strict=True):
             said, radius = f"{one.label}: {x} {a:.0%}, {y} {b:.0%}", round(2.6 + 5 * math.sqrt(n / most), 1)
-            parts.append(_point(frame, a, b, one.colour, f"{said}, {n} diagnoses" if n else said, radius))
+            parts.append(
+                _point(frame, a, b, one.colour, f"{said}, {plural(n, 'diagnosis', 'diagnoses')}" if n else said, radius)
+            )
     parts += _ends(frame, series)
     shown = [f"{one.label}: " + ", ".join(f"{a:.0%} {b:.0%}" for a, b in one.points[::2]) for one in series]
     return svg(name, title, f"{x}, then {y}. {'; '.join(shown)}.", *parts)

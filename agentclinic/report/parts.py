@@ -59,7 +59,7 @@ class View:
     def section(
         self, name: str, title: str, lede: str, drawn: Sequence[Drawn], *before: object, fold: bool = False
     ) -> Html | None:
-        """A section with a part for each run: labelled and side by side if there are several; None without parts.
+        """A section with a part for each run: labeled and side by side if there are several; None without parts.
 
         With `fold`, the parts of several runs are folded below what comes before them.
         """

@@ -23,7 +23,7 @@ from agentclinic.models.base import BadRequestError, Image, Reply, Request, Tool
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import NO_TOKENS, Exchange
 
-_EXAMPLE = "gout 60 %, septic arthritis 30 %"
+_EXAMPLE = "gout 60%, septic arthritis 30%"
 _SHARED = """\
   :history         show the dialogue so far
   :notes           show your notes; :notes TEXT adds one

@@ -475,7 +475,7 @@ def _source(
         # Sorted again, because a falling mapping reverses the order.
         data = Forecasts.of(mapping.apply(data.p, data.by_case(), digest), data.y, data.by_case())
         if shared := mapping.shared(data.keys):
-            notes.append(f"{shared} of {len(data.keys)} cases were also used to fit the recalibration: too favourable")
+            notes.append(f"{shared} of {len(data.keys)} cases were also used to fit the recalibration: too favorable")
     else:
         mapping = None
     probabilities = scale == "probability" or mapping is not None

@@ -512,5 +512,5 @@ def unseen(verdicts: Sequence[RuleComparison]) -> str:
     cases = min(verdict.cases for verdict in verdicts)
     sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
     if not sizes:
-        return f"none of the {cases} cases differs"
-    return f"with {cases} cases a difference under {100 * max(sizes):.1f} points may not show"
+        return "the one case does not differ" if cases == 1 else f"none of the {cases} cases differs"
+    return f"with {cases} case{'s' * (cases != 1)} a difference under {100 * max(sizes):.1f} points may not show"

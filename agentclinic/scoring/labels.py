@@ -116,4 +116,6 @@ def _said(key: str, value: str) -> str:
         return "policy"
     if key == "memory":  # how it searches, and the start of the hash of its file
         value = " ".join(part[:6] for part in value.split())
+    if key == "max_infs" and value == "1":
+        return "1 turn"
     return SETTINGS[key].said.format(value)

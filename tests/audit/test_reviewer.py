@@ -236,8 +236,8 @@ def test_the_command_shows_failed_reviews_and_tokens_and_ends_with_code_3(
     command = ("audit", run, "--reviewer", MODEL[0], "--llm-config", config)
     done = clinic(*command, cwd=tmp_path, expect=3)
 
-    assert "found by the reviewer" in done.stdout
-    assert "2 replies reviewed, 1 reviews failed, 0 not tried" in done.stdout
+    assert "(reviewer)" in done.stdout
+    assert "2 replies reviewed, 1 review failed, 0 not tried" in done.stdout
     assert "tokens in" in done.stdout
     assert "Run the same command again" in done.stderr
     server.reset()

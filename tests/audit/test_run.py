@@ -201,7 +201,7 @@ def test_what_was_chosen_is_compared_with_what_was_suggested_and_is_no_finding(t
     assert laboratory.replies == 0
     assert report.findings == []
     shown = clinic("audit", tmp_path / "run", "--full").stdout
-    assert "disagreement with the matcher, not an error: 1 replies left out a suggested fact, 1 added another" in shown
+    assert "disagreement with the matcher, not an error: 1 reply left out a suggested fact, 1 added another" in shown
 
 
 @pytest.mark.parametrize(

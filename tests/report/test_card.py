@@ -118,7 +118,7 @@ def test_checklists_are_named_and_open_items_are_left_to_the_authors(tmp_path: P
     for name in ("TRIPOD-LLM", "STARD-AI", "CHART", "MI-CLAIM", "CONSORT-AI", "DECIDE-AI"):
         assert name in text
     assert "For the authors to fill in:" in text
-    assert f"| licence | {AUTHORS} |" in text, "the licence of a user's own file is not known"
+    assert f"| license | {AUTHORS} |" in text, "the licence of a user's own file is not known"
     assert "not medical advice" in text
 
 
@@ -158,7 +158,7 @@ def test_an_unfinished_run_and_missing_verdicts_are_among_the_limits(tmp_path: P
     write_rows(records, {**first, "status": "judge_failed", "correct": None, "judgement": None}, second)
     text = card(folder)
     assert "2 of 3 encounters were played" in text
-    assert "1 encounters have no verdict" in text
+    assert "Encounters without a verdict, through no fault of the doctor: 1;" in text
 
 
 def test_hostile_names_cannot_break_the_tables(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_file_of_results_can_be_scored_reported_compared_and_audited(tmp_path:
     assert "put it into a folder of its own" in clinic("regrade", "results.jsonl", cwd=tmp_path, expect=2).stderr
     (tmp_path / "run").mkdir()
     (tmp_path / "results.jsonl").rename(tmp_path / "run" / "scenarios.jsonl")
-    assert "1 diagnoses judged by builtin, 0 failed" in clinic("regrade", "run", cwd=tmp_path).stdout
+    assert "1 diagnosis judged by builtin, 0 failed" in clinic("regrade", "run", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize(

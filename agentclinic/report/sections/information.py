@@ -79,7 +79,7 @@ def _between(view: View) -> Html | None:
             head.value,
             head.low,
             head.high,
-            f"{head.n} encounters",
+            plural(head.n, "encounter"),
         )
         for index, (price, head) in enumerate((run.breakdown.price, run.headline) for run in view.runs)
         if price.mean_usd is not None and head.value is not None and (price.unpriced.value or 0) <= MOST_UNPRICED

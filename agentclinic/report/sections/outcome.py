@@ -109,7 +109,7 @@ def _kind(view: View, kind: str) -> Html:
         ]
         more = len(chosen) - MOST_GROUPS
         shown = table(_KINDS[kind], [kind, "n", "0 to 100%", *letters], rows, (0, 2))
-        return tag("div", shown, note(f"The JSON format has {more} smaller ones.") if more > 0 else None)
+        return tag("div", shown, note(f"The JSON format has {plural(more, 'smaller one')}.") if more > 0 else None)
 
     folded = f"{plural(len(small), kind, 'specialties')} with fewer than {FEWEST_SHOWN} cases"
     return tag(

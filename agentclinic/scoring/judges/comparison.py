@@ -269,6 +269,6 @@ def _chosen_by_verdict(cells: Mapping[tuple[bool | None, bool | None], int]) -> 
     if abs(z) <= 3:
         return None
     return (
-        f"this judge says yes to {yes[0] / n[0]:.0%} of the labelled and {yes[1] / n[1]:.0%} of the other diagnoses: "
+        f"this judge says yes to {yes[0] / n[0]:.0%} of the labeled and {yes[1] / n[1]:.0%} of the other diagnoses: "
         "the labels are not a random sample, and its sensitivity and specificity may not hold for the rest"
     )

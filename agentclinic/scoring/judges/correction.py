@@ -53,7 +53,7 @@ def corrected_accuracy(units: Sequence[JudgedUnit], seed: int = 0) -> Estimate:
     _, _, _, tp, fn, tn, fp = sums = totals.sum(axis=0)
     right, wrong = (np.count_nonzero(totals[:, i] + totals[:, i + 1]) for i in (3, 5))
     if min(right, wrong) < MIN_LABELS:
-        have = f"{right} cases with one labelled right, {wrong} with one labelled wrong"
+        have = f"{right} cases with one labeled right, {wrong} with one labeled wrong"
         return Estimate(value=None, n=len(units), note=f"too few labels: {have}, {MIN_LABELS} of each are needed")
     value = float(_corrected(sums))
     if math.isnan(value):

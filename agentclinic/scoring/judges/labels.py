@@ -69,7 +69,7 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
         for place in fitting:
             if found.setdefault(place, label.correct) != label.correct:
                 raise InputError(
-                    f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labelled both right and wrong; "
+                    f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labeled both right and wrong; "
                     "keep only one of these lines"
                 )
         unused += not fitting

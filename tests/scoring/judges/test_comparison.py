@@ -125,14 +125,14 @@ class TestCommand:
         judge(run, "y", [Y] * 8, relation="broader")
         compare_command(run, None, labels, 0, as_json=False)
         shown = capsys.readouterr().out
-        assert "8 diagnoses to judge; without a diagnosis, 1 encounters count as wrong and 1 as missing" in shown
+        assert "8 diagnoses to judge; encounters without a diagnosis: 1 counted as wrong, 1 as missing" in shown
         assert "recorded (gpt-4): right 50.0%" in shown
         assert "Cohen's kappa  0.72 (" in shown
         assert "judged only by recorded 1, only by a 0, by neither 0" in shown
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown
         assert "accuracy corrected  unknown (too few labels" in shown
-        assert "scenario 2, labelled right: 'Asthma', truth 'Asthma'" in shown
+        assert "scenario 2, labeled right: 'Asthma', truth 'Asthma'" in shown
         assert "    a: wrong (so it is)" in shown
 
     def test_json_is_the_whole_comparison(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ class TestCorrectedAccuracy:
         units = [JudgedUnit(str(i), i < 30, i < 30 if i < 34 else None) for i in range(60)]
         estimate = corrected_accuracy(units)
         assert estimate.value is None
-        assert "30 cases with one labelled right, 4 with one labelled wrong" in (estimate.note or "")
+        assert "30 cases with one labeled right, 4 with one labeled wrong" in (estimate.note or "")
 
     def test_many_labels_of_few_cases_are_too_few(self) -> None:
         units = [JudgedUnit(str(i % 4), i % 2 == 0, i % 2 == 0) for i in range(80)]
