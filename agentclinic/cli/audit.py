@@ -129,14 +129,16 @@ def _sentence(report: AuditReport, roles: Sequence[Role]) -> str:
     parts = [f"{len(bad[role])} of {report.replies[role]} replies of the {_NAMES[role]}" for role in roles]
     if not any(bad.values()):
         replies = " and ".join(f"{report.replies[role]} of the {_NAMES[role]}" for role in roles)
-        return f"Nothing found in {sum(report.replies[role] for role in roles)} replies ({replies})."
+        total = plural(sum(report.replies[role] for role in roles), "reply", "replies")
+        return f"Nothing found in {total} ({replies})."
     return f"Something was found in {' and '.join(parts)}."
 
 
 def _as_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report)]
     for role in dict.fromkeys(rate.role for rate in report.rates):
-        lines += ["", f"{role} ({', '.join(report.models[role]) or 'no replies'}): {report.replies[role]} replies"]
+        models = ", ".join(report.models[role]) or "no replies"
+        lines += ["", f"{role} ({models}): {plural(report.replies[role], 'reply', 'replies')}"]
         for by in dict.fromkeys(rate.by for rate in report.rates):
             lines.append(f"  found by {'code' if by == 'code' else 'the reviewer'}")
             for rate in report.rates:
