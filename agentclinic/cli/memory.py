@@ -113,8 +113,8 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
     if as_json:
         print_json({"path": str(output), "lessons": len(seen), "experiences": total, "dropped": dropped})
     else:
-        kept = f"{plural(total, 'experience')} in {plural(len(seen), 'lesson')}"
-        print(f"{kept}, {plural(dropped, 'repetition')} dropped; written to {output}")
+        left = f"{plural(total, 'experience')} in {plural(len(seen), 'lesson')}"
+        print(f"{left}, {plural(dropped, 'repetition')} dropped; written to {output}")
 
 
 def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:

@@ -68,6 +68,7 @@ def short_text(result: Score) -> str:
         if source.n:
             sure = f"{as_percent(source.mean_forecast)} sure on average; " if source.mean_forecast else ""
             rows.append((f"confidence ({source.source.value})", f"{sure}AUROC {as_number(source.auroc)}"))
+    rows += [(name.replace("_", "'s ", 1), bias_label(asked)) for name, asked in outcome.unsupported_bias.items()]
     rows.append(("turns per encounter", as_number(info.turns, 1)))
     if info.key_facts.encounters:
         rows.append(("key findings found", as_percent(info.key_facts.recall)))

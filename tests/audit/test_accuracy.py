@@ -109,6 +109,7 @@ def test_errors_are_counted_on_replies_with_the_fault_and_on_faithful_ones() -> 
     assert measured[Kind.UNASKED] == Counts(clean=1, false_alarm=1), "another fault is neither"
 
 
+@pytest.mark.slow
 def test_planted_replies_are_reproducible_and_each_has_what_was_planted() -> None:
     rows = anyio.run(planted, Builtin(), 2, 3)
     assert rows == anyio.run(planted, Builtin(), 2, 3)
@@ -129,6 +130,7 @@ def test_the_shipped_figures_are_those_of_the_present_rules() -> None:
 
 
 @pytest.mark.skipif(not (PUBLIC / "judge").exists(), reason="needs the public data")
+@pytest.mark.slow
 def test_what_code_finds_in_labelled_replies_two_readers_found_too() -> None:
     for role in ROLES:
         for half in B.halves(role).values():

@@ -50,7 +50,7 @@ def test_a_planted_fault_is_found_and_its_input_made_small(parser: object) -> No
         found = next(F.mutations(parser, 500, seed=1))
         assert found.kind == "TypeError"
         assert len(F.smaller(parser, found).data) < 40
-        assert F.drawn(parser, 500, seed=1).kind == "TypeError"
+        assert F.drawn(parser, 5000, seed=1).kind == "TypeError"
         assert F.failure(parser, b"[]") is None, "an error that it documents is no failure"
 
 

@@ -53,6 +53,7 @@ def test_without_the_public_data_the_pairs_still_run(
 
 
 @pytest.mark.skipif(not (benchmark.DATA / "judge").exists(), reason="needs ../shared/data")
+@pytest.mark.slow
 def test_with_the_public_data_disputes_are_listed_by_row_and_no_text_of_it_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

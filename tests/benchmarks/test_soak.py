@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from benchmark_support import load_benchmark
 
+pytestmark = pytest.mark.slow
 K = load_benchmark("soak")
 CASES = 6
 

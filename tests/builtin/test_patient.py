@@ -91,6 +91,7 @@ def test_no_patient_invents_anything_or_reveals_what_only_an_examination_shows()
 
 
 @needs_public_data
+@pytest.mark.slow
 def test_a_reply_does_not_depend_on_the_true_diagnosis() -> None:
     for case in public_cases("MedQA_Ext")[::7]:
         other = replace(case, diagnosis="Gout", id="x")

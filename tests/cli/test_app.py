@@ -170,7 +170,14 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
     assert [name for name in ask_models - {"sweep"} if "--workers" not in flags[name]] == [], "a sweep's file has them"
     assert [name for name in flags if "--output" in flags[name] and "-o" not in flags[name]] == []
     assert [name for name in flags if "--num-scenarios" in flags[name] and "--limit" not in flags[name]] == []
-    assert flags.keys() - show - ask_models == {"init", "card", "judge majority", "memory merge"}
+    assert flags.keys() - show - ask_models == {
+        "init",
+        "card",
+        "data fetch",
+        "data new",
+        "judge majority",
+        "memory merge",
+    }
 
 
 def test_help_names_the_doctors_and_the_biases_that_are_there() -> None:
@@ -183,6 +190,7 @@ def test_help_names_the_doctors_and_the_biases_that_are_there() -> None:
         assert f": {', '.join(load_prompt(role).biases)}, or another" in flags[f"--{role}-bias"].help
 
 
+@pytest.mark.slow
 def test_what_a_command_prints_can_go_to_a_file(tmp_path: Path) -> None:
     printed = clinic("data", "list", cwd=tmp_path).stdout
     told = clinic("data", "list", "-o", "list.txt", cwd=tmp_path).stdout

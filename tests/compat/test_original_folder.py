@@ -26,7 +26,7 @@ Json = dict[str, Any]
 QUICK_START = ("agentclinic.py", "--config", "agentclinic.config.json", "--workers", "4")
 
 
-@pytest.fixture(params=["written here", pytest.param("the original's", marks=needs_original)])
+@pytest.fixture(params=["written here", pytest.param("the original's", marks=[needs_original, pytest.mark.slow])])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServer) -> Path:
     """The files that people bring; `agentclinic init` adds the scripts and changes none of them."""
     place = tmp_path / "checkout"

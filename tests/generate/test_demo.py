@@ -19,7 +19,10 @@ from agentclinic.generate.checks import numbers
 from agentclinic.generate.files import Files
 from agentclinic.lint.check import check_file
 
-pytestmark = pytest.mark.skipif(not DEMO.is_dir(), reason="the MIMIC-IV demo is not at ../shared/data/mimic-iv-demo")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DEMO.is_dir(), reason="the MIMIC-IV demo is not at ../shared/data/mimic-iv-demo"),
+]
 
 COMMAND = ["generate", "mimic", "--base-dir", str(DEMO), "--limit", "100", "--workers", "8", "--quiet"]
 

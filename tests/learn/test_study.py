@@ -90,6 +90,7 @@ def test_a_study_end_to_end_again_with_the_same_seed_and_not_with_another(
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_a_limit_on_tokens_is_for_the_whole_study_and_the_same_command_continues(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ async def test_builtin_roles_play_every_row(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.slow
 async def test_sixty_four_at_a_time_at_an_endpoint(name: str, server: ScriptedServer, tmp_path: Path) -> None:
     path, count = PUBLIC[name]
     images = name.startswith("NEJM")

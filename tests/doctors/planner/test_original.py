@@ -90,7 +90,7 @@ def test_the_file_implies_a_transcript_unless_a_chat_is_asked_for(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ({"instructions": ["Think."]}, "instructions: input should be a valid string"),
+        ({"instructions": ["Think."]}, "instructions: must be a valid string"),
         ({"transitions": [{"to": []}]}, r"json: transitions\.0\.from: field required$"),
         (
             {"categories": {"x": {"typical_tests": [], "cost_level": "dear"}}},
@@ -98,7 +98,7 @@ def test_the_file_implies_a_transcript_unless_a_chat_is_asked_for(tmp_path: Path
         ),
         ({"constraints": {"prefer_low_cost_first": True, "low_cost_first": True}}, "are the same; keep one"),
         ({"instructions": "Think.", "constraints": {"avoid_imaging": True}}, "unknown key 'constraints.avoid_imaging'"),
-        ({"instructions": "Think.", "constraints": []}, "constraints: input should be a valid dictionary"),
+        ({"instructions": "Think.", "constraints": []}, "constraints: must be a valid dictionary"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, content: dict[str, Any], complaint: str) -> None:

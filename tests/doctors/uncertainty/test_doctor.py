@@ -230,6 +230,7 @@ async def test_on_the_builtin_clinic_the_synthesis_reads_back_what_was_recorded(
     assert not (plain.folder / "diagnosis_sessions").exists()
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_with_every_unit_once_and_its_session(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_modes_on_the_demo() -> None:
     assert all(one.code.startswith(("I21", "410", "428")) for one in hearts)
 
 
+@pytest.mark.slow
 def test_the_cache_changes_nothing(tmp_path: Path) -> None:
     choice, cases = made()
     cached = settings(DEMO, cache_dir=str(tmp_path / "cache"))

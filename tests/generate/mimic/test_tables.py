@@ -253,7 +253,7 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
         ({"hours": 0}, "hours: "),
         ({"hours": 20_000}, "hours: "),
         ({"limit": 0}, "limit: "),
-        ({"mode": "secondary"}, "mode: input should be 'principal', 'single' or 'targets'"),
+        ({"mode": "secondary"}, "mode: must be 'principal', 'single' or 'targets'"),
         ({"mode": "targets"}, "belong together"),
         ({"targets": "I21"}, "belong together"),
     ],
