@@ -138,7 +138,7 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
     lines = [_headline(report)]
     for role in dict.fromkeys(rate.role for rate in report.rates):
         models = ", ".join(report.models[role]) or "no replies"
-        lines += ["", f"{role} ({models}): {plural(report.replies[role], 'reply', 'replies')}"]
+        lines += ["", f"{_NAMES[role]} ({models}): {plural(report.replies[role], 'reply', 'replies')}"]
         for by in dict.fromkeys(rate.by for rate in report.rates):
             lines.append(f"  found by {'code' if by == 'code' else 'the reviewer'}")
             for rate in report.rates:

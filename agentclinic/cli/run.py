@@ -161,7 +161,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     for name, bias in (biases | {name: bias_label(asked) for name, asked in plan.unsupported_bias.items()}).items():
         table.add_row(name, escape(bias))
     table.add_row("accuracy (strict)", as_percent(summary.accuracy_strict, label="95% interval"))
-    if summary.accuracy_lenient and summary.accuracy_lenient != summary.accuracy_strict:
+    if summary.lenient_differs:
         table.add_row("accuracy (lenient)", as_percent(summary.accuracy_lenient, label="95% interval"))
     low, high = summary.if_missing_wrong, summary.if_missing_right
     if low != high:

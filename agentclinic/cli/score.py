@@ -13,7 +13,6 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
 from agentclinic.scoring.judges.measured import builtin_judge_warning
-from agentclinic.scoring.outcome import Summary
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.slips import slip_lines
 
@@ -59,7 +58,7 @@ def short_text(result: Score) -> str:
     """The main figures in one table, and one sentence."""
     outcome, info, price = result.outcome, result.information, result.orders.price_usd
     rows = [("", "value (95% interval)"), ("accuracy", as_percent(outcome.accuracy_strict))]
-    if _lenient_differs(outcome):
+    if outcome.lenient_differs:
         rows[1] = ("accuracy, strict", rows[1][1])
         rows.append(("accuracy, lenient", as_percent(outcome.accuracy_lenient)))
     ended = {outcome_name(name): count for name, count in outcome.outcomes.items()}
@@ -91,10 +90,6 @@ def _title(result: Score) -> str:
     return result.run + (f", judged by {result.judge}" if result.judge else "")
 
 
-def _lenient_differs(outcome: Summary) -> bool:
-    return outcome.accuracy_lenient is not None and outcome.accuracy_lenient != outcome.accuracy_strict
-
-
 def _sentence(result: Score) -> str:
     """How often the doctor was right, and whether anything is missing from that."""
     outcome, share = result.outcome, result.outcome.accuracy_strict
@@ -119,7 +114,7 @@ def _unfinished(result: Score) -> str:
 def _outcome(result: Score) -> list[str]:
     outcome = result.outcome
     lines = ["", f"outcome{_unfinished(result)}"]
-    if _lenient_differs(outcome):
+    if outcome.lenient_differs:
         lines.append(f"  accuracy, strict: {as_percent(outcome.accuracy_strict)}")
         lines.append(f"  accuracy, lenient: {as_percent(outcome.accuracy_lenient)}")
     else:

@@ -111,10 +111,10 @@ def _run(view: View, index: int, run: RunReport) -> list[str]:
     slips = [[role, kind, did, count, f"{rate:.1f}"] for role, kind, did, count, rate in slip_rows(outcome)]
     if slips:
         parts.append(_table(["role", "slip", "what the model did", "utterances", "per 100"], slips))
-    lenient = outcome.accuracy_lenient
+    lenient = [["accuracy, lenient", as_percent(outcome.accuracy_lenient)]] if outcome.lenient_differs else []
     rows = [
         ["accuracy, strict", as_percent(outcome.accuracy_strict)],
-        *([["accuracy, lenient", as_percent(lenient)]] if lenient != outcome.accuracy_strict else []),
+        *lenient,
         ["turns per encounter", as_number(info.turns)],
     ]
     if run.known.transcripts:

@@ -59,6 +59,11 @@ class Summary(BaseModel):
     tests_without_price: int = 0
 
     @property
+    def lenient_differs(self) -> bool:
+        """Whether the lenient rule gives another accuracy than the strict one, so that both should be shown."""
+        return self.accuracy_lenient is not None and self.accuracy_lenient != self.accuracy_strict
+
+    @property
     def tokens(self) -> int | None:
         """Tokens in and out of all roles; None if they are not all known."""
         return _sum(used.get(key) for used in self.usage.values() for key in ("input_tokens", "output_tokens"))
