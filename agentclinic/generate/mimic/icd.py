@@ -65,13 +65,13 @@ _ICD10 = [(last, chapter) for chapter, _, last in _CHAPTERS]
 
 def chapter(code: str, version: int) -> Chapter:
     """The chapter of a code written without its dot; the version decides what `E` and `V` mean."""
-    if version == 10 and re.match(r"[A-Z]\d[0-9A-Z]", code):
+    if version == 10 and re.match(r"[A-Z][0-9][0-9A-Z]", code):
         # The third character may be a letter (C7A, M1A): it sorts with the block of its digit, as in the book.
         category = code[:2] + ("9" if code[2].isalpha() else code[2])
         return next(found for last, found in _ICD10 if category <= last)
-    if version == 9 and re.match(r"\d{3}", code):
+    if version == 9 and re.match(r"[0-9]{3}", code):
         return next(found for last, found in _ICD9 if code[:3] <= last)
-    if version == 9 and re.match(r"E\d{3}|V\d\d", code):
+    if version == 9 and re.match(r"E[0-9]{3}|V[0-9]{2}", code):
         return EXTERNAL if code[0] == "E" else FACTOR
     return UNKNOWN
 

@@ -59,6 +59,7 @@ def why_not(folder: Path, **changes: object) -> dict[str, int]:
         ("41071", 10, "Unknown", Kind.UNKNOWN),
         ("I214", 9, "Unknown", Kind.UNKNOWN),
         ("", 10, "Unknown", Kind.UNKNOWN),
+        ("٣09", 9, "Unknown", Kind.UNKNOWN),
     ],
 )
 def test_the_version_decides_the_chapter_of_a_code(code: str, version: int, name: str, kind: Kind) -> None:
