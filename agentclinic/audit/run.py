@@ -35,7 +35,7 @@ from agentclinic.results.original import case_of_result, turns_in_histories
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Turn, asked_and_answered
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.progress import Progress
@@ -235,16 +235,13 @@ def read_replies(place: Path, cases: Path | None = None) -> tuple[AuditReport, l
 
 def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
     """Each reply of the patient and the laboratory with the question or order before it."""
-    asked = ""
     earlier: tuple[AuditedReply, ...] = ()
-    for turn in record.transcript or ():
-        if turn.action:
-            asked = turn.action.content
-        elif turn.role in ROLES:
+    for _, action, turn in asked_and_answered(record.transcript or ()):
+        if turn and turn.role in ROLES:
             suggested = (turn.details or {}).get("suggested")
             reply = AuditedReply(
                 "patient" if turn.role == "patient" else "measurement",
-                asked,
+                action.content,
                 turn.text,
                 earlier,
                 turn.disclosures,

@@ -18,7 +18,7 @@ from agentclinic.memory.store import Known, step_key
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.turn import Exchange, Turn, asked_and_answered
 from agentclinic.vocabulary.compare import Relation
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.spoken_diseases import disease_mentions
@@ -81,7 +81,7 @@ def _request(record: Record, case: Case, prompt: Prompt) -> Request:
         (Message("system", prompt.text("system_base")), Message("user", user)),
         schema=Written,
         payload=LearnerPayload(
-            case.door, exchanges_of(turns), chart_exchanges(case), diagnosis_of(record) or "", case.diagnosis
+            case.door, _exchanges(turns), chart_exchanges(case), diagnosis_of(record) or "", case.diagnosis
         ),
     )
 
@@ -92,16 +92,13 @@ def _spoken(turns: list[Turn]) -> Iterator[str]:
             yield f"{_SPEAKERS[turn.role]}: {turn.text}"
 
 
-def exchanges_of(turns: list[Turn]) -> tuple[Exchange, ...]:
+def _exchanges(turns: list[Turn]) -> tuple[Exchange, ...]:
     """The questions and orders of a transcript with their replies."""
-    exchanges = []
-    asked: Turn | None = None
-    for turn in turns:
-        if turn.action:
-            asked = turn
-        elif asked and asked.action and turn.role in ("patient", "measurement"):
-            exchanges.append(Exchange(asked.action.kind, asked.action.content, turn.text, turn.disclosures))
-    return tuple(exchanges)
+    return tuple(
+        Exchange(action.kind, action.content, reply.text, reply.disclosures)
+        for _, action, reply in asked_and_answered(turns)
+        if reply and reply.role != "clinic"
+    )
 
 
 def missed_facts(turns: list[Turn], case: Case) -> list[Fact]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -107,3 +107,18 @@ class Turn(BaseModel):
             return data
         given = data.get("action")
         return data if isinstance(given, Action | dict) else {**data, "action": parse_action(data["text"])}
+
+
+def asked_and_answered(turns: Iterable[Turn]) -> Iterator[tuple[Turn, Action, Turn | None]]:
+    """Each question, order or request for images in a transcript with its reply; None if the encounter ended before."""
+    asked: tuple[Turn, Action] | None = None
+    for turn in turns:
+        if turn.action:
+            if asked:
+                yield *asked, None
+            asked = (turn, turn.action) if turn.action.kind in ("question", "test", "images") else None
+        elif asked and turn.role in ("patient", "measurement", "clinic"):
+            yield *asked, turn
+            asked = None
+    if asked:
+        yield *asked, None

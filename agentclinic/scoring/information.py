@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
+from agentclinic.results.actions import ActionKind
 from agentclinic.results.differential import Differential, Source
 from agentclinic.results.record import Record
-from agentclinic.results.turn import Turn
+from agentclinic.results.turn import Turn, asked_and_answered
 from agentclinic.scoring.estimates import Estimate, Proportion, mean, proportion, ratio
 from agentclinic.scoring.verdicts import case_key, names_truth, strict
 from agentclinic.vocabulary.base import knowledge
@@ -34,7 +35,7 @@ NO_DOOR = "the records do not say what the doctor was told at the door: facts to
 class Request(NamedTuple):
     """A doctor's utterance that asks for something, and the answer."""
 
-    kind: Literal["question", "test", "images"]
+    kind: ActionKind
     content: str
     reply: Turn | None
     """None if the encounter ended before the answer."""
@@ -44,14 +45,9 @@ def requests(record: Record) -> tuple[Request, ...] | None:
     """What the doctor asked for, in order; None if no transcript was kept."""
     if record.transcript is None:
         return None
-    found = []
-    for index, turn in enumerate(record.transcript):
-        action = turn.action
-        if action is None or action.kind == "diagnosis" or action.kind == "none":
-            continue
-        after = record.transcript[index + 1 : index + 2]
-        found.append(Request(action.kind, action.content, next((t for t in after if t.role != "doctor"), None)))
-    return tuple(found)
+    return tuple(
+        Request(action.kind, action.content, reply) for _, action, reply in asked_and_answered(record.transcript)
+    )
 
 
 # 0.8: four of five content words shared. "Any fever or chills?" after "Fever, chills?" is a repeat; a question that
