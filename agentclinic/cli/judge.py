@@ -42,7 +42,7 @@ def majority_command(run: Path, judges: str, name: str | None, *, as_json: bool)
     """Write the majority of several judges and say how it went."""
     written = write_majority(run, names_in(judges), name)
     if as_json:
-        print_json({"path": str(written.path), "decided": written.decided, "undecided": written.undecided})
+        print_json({**written._asdict(), "path": str(written.path)})
         return
     show_majority(written)
 

@@ -28,7 +28,7 @@ from agentclinic.scoring.stats import Z95, Floats, case_draws, stretch_for
 MIN_LABELS = 5
 """Cases of each class: after 5 of 5 the Wilson interval still starts at 57%; below that a correction is guesswork."""
 ENOUGH_LABELS = 40
-"""From here on, 95% intervals covered the truth in 93 to 97% of simulated runs (`benchmarks/correction.py`)."""
+"""From here on, 95% intervals covered the truth in 94 to 98% of simulated runs (`benchmarks/correction.py`)."""
 _PRIOR = 1 / 3
 """Labels added to each kind of error and of success. One third leaves the median of a share where the data have it
 (Kerman 2011); one half made the intervals of good judges too wide in `benchmarks/correction.py`."""
