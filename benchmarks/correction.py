@@ -88,7 +88,7 @@ def main(argv: Sequence[str] = ()) -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(argv)
     # A quarter of the usual resamples: one limit moves by 8% of the width, which averages out over the runs.
-    judges_correction.case_draws = partial(case_draws, resamples=1000)  # type: ignore[assignment]
+    vars(judges_correction)["case_draws"] = partial(case_draws, resamples=1000)
     rng = np.random.default_rng(given.seed)
     print("coverage of 95% intervals, and their mean width in points")
     print("accuracy | sensitivity, specificity | cases | labels | uncorrected | PPI++ | Rogan-Gladen | halving")

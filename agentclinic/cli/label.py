@@ -40,7 +40,7 @@ def label_command(place: Path, judge: str | None, labeller: str | None, number: 
     """Ask a person for labels until `number` of theirs are there, then show how the judges agree with the labels."""
     panel, _ = panel_and_labels(place, [judge or RECORDED])
     folder = panel.path.parent
-    name = labeller or getpass.getuser()
+    name = labeller or _login_name()
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
         raise InputError(f"labeller: {name!r} cannot be the name of a file in {folder / FOLDER}; choose another")
     session = _Session(panel, judge or RECORDED, name, seed)
@@ -51,6 +51,13 @@ def label_command(place: Path, judge: str | None, labeller: str | None, number: 
     with JsonLines(path, private=is_private(path.parent), journal=True) as file:
         session.ask(file, number)
     _show_agreement(session.screen, place, panel)
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise InputError("labeller: this account has no name; give yours with --labeller NAME") from None
 
 
 class _Session:

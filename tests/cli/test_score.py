@@ -11,6 +11,7 @@ from report_support import gathered, record, write_run, wrong
 
 from agentclinic.cli import main
 from agentclinic.report.files import render
+from agentclinic.scoring.judges.measured import FALSE_NO, FALSE_YES, RIGHT, WRONG
 
 
 def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -50,13 +51,14 @@ def test_the_judge_and_its_measured_error_are_stated_beside_the_accuracy(
 ) -> None:
     builtin = write_run(tmp_path / "b", [record(n, moderator_llm="builtin") for n in range(3)])
     other = write_run(tmp_path / "other", [record(n) for n in range(3)])
+    error = f"called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones right"
     for text in shown(builtin, capsys):
-        assert "Judged by builtin, which called 17 of 80 right diagnoses wrong and 3 of 38 wrong ones right" in text
+        assert f"Judged by builtin, which {error} in our measurement" in text
     for text in shown(other, capsys):
         assert "Judged by j; how often it errs is not known (agentclinic judge label measures it)." in text
     main(["compare", str(builtin), str(other)])
     compared = capsys.readouterr().out
-    assert "A: Judged by builtin, which called 17 of 80" in compared
+    assert f"A: Judged by builtin, which {error}" in compared
     assert "B: Judged by j; how often it errs" in compared
 
 
