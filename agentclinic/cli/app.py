@@ -16,6 +16,7 @@ from agentclinic.cli.options import (
     AllowHostOption,
     CheckOption,
     ConfigOption,
+    CorrectedOption,
     DryRunOption,
     FullOption,
     Group,
@@ -56,7 +57,9 @@ app = typer.Typer(
 )
 data = typer.Typer(help="List, fetch and check data sets, or start one of your own.", cls=Group, no_args_is_help=True)
 app.add_typer(data, name="data")
-judge = typer.Typer(help="Compare a run's judges, or combine them by majority vote.", cls=Group, no_args_is_help=True)
+judge = typer.Typer(
+    help="Label diagnoses, compare a run's judges, or combine them by majority vote.", cls=Group, no_args_is_help=True
+)
 app.add_typer(judge, name="judge")
 memory = typer.Typer(help="List, show, check and merge experiences.", cls=Group, no_args_is_help=True)
 app.add_typer(memory, name="memory")
@@ -179,6 +182,13 @@ def regrade(
         str | None,
         typer.Option(help="Name of the new file in RUN/judgements/. [default: the name of the judge's model]"),
     ] = None,
+    jury: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge with several models, separated by commas (`builtin` and `recorded` may be among them), and "
+            "write their majority as a judge of its own, named jury."
+        ),
+    ] = None,
     resynthesize: Annotated[
         bool,
         typer.Option(
@@ -195,17 +205,22 @@ def regrade(
     json: JsonOption = False,
     overrides: dict[str, Any],
 ) -> None:
-    """Judge a run again with another judge.
+    """Judge a run again with another judge, or with several.
 
     No encounter is played again: the recorded diagnoses are judged, or with --resynthesize new ones derived from the
     recorded facts. Writes RUN/judgements/NAME.jsonl and does not change scenarios.jsonl. Also works on runs in the
     original's format.
     """
-    from agentclinic.cli.regrade import regrade_command
+    from agentclinic.cli.regrade import jury_command, regrade_command
 
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    options = {"resynthesize": resynthesize, "dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
-    regrade_command(folder, settings, name, **options)
+    options = {"dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
+    if jury is None:
+        regrade_command(folder, settings, name, resynthesize=resynthesize, **options)
+    elif resynthesize:
+        raise typer.BadParameter("--jury judges the recorded diagnoses; leave out --resynthesize")
+    else:
+        jury_command(folder, settings, jury, name, **options)
 
 
 @app.command()
@@ -338,6 +353,7 @@ def score(
     recalibrate_on: Annotated[
         Path | None, typer.Option(help="Another run, used to turn planner scores into probabilities.")
     ] = None,
+    corrected: CorrectedOption = False,
     seed: SeedOption = 0,
     full: FullOption = False,
     json: JsonOption = False,
@@ -348,7 +364,7 @@ def score(
     """
     from agentclinic.cli.score import score_command
 
-    score_command(run, judge, full_information, recalibrate_on, seed, full=full, as_json=json)
+    score_command(run, judge, full_information, recalibrate_on, seed, corrected=corrected, full=full, as_json=json)
 
 
 @app.command()
@@ -359,6 +375,7 @@ def compare(
         typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
     ],
     judge: JudgeOption = None,
+    corrected: CorrectedOption = False,
     seed: SeedOption = 0,
     full: FullOption = False,
     json: JsonOption = False,
@@ -371,7 +388,7 @@ def compare(
     """
     from agentclinic.cli.compare import compare_command
 
-    compare_command(runs, judge, seed, full=full, as_json=json)
+    compare_command(runs, judge, seed, corrected=corrected, full=full, as_json=json)
 
 
 @app.command()
@@ -514,19 +531,45 @@ def judge_compare(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help='JSON lines {"scenario_id": 3, "correct": true}, with case_hash and repeat if needed.'),
+        typer.Option(
+            help='JSON lines {"scenario_id": 3, "correct": true}, with case_hash and repeat if needed. '
+            "[default: those in RUN/labels/]"
+        ),
     ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Show how far a run's judges agree, and where they disagree.
 
-    With labels (a person's verdicts on a random sample of the diagnoses), also shows each judge's sensitivity and
-    specificity, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
+    With labels (a person's verdicts on a random sample of the diagnoses, from `judge label`), also shows each judge's
+    errors, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
     """
     from agentclinic.cli.judge import compare_command
 
     compare_command(folder, judges, labels, seed, as_json=json)
+
+
+@judge.command("label")
+def judge_label(
+    folder: RunArgument,
+    *,
+    judge: JudgeOption = None,
+    labeller: Annotated[
+        str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
+    ] = None,
+    number: Annotated[int, typer.Option(min=1, help="Labels to have in the end, earlier ones included.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the sample.")] = 0,
+) -> None:
+    """Label a sample of a run's diagnoses at the terminal, to measure its judge.
+
+    Shows truth and diagnosis, and the chart on request, but neither the doctor's name nor any verdict. The sample is
+    drawn at random, by the judge's verdict, and more often where several judges disagree. Every label is saved at once;
+    the same command continues. At the end it shows how each judge agrees with the labels. `score --corrected` and
+    `compare --corrected` then correct the accuracy.
+    """
+    from agentclinic.cli.label import label_command
+
+    label_command(folder, judge, labeller, number, seed)
 
 
 @judge.command("majority")

@@ -12,6 +12,7 @@ from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
+    LEVEL,
     RULES,
     Comparison,
     ComparisonReport,
@@ -26,21 +27,23 @@ from agentclinic.scoring.compare import (
     unseen,
 )
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.format import as_number, as_points, interval, number, percent, points
+from agentclinic.scoring.format import as_number, as_percent, as_points, interval, number, percent, points
 from agentclinic.scoring.labels import letters, shortened
 
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
 
-def compare_command(places: Sequence[Path], judge: str | None, seed: int, *, full: bool, as_json: bool) -> None:
+def compare_command(
+    places: Sequence[Path], judge: str | None, seed: int, *, corrected: bool, full: bool, as_json: bool
+) -> None:
     """Compare runs with the first one and print the result."""
     places = runs_in(places)
     if len(places) < 2:
         raise InputError("compare needs two runs or more; the first is the baseline")
     names = run_names(places)
     arms = [load_arm(load_run(place, judge), name) for place, name in zip(places, names, strict=True)]
-    report = compare_arms(arms, seed=seed)
+    report = compare_arms(arms, seed=seed, corrected=corrected)
     if as_json:
         print_json(report)
     else:
@@ -59,6 +62,7 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
     }
     rules = [rule for rule in RULES if told[rule]]
     lines = [*_table(report, against_first, rules, short), "", *(_conclusion(rule, told[rule]) for rule in rules)]
+    lines += [*_judges(report, short), *_corrected(against_first, short)]
     warnings: dict[str, list[str]] = {}
     for comparison in against_first:
         for warning in comparison.warnings:
@@ -73,6 +77,37 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
             lines += _verdict(verdict)
         lines += [_beside(beside) for beside in comparison.beside]
         lines += [f"  note: {shortened(note, short)}" for note in comparison.notes]
+    return lines
+
+
+def _judges(report: ComparisonReport, short: Mapping[str, str]) -> list[str]:
+    """Who judged, once if it is the same for all runs."""
+    said: dict[str, list[str]] = {}
+    for run in report.runs:
+        said.setdefault(run.judged_by, []).append(short[run.arm])
+    return [text if len(said) == 1 else f"{', '.join(arms)}: {text}" for text, arms in said.items() if text]
+
+
+def _corrected(against_first: Sequence[Comparison], short: Mapping[str, str]) -> list[str]:
+    """What the labels make of the differences."""
+    lines = []
+    for comparison in against_first:
+        found = comparison.corrected
+        if found is None:
+            continue
+        letter, baseline = short[comparison.arm], short[comparison.baseline]
+        if found.difference.value is None:
+            lines.append(f"Corrected by labels: unknown; {found.difference.note}")
+            continue
+        clearly = found.p_holm is not None and found.p_holm < LEVEL
+        better = "better" if found.difference.value > 0 else "worse"
+        said = f"{letter} is clearly {better} than {baseline}" if clearly else f"no clear difference: {letter}"
+        lines.append(
+            f"Corrected by labels, {said}{': ' if clearly else ' '}{as_points(found.difference, label='95%')}; "
+            f"right {baseline} {as_percent(found.before)}, {letter} {as_percent(found.after)}"
+        )
+        if found.difference.note:
+            lines.append(f"  note: {found.difference.note}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`agentclinic judge compare` and `agentclinic judge majority`."""
+"""`agentclinic judge compare` and `agentclinic judge majority`, and how labels are shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from agentclinic.cli.format import print_json
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
+from agentclinic.scoring.judges.against_labels import AgainstLabels
 from agentclinic.scoring.judges.comparison import (
     Agreement,
     Dispute,
@@ -16,36 +17,47 @@ from agentclinic.scoring.judges.comparison import (
     LabelReport,
     compare_judges,
 )
-from agentclinic.scoring.judges.majority import in_words, write_majority
+from agentclinic.scoring.judges.majority import MajorityWritten, in_words, write_majority
 
+_LABELED: dict[float | None, str] = {1: ", labeled right", 0: ", labeled wrong", None: ""}
 _DISPUTES_SHOWN = 50
 """More do not help someone reading on a screen; --json lists all."""
 
 
-def _names_in(judges: str) -> list[str]:
+def names_in(judges: str) -> list[str]:
+    """The names in a list separated by commas."""
     return [name.strip() for name in judges.split(",") if name.strip()]
 
 
 def compare_command(run: Path, judges: str | None, labels: Path | None, seed: int, *, as_json: bool) -> None:
     """Compare a run's judges (all of them if `judges` is None) and print the result."""
-    comparison = compare_judges(run, None if judges is None else _names_in(judges), labels, seed)
+    comparison = compare_judges(run, None if judges is None else names_in(judges), labels, seed)
     if as_json:
         print_json(comparison)
     else:
-        _show_comparison(comparison)
+        show_comparison(comparison)
 
 
 def majority_command(run: Path, judges: str, name: str | None, *, as_json: bool) -> None:
     """Write the majority of several judges and say how it went."""
-    written = write_majority(run, _names_in(judges), name)
+    written = write_majority(run, names_in(judges), name)
     if as_json:
-        print_json({"path": str(written.path), "decided": written.decided, "undecided": written.undecided})
+        print_json({**written._asdict(), "path": str(written.path)})
         return
-    print(f"{plural(written.decided, 'diagnosis', 'diagnoses')} decided, {written.undecided} without a majority")
+    show_majority(written)
+
+
+def show_majority(written: MajorityWritten) -> None:
+    """Say how a vote went: what was decided, ties, and how to use the result."""
+    undecided = f"{written.undecided} without a majority"
+    if written.undecided:
+        undecided += f" ({plural(written.ties, 'tie')}, the rest for lack of verdicts), which count as missing"
+    print(f"{plural(written.decided, 'diagnosis', 'diagnoses')} decided, {undecided}")
     print(f"Written to {written.path}; use it with --judge {written.path.stem}")
 
 
-def _show_comparison(comparison: JudgeComparison) -> None:
+def show_comparison(comparison: JudgeComparison) -> None:
+    """Print how judges agree with each other and with labels, and what they split on."""
     print(
         f"{comparison.run}: {plural(comparison.diagnoses, 'diagnosis', 'diagnoses')} to judge; encounters without a "
         f"diagnosis: {comparison.wrong_unjudged} counted as wrong, {comparison.failed} as missing"
@@ -98,22 +110,61 @@ def _show_labels(labels: LabelReport) -> None:
     unused = f"; {labels.unused} more match no diagnosis of this run" if labels.unused else ""
     print(f"Against {labels.used} labels in {labels.file}{unused}")
     for judge in labels.judges:
-        print(f"  {judge.judge}, which judged {judge.labelled} of them")
-        print(f"    sensitivity         {as_percent(judge.sensitivity)}")
-        print(f"    specificity         {as_percent(judge.specificity)}")
-        print(f"    accuracy it sees    {as_percent(judge.accuracy)}")
-        print(f"    accuracy corrected  {as_percent(judge.corrected)}")
-        for note in (judge.corrected.note if judge.corrected.value is not None else None, judge.note):
-            if note:
-                print(f"    note: {note}")
+        print("\n".join(f"  {line}" for line in agreement_lines(judge)))
+        print(f"    accuracy it sees  {as_percent(judge.accuracy)}")
+        print(f"    corrected, PPI++  {as_percent(judge.corrected)}")
+        print(f"    Rogan and Gladen  {as_percent(judge.rogan_gladen)}")
+        for note in label_notes(judge):
+            print(f"    note: {note}")
+    if labels.judges:
+        print("\n".join(next_lines(labels.judges[0])))
     print()
+
+
+def agreement_lines(judge: AgainstLabels) -> list[str]:
+    """How a judge agrees with the labels: counts as they were given, shares and kappa for the whole run."""
+    counts = (judge.both_right, judge.both_wrong, judge.only_judge_right, judge.only_label_right)
+    both, neither, only_judge, only_label = (f"{count:g}" for count in counts)
+    return [
+        f"{judge.judge}, which judged {judge.labelled} of them",
+        f"  both right {both}, both wrong {neither}, only {judge.judge} right {only_judge}, only labeled right "
+        f"{only_label}",
+        f"  Cohen's kappa     {as_number(judge.kappa)}",
+        f"  calls wrong       {as_percent(judge.missed)} of right diagnoses",
+        f"  calls right       {as_percent(judge.credited)} of wrong diagnoses",
+    ]
+
+
+def label_notes(judge: AgainstLabels) -> list[str]:
+    """What to bear in mind about a judge's figures."""
+    unsure = f"{judge.unsure} labeled as unsure and left out" if judge.unsure else None
+    noted = [estimate.note for estimate in (judge.corrected, judge.rogan_gladen) if estimate.value is not None]
+    return [note for note in (*noted, unsure, judge.note) if note]
+
+
+def next_lines(judge: AgainstLabels) -> list[str]:
+    """How many more labels would help, and which."""
+    lines = []
+    if judge.labels_to_halve:
+        lines.append(f"About {plural(judge.labels_to_halve, 'more label')} would halve the interval.")
+    elif judge.half_width_if_all_labelled is not None:
+        half = f"{100 * judge.half_width_if_all_labelled:.1f} points"
+        lines.append(
+            f"Labels alone cannot halve the interval: with every diagnosis labeled, about ± {half} would remain."
+        )
+    if judge.label_next:
+        shown = ", ".join(
+            f"{one.scenario_id}{f' (repeat {one.repeat})' if one.repeat else ''}" for one in judge.label_next
+        )
+        lines.append(f"Label next: scenarios {shown} (agentclinic judge label).")
+    return lines
 
 
 def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:
         repeat = f", repeat {dispute.repeat}" if dispute.repeat else ""
-        label = {True: ", labeled right", False: ", labeled wrong", None: ""}[dispute.label]
+        label = _LABELED.get(dispute.label, ", labelers disagree")
         print(f"  scenario {dispute.scenario_id}{repeat}{label}: {dispute.diagnosis!r}, truth {dispute.truth!r}")
         for name, opinion in dispute.opinions.items():
             # A majority's reason lists its members' votes, most of which are shown here anyway.

@@ -51,6 +51,10 @@ AllowHostOption = Annotated[
 JudgeOption = Annotated[
     str | None, typer.Option(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
 ]
+CorrectedOption = Annotated[
+    bool,
+    typer.Option("--corrected", help="Also correct the accuracy for the judge's errors, by the labels in RUN/labels/."),
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file instead of printing it.")

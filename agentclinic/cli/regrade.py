@@ -1,4 +1,4 @@
-"""`agentclinic regrade`: judge a run again and show what changed."""
+"""`agentclinic regrade`: judge a run again, with one judge or with a jury, and show what changed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from shlex import quote
 
 import anyio
 
-from agentclinic.cli.estimate import show_estimate
+from agentclinic.cli.estimate import show_arms, show_estimate
 from agentclinic.cli.format import end_incomplete, end_without_result, print_json, text_table
+from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
+from agentclinic.runs.budget import Spent
 from agentclinic.runs.progress import progress_for
 from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 from agentclinic.scoring.format import as_percent
+from agentclinic.scoring.judges.comparison import compare_judges
+from agentclinic.scoring.judges.majority import write_majority
+from agentclinic.scoring.judges.panel import RECORDED
 from agentclinic.scoring.outcome import summarise
+
+JURY = "jury"
+"""The name of a jury's majority, for --judge, unless another is given."""
+_AGAIN = "Run the same command again to judge the rest."
 
 
 def regrade_command(
@@ -34,11 +43,7 @@ def regrade_command(
     as_json: bool,
 ) -> None:
     """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
-    if folder.is_file():
-        raise InputError(
-            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
-            f"{RECORDS} and name that"
-        )
+    _refuse_file(folder)
     if dry_run:
         estimate = anyio.run(partial(estimate_regrade, folder, settings, name, resynthesize=resynthesize))
         show_estimate(estimate, as_json=as_json)
@@ -72,7 +77,69 @@ def regrade_command(
     )
     if left:
         why = f": {regraded.reason}" if regraded.reason else ""
-        end_incomplete(f"{left}{why}\nRun the same command again to judge the rest.", interrupted=regraded.interrupted)
+        end_incomplete(f"{left}{why}\n{_AGAIN}", interrupted=regraded.interrupted)
+
+
+def jury_command(
+    folder: Path,
+    settings: Settings,
+    jury: str,
+    name: str | None,
+    *,
+    dry_run: bool,
+    full: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Judge a run with several models, write their majority, and show how they agree; limits are for all together."""
+    _refuse_file(folder)
+    models = names_in(jury)
+    if len(set(models)) < max(2, len(models)):
+        raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
+    asked = [_with_judge(settings, model) for model in models if model != RECORDED]
+    if dry_run:
+        estimates = {one.run.moderator_llm: anyio.run(partial(estimate_regrade, folder, one)) for one in asked}
+        show_arms(estimates, as_json=as_json)
+        return
+    spent, members, left = Spent(), [RECORDED] * (RECORDED in models), []
+    for one in asked:
+        model = one.run.moderator_llm
+        progress = progress_for(quiet=quiet, stream=sys.stderr)
+        if not quiet:
+            progress.say(f"judge: {model}")
+        regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent))
+        spent += regraded.spent
+        members.append(regraded.path.stem)
+        if regraded.not_tried or regraded.failed:
+            why = f": {regraded.reason}" if regraded.reason else ""
+            left.append(f"{model}: {regraded.failed} failed, {regraded.not_tried} not tried{why}")
+        if regraded.not_tried or regraded.interrupted:
+            end_incomplete("\n".join([*left, _AGAIN]), interrupted=regraded.interrupted)
+    written = write_majority(folder, members, name or JURY)
+    comparison = compare_judges(folder, [*members, written.path.stem])
+    if as_json:
+        print_json({"path": str(written.path), "ties": written.ties, "comparison": comparison.model_dump(mode="json")})
+    else:
+        if not full:
+            comparison.pairs = [pair for pair in comparison.pairs if written.path.stem not in (pair.first, pair.second)]
+        show_comparison(comparison)
+        show_majority(written)
+    if left:
+        end_incomplete("\n".join([*left, _AGAIN]), interrupted=False)
+
+
+def _refuse_file(folder: Path) -> None:
+    if folder.is_file():
+        raise InputError(
+            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
+            f"{RECORDS} and name that"
+        )
+
+
+def _with_judge(settings: Settings, model: str) -> Settings:
+    """The settings with another judge; `builtin` is at no endpoint."""
+    changes = {"moderator_llm": model} | ({"moderator_endpoint": None} if model == "builtin" else {})
+    return settings.model_copy(update={"run": settings.run.model_copy(update=changes)})
 
 
 def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentclinic.cli.format import counted, print_json, text_table
+from agentclinic.cli.judge import label_notes, next_lines
 from agentclinic.report.parts import outcome_name
 from agentclinic.report.text import plural
 from agentclinic.results.record import bias_label
@@ -12,7 +13,6 @@ from agentclinic.results.run_data import load_run
 from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
-from agentclinic.scoring.judges.measured import builtin_judge_warning
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.slips import slip_lines
 
@@ -24,6 +24,7 @@ def score_command(
     recalibrate_on: Path | None,
     seed: int,
     *,
+    corrected: bool,
     full: bool,
     as_json: bool,
 ) -> None:
@@ -34,21 +35,18 @@ def score_command(
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
         recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
+        corrected=corrected,
     )
     if as_json:
         print_json(result)
         return
     print(as_text(result) if full else short_text(result))
-    first = next(run.records(), None)
-    warning = builtin_judge_warning(first.doctor_llm, judge or first.moderator_llm) if first else None
-    if warning:
-        print(warning)
 
 
 def as_text(result: Score) -> str:
     """The whole score for a person: unknown numbers are left out, or called unknown if they are main figures."""
     lines = [_title(result)]
-    for part in (_outcome, _ranking, _repeats, _harm, _calibration, _information, _orders):
+    for part in (_outcome, _judge, _ranking, _repeats, _harm, _calibration, _information, _orders):
         lines += part(result)
     lines.append("Intervals are 95%; those of means resample cases. --json prints everything.")
     return "\n".join(lines)
@@ -82,7 +80,8 @@ def short_text(result: Score) -> str:
     gap = result.gap_to_full_information
     if gap:
         rows.append(("gap to full information", as_points(gap)))
-    lines = [_title(result), *text_table(rows[0], rows[1:]), "", f"{_sentence(result)}."]
+    lines = [_title(result), *text_table(rows[0], rows[1:]), "", f"{_sentence(result)}.", result.judged_by]
+    lines += _correction(result)
     return "\n".join([*lines, "--full adds calibration, information and tests; --json prints everything."])
 
 
@@ -130,6 +129,23 @@ def _outcome(result: Score) -> list[str]:
     if gap:
         lines.append(f"  gap to full information: {as_points(gap)} of strict accuracy, {gap.n} cases")
     return lines
+
+
+def _judge(result: Score) -> list[str]:
+    return ["", "judge", f"  {result.judged_by}", *(f"  {line}" for line in _correction(result))]
+
+
+def _correction(result: Score) -> list[str]:
+    """The accuracy corrected for the judge's errors, and what more labels would do."""
+    found = result.corrected
+    if found is None:
+        return []
+    lines = [
+        f"Corrected by {plural(found.labelled, 'label')}: {as_percent(found.corrected)} (prediction-powered, PPI++)",
+        f"  by the judge's sensitivity and specificity (Rogan and Gladen): {as_percent(found.rogan_gladen)}",
+        *(f"  note: {note}" for note in label_notes(found)),
+    ]
+    return [*lines, *next_lines(found)]
 
 
 def _ranking(result: Score) -> list[str]:

@@ -488,5 +488,5 @@ def _open_items(run: _Run) -> list[str]:
     if run.dataset not in _LICENCES:
         items.append("license and origin of the data set")
     if run.setting("moderator_llm") not in ("builtin", UNKNOWN):
-        items.append("agreement of this judge with a person on a sample (`agentclinic judge compare --labels`)")
+        items.append("agreement of this judge with a person on a sample (`agentclinic judge label`)")
     return items

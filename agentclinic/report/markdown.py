@@ -9,7 +9,6 @@ from agentclinic.report.collect import Collected, RunReport
 from agentclinic.report.parts import View, outcome_name
 from agentclinic.report.sections.first_screen import (
     bounds,
-    judge_warning,
     main_source,
     mean_confidence,
     models_cost,
@@ -17,7 +16,7 @@ from agentclinic.report.sections.first_screen import (
     verdict,
 )
 from agentclinic.report.statements import TITLES, statements
-from agentclinic.report.text import DASH, line
+from agentclinic.report.text import DASH, line, markdown_cell
 from agentclinic.scoring.compare import telling
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
 from agentclinic.scoring.slips import slip_rows
@@ -31,8 +30,8 @@ def markdown(collected: Collected, mark: str) -> str:
     """The whole text; `mark` identifies it as a report."""
     view = View(collected)
     names = " and ".join(quoted(label) for label in view.labels)
-    warnings = dict.fromkeys(filter(None, map(judge_warning, view.runs)))
-    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *warnings, *_comparison(view)]
+    judges = dict.fromkeys(markdown_cell(run.score.judged_by) for run in view.runs)
+    parts = [f"<!-- {mark} -->", f"# Report on {names}", _headline(view), *judges, *_comparison(view)]
     for index, run in enumerate(view.runs):
         title = f"Run {view.letters[index]}: {quoted(view.labels[index])}" if view.several else "Details"
         parts += [f"## {title}", *_run(view, index, run)]

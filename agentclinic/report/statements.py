@@ -112,8 +112,8 @@ def _about_roles(run: RunReport) -> Iterator[str]:
         yield "Whether a clinician would agree with each verdict: the builtin judge compares names by written rules."
     elif judge is not None:
         yield (
-            "Whether a clinician would agree with each verdict: the judge is a model. `agentclinic judge compare "
-            "--labels` measures how well it judges."
+            "Whether a clinician would agree with each verdict: the judge is a model. `agentclinic judge label` "
+            "measures how well it judges."
         )
     if run.deterministic:
         yield (

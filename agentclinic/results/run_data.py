@@ -14,7 +14,7 @@ from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import JUDGEABLE, Verdict
+from agentclinic.results.outcome import JUDGEABLE, Fault, Verdict
 from agentclinic.results.record import Record
 from agentclinic.results.run_folder import ARMS
 
@@ -105,8 +105,12 @@ def _rejudged(record: Record, verdict: Mapping[str, Any] | None) -> Record:
     if record.status not in JUDGEABLE:
         return record
     if verdict is None or verdict.get("correct") is None:
-        return record.model_copy(update={"status": "judge_failed", "correct": None, "judgement": None})
-    changes = {"status": "diagnosed", "correct": verdict["correct"], "judgement": verdict_of(verdict)}
+        fault = (verdict or {}).get("fault")
+        changes: dict[str, Any] = {"status": "judge_failed", "correct": None, "judgement": None}
+        if fault:
+            changes["fault"] = Fault("moderator", str(fault.get("error")), str(fault.get("message") or ""))
+        return record.model_copy(update=changes)
+    changes = {"status": "diagnosed", "fault": None, "correct": verdict["correct"], "judgement": verdict_of(verdict)}
     if verdict.get("synthesis"):  # a new synthesis was judged: probabilities are compared with that diagnosis
         changes["diagnosis_text"] = verdict.get("diagnosis")
     return record.model_copy(update=changes)

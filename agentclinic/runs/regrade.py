@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ class Regraded:
     """How many diagnoses differ from the recorded ones; None if those were judged."""
     without_chart: int = 0
     """Diagnoses judged by names alone: the run does not contain their cases."""
+    spent: Spent = field(default_factory=Spent)
+    """What all verdicts in the file used, those of earlier calls included."""
 
 
 class _Recorded:
@@ -121,11 +123,13 @@ async def regrade(
     *,
     progress: Progress | None = None,
     resynthesize: bool = False,
+    before: Spent | None = None,
 ) -> Regraded:
     """Judge every diagnosis in a run with another judge; `scenarios.jsonl` is not touched.
 
     Writes `judgements/<name>.jsonl`, continues where an earlier call stopped, and retries what failed. With
-    `resynthesize` the diagnoses are first synthesized again from the facts in the run's sessions.
+    `resynthesize` the diagnoses are first synthesized again from the facts in the run's sessions. `before` is what
+    the other judges of a jury have used of the budget.
     """
     progress = progress or Progress()
     if resynthesize:
@@ -148,7 +152,7 @@ async def regrade(
             verdicts = _kept(path, records, made_by)
             _write_lines(path, verdicts.values())
             failures: list[Fault] = []
-            budget = Budget.of(settings)
+            budget = Budget.of(settings, before)
 
             async def gone_again(_: Collection[str]) -> str | None:
                 return await gone(models.in_use(roles), settings.llm, models.gate)
@@ -202,6 +206,7 @@ async def regrade(
         pool.interrupted,
         new if resynthesize else None,
         sum(r.case_hash not in charts for r in records),
+        spent,
     )
 
 

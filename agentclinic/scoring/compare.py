@@ -17,6 +17,9 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.estimates import Estimate, proportion
 from agentclinic.scoring.format import as_points
+from agentclinic.scoring.judges.against_labels import paired_units
+from agentclinic.scoring.judges.correction import correct, corrected_difference
+from agentclinic.scoring.judges.measured import judged_by
 from agentclinic.scoring.labels import BEFORE_0_3, SETTINGS, run_labels, setting_text
 from agentclinic.scoring.outcome import cost_of, tokens_of
 from agentclinic.scoring.secondary_metrics import MEASURES
@@ -221,6 +224,16 @@ class SecondaryMetric(BaseModel):
     difference: Estimate
 
 
+class CorrectedComparison(BaseModel):
+    """Strict accuracy of two runs, corrected for the judge's errors by their labels."""
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+    p: float | None
+    p_holm: float | None = None
+
+
 class Comparison(BaseModel):
     """A run against a baseline."""
 
@@ -230,6 +243,7 @@ class Comparison(BaseModel):
     beside: list[SecondaryMetric] = []
     warnings: list[str]
     notes: list[str]
+    corrected: CorrectedComparison | None = None
 
 
 class Accuracy(BaseModel):
@@ -254,6 +268,8 @@ class ComparedRun(BaseModel):
     tokens: int | None
     """Of all models, in and out; null if they are not all known."""
     cost_usd: float | None
+    judged_by: str = ""
+    """Which judge the accuracy comes from, and what is known of its errors."""
 
 
 class ComparisonReport(BaseModel):
@@ -265,10 +281,16 @@ class ComparisonReport(BaseModel):
     comparisons: list[Comparison]
 
 
-def compare_arms(arms: Sequence[Arm], *, seed: int = 0) -> ComparisonReport:
-    """Each run against the first; p-values of several comparisons are adjusted by Holm, rule by rule."""
+def compare_arms(arms: Sequence[Arm], *, seed: int = 0, corrected: bool = False) -> ComparisonReport:
+    """Each run against the first; p-values of several comparisons are adjusted by Holm, rule by rule.
+
+    `corrected` adds the differences corrected for the judge's errors by the labels of the runs.
+    """
     baseline, *others = arms
     comparisons = [compare_two(baseline, arm, seed=seed) for arm in others]
+    if corrected:
+        for comparison, arm in zip(comparisons, others, strict=True):
+            comparison.corrected = _corrected(baseline, arm, seed)
     return ComparisonReport(
         runs=compared_runs(arms, labels_of(arms)),
         accuracies=[a for arm in arms for a in accuracies(arm, seed=seed)],
@@ -286,6 +308,7 @@ def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRu
             turns=arm.mean("turns"),
             tokens=arm.tokens,
             cost_usd=arm.cost_usd,
+            judged_by=judged_by(arm.run, arm.conditions["moderator_llm"]),
         )
         for arm, label in zip(arms, labels, strict=True)
     ]
@@ -379,10 +402,26 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
             for verdict in comparisons[int(index)].verdicts:
                 if verdict.rule == rule:
                     verdict.p_holm = p if len(raw) > 1 else None
+    found = {str(i): c.corrected for i, c in enumerate(comparisons) if c.corrected}
+    for index, p in holm({index: one.p for index, one in found.items() if one.p is not None}).items():
+        found[index].p_holm = p
     for comparison in comparisons:
         for verdict in comparison.verdicts:
             verdict.conclusion = sentence(verdict, comparison.arm, comparison.baseline)
     return list(comparisons)
+
+
+def _corrected(baseline: Arm, arm: Arm, seed: int) -> CorrectedComparison:
+    """The strict difference corrected for the judge's errors, over the cases with a verdict in both runs."""
+    known = [
+        key for key in baseline.cases if key in arm.cases and baseline.cases[key].known[0] and arm.cases[key].known[0]
+    ]
+    copies = len({baseline.cases[key].cluster for key in known}) < len(known)
+    clusters = {key: baseline.cases[key].cluster if copies else key for key in known}
+    before, after = (paired_units(one.run.path, one.run.judge, clusters) for one in (baseline, arm))
+    difference, p = corrected_difference(before, after, seed)
+    shares = [correct(units, seed).powered for units in (before, after)]
+    return CorrectedComparison(before=shares[0], after=shares[1], difference=difference, p=p)
 
 
 def telling(verdicts: Sequence[RuleComparison]) -> list[RuleComparison]:

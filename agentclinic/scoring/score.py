@@ -10,6 +10,8 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
 from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.judges.against_labels import AgainstLabels, labelled_run, need_labels
+from agentclinic.scoring.judges.measured import judged_by
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.prices import knowledge_prices
 
@@ -19,6 +21,10 @@ class Score(BaseModel):
 
     run: str
     judge: str | None
+    judged_by: str = ""
+    """Which judge the accuracy comes from, and what is known of its errors."""
+    corrected: AgainstLabels | None = None
+    """The accuracy corrected for the judge's errors by labels, if asked for."""
     planned: int | None = None
     """Encounters that the run has when it is complete; null if it was not written by this program."""
     outcome: Summary
@@ -38,17 +44,22 @@ def score(
     full_information: RunData | None = None,
     recalibrate_on: RunData | None = None,
     records: Iterable[Record] | None = None,
+    corrected: bool = False,
 ) -> Score:
     """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split.
+
+    `corrected` adds the accuracy corrected for the judge's errors by the labels in the run's folder.
 
     `records` are the run's records if the caller reads them anyway; they are used in one pass, which keeps a few
     numbers of each.
     """
     mappings = [_recalibration(recalibrate_on)] if recalibrate_on else []
     outcome = RunningSummary()
+    judges: set[str | None] = set()
     ranks, repeated, harms, forecasts, told, ordered = [], [], [], [], [], []
     for record in run.records() if records is None else records:
         outcome.add(record)
+        judges.add(record.moderator_llm)
         ranks.append(ranking.observe(record))
         repeated.append(repeats.observe(record))
         harms.append(harm.observe(record))
@@ -59,6 +70,8 @@ def score(
     return Score(
         run=run.name,
         judge=run.judge,
+        judged_by=judged_by(run, judges, seed),
+        corrected=_corrected(run, seed) if corrected else None,
         planned=run.planned,
         outcome=outcome.summary(),
         ranking=ranking.summarise(ranks, seed),
@@ -71,6 +84,13 @@ def score(
         if full_information
         else None,
     )
+
+
+def _corrected(run: RunData, seed: int) -> AgainstLabels:
+    found = labelled_run(run.path, run.judge, seed)
+    if found is None:
+        raise need_labels(run.path)
+    return found
 
 
 def _recalibration(run: RunData) -> calibration.Recalibration:

@@ -175,6 +175,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "card",
         "data fetch",
         "data new",
+        "judge label",
         "judge majority",
         "memory merge",
     }

@@ -60,3 +60,30 @@ def test_diagnoses_judged_without_their_chart_are_counted(folder: Path, tmp_path
 
     assert "4 diagnoses were judged by names alone, without the chart" in without.stderr
     assert json.loads(without.stdout)["without_chart"] == 4
+
+
+def test_a_jury_judges_votes_and_shows_its_splits_in_one_command(
+    folder: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    point_at(tmp_path, server)
+    server.control(rules=[{"match": {"purpose": "moderator", "model": "harsh"}, "reply": "No"}])
+    done = clinic("regrade", folder, "--jury", "builtin,harsh", "--quiet", cwd=tmp_path)
+
+    assert "builtin and harsh\n  agreement" in done.stdout
+    assert "Cohen's kappa" in done.stdout
+    assert " disputed:" in done.stdout
+    assert "without a majority (" in done.stdout
+    assert "use it with --judge jury" in done.stdout
+    scored = clinic("score", folder, "--judge", "jury", cwd=tmp_path).stdout
+    assert "Judged by jury (the majority of builtin, harsh); how often it errs is not known" in scored
+    assert "tie" in clinic("score", folder, "--judge", "jury", "--full", cwd=tmp_path).stdout
+    asked_before = asked(server, "moderator")
+    jury = ("--jury", "recorded,builtin,harsh", "--name", "three", "--json", "-q")
+    data = json.loads(clinic("regrade", folder, *jury, cwd=tmp_path).stdout)
+    assert asked(server, "moderator") == asked_before, "no verdict is asked for twice"
+    assert data["ties"] == 0
+    assert [judge["name"] for judge in data["comparison"]["judges"]] == ["recorded", "builtin", "harsh", "three"]
+    for names in ("builtin", "builtin,builtin"):
+        assert (
+            "two or more different judges" in clinic("regrade", folder, "--jury", names, cwd=tmp_path, expect=2).stderr
+        )

@@ -11,6 +11,7 @@ from report_support import gathered, record, write_run, wrong
 
 from agentclinic.cli import main
 from agentclinic.report.files import render
+from agentclinic.scoring.judges.measured import FALSE_NO, FALSE_YES, RIGHT, WRONG
 
 
 def scored(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -45,18 +46,24 @@ def test_score_prints_one_table_and_one_sentence_and_says_what_is_missing(
     assert "with 1 encounter missing, it could be 33.3% to 66.7%" in both
 
 
-def test_the_builtin_judges_error_is_stated_where_it_judged_a_language_model(
+def test_the_judge_and_its_measured_error_are_stated_beside_the_accuracy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judged = write_run(tmp_path / "judged", [record(n, moderator_llm="builtin") for n in range(3)])
-    builtin = write_run(tmp_path / "b", [record(n, moderator_llm="builtin", doctor_llm="builtin") for n in range(3)])
-    said = "called 17 of 80 right diagnoses wrong and 3 of 38 wrong ones right"
-    for text in (scored(judged, capsys), *(render(gathered(judged), kind) for kind in ("html", "md"))):
-        assert said in text
-        assert "--moderator-llm" in text
-    assert said not in scored(builtin, capsys)
-    assert said not in render(gathered(builtin), "html")
-    assert said not in scored(write_run(tmp_path / "other", [record(0)]), capsys)
+    builtin = write_run(tmp_path / "b", [record(n, moderator_llm="builtin") for n in range(3)])
+    other = write_run(tmp_path / "other", [record(n) for n in range(3)])
+    error = f"called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones right"
+    for text in shown(builtin, capsys):
+        assert f"Judged by builtin, which {error} in our measurement" in text
+    for text in shown(other, capsys):
+        assert "Judged by j; how often it errs is not known (agentclinic judge label measures it)." in text
+    main(["compare", str(builtin), str(other)])
+    compared = capsys.readouterr().out
+    assert f"A: Judged by builtin, which {error}" in compared
+    assert "B: Judged by j; how often it errs" in compared
+
+
+def shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [scored(folder, capsys), *(render(gathered(folder), kind) for kind in ("html", "md"))]
 
 
 def test_reports_keep_the_cost_of_models_apart_from_the_price_of_tests(tmp_path: Path) -> None:

@@ -219,12 +219,13 @@ def test_the_command_prints_one_table_and_one_sentence_and_details_with_full(
     b = write_run(tmp_path / "MedQA_20260102_000000", [True, True, False], doctor_llm="large", **spent)
 
     main(["compare", str(a), str(b)])
-    head, *runs, _, said, more = capsys.readouterr().out.splitlines()
+    head, *runs, _, said, judge, more = capsys.readouterr().out.splitlines()
     assert head.split() == "run right (95%) difference in points (95%) turns tokens cost".split()
     assert [line.split()[:3] for line in runs] == [["A", "small", "33%"], ["B", "large", "67%"]]
     assert [line.split()[-2:] for line in runs] == [["1,500", "$1.50"]] * 2
     assert said.startswith("No clear difference: B +33.3 points (95% ")
     assert "with 3 cases a difference under" in said
+    assert judge.startswith("Judged by j; how often it errs")
     assert "--full" in more
 
     main(["compare", str(a), str(b), "--full"])

@@ -238,6 +238,15 @@ def _for_the_policy(_: Clinic, folder: Path) -> None:
 
 def _for_scoring(clinic: Clinic, folder: Path) -> None:
     clinic.call(["regrade", "runs/first", "--moderator-llm", "scripted"], folder, {})
+    made = ["run", "--dataset", "OpenOSCE", "--doctor", "door_only", "--limit", "60", "--name", "labeled"]
+    clinic.call([*made, "--quiet"], folder, {})
+    (labeled,) = (folder / "runs").glob("*_labeled")
+    records = [json.loads(line) for line in (labeled / "scenarios.jsonl").read_text(encoding="utf-8").splitlines()]
+    labels = [
+        {"scenario_id": one["scenario_id"], "correct": one["correct"] if number % 12 else not one["correct"]}
+        for number, one in enumerate(records[:48])
+    ]
+    _write(labeled / "labels" / "ann.jsonl", "".join(json.dumps(label) + "\n" for label in labels))
     settings = json.loads((folder / "agentclinic.config.json").read_text(encoding="utf-8"))
     del settings["run"]["num_scenarios"]  # the page shows the figures of whole runs
     _write(folder / "agentclinic.config.json", json.dumps(settings))

@@ -16,7 +16,6 @@ from agentclinic.runs.budget import money
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.compare import Comparison, sentence
 from agentclinic.scoring.format import as_number, interval, percent
-from agentclinic.scoring.judges.measured import builtin_judge_warning
 
 _FIRST = {Source.POSTERIOR: 0, Source.STATED: 1, Source.ELICITED: 2, Source.PLANNER_SCORE: 3}
 MOST_REASONS = 4
@@ -44,17 +43,7 @@ def notices(view: View) -> Html | None:
             said.append(
                 tag("p", whose, f"The run is not finished: {run.known.records:,} of {run.planned:,} encounters.")
             )
-        warning = judge_warning(run)
-        if warning:
-            said.append(tag("p", whose, warning))
     return tag("div", said, class_="notice") if said else None
-
-
-def judge_warning(run: RunReport) -> str | None:
-    """What is known of the builtin judge, if it judged a language model."""
-    return builtin_judge_warning(
-        run.settings.get("doctor's model"), run.score.judge or run.settings.get("judge's model")
-    )
 
 
 def _card(question: str, value: str, unit: str, *parts: object) -> Html:
@@ -96,6 +85,7 @@ def _right(run: RunReport) -> Html:
         said.append(
             f"Dotted: {percent(outer[0])} if everything missing were wrong, {percent(outer[1])} if it were right."
         )
+    said.append(run.score.judged_by)
     drawn = [charts.strip(_marks(run, "c0")), _scale()]
     return _card(question, percent(head.value), "of encounters", drawn, tag("p", " ".join(said)))
 
@@ -220,6 +210,7 @@ def _side_by_side(view: View) -> Html:
         tag("p", f"{_against(comparison, (view.letters[0], view.letters[index]))}.")
         for index, comparison in enumerate(comparisons, start=1)
     ]
+    said += [tag("p", text) for text in dict.fromkeys(run.score.judged_by for run in view.runs)]
     more = tag("div", said, class_="verdicts") if said else None
     return tag(
         "div", table("The runs side by side", head, rows, range(len(head)), stacked=True), more, class_="answers-table"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,11 +11,12 @@ from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.results.outcome import Verdict
+from agentclinic.results.run_data import load_run
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.judges.against_labels import AgainstLabels, against_labels, panel_and_labels
 from agentclinic.scoring.judges.agreement import fleiss_estimate, kappa_estimate
-from agentclinic.scoring.judges.correction import JudgedUnit, corrected_accuracy
-from agentclinic.scoring.judges.labels import match_labels, read_labels
-from agentclinic.scoring.judges.panel import Panel, load_panel
+from agentclinic.scoring.judges.labels import FOLDER
+from agentclinic.scoring.judges.panel import Panel, judges_of
 
 _REPEATS = (
     "some cases were played more than once: the intervals of shares treat their units as independent and are too "
@@ -72,29 +72,13 @@ class Dispute(BaseModel):
     case_hash: str | None
     truth: str | None
     diagnosis: str | None
-    label: bool | None = None
+    label: float | None = None
+    """1 if it was labelled right, 0 if wrong, between if labellers disagree."""
     opinions: dict[str, Verdict]
 
 
-class AgainstLabels(BaseModel):
-    """A judge measured against the labels."""
-
-    judge: str
-    labelled: int
-    """Labelled units that this judge judged."""
-    sensitivity: Proportion
-    """The share it calls right among the diagnoses labelled right."""
-    specificity: Proportion
-    """The share it calls wrong among the diagnoses labelled wrong."""
-    accuracy: Proportion
-    """The run's strict accuracy as this judge sees it."""
-    corrected: Estimate
-    """The same, corrected for the judge's errors."""
-    note: str | None = None
-
-
 class LabelReport(BaseModel):
-    """What the label file shows."""
+    """What the labels show."""
 
     file: str
     used: int
@@ -126,38 +110,38 @@ class JudgeComparison(BaseModel):
 def compare_judges(
     place: Path, judges: Sequence[str] | None = None, labels: Path | None = None, seed: int = 0
 ) -> JudgeComparison:
-    """Compare the named judges of a run (default: all) with each other and with labels."""
-    panel = load_panel(place, judges)
-    if len(panel.names) < 2 and labels is None:
+    """Compare the named judges of a run (default: all) with each other, and with labels (default: the run's own)."""
+    if judges is not None and not judges:
+        raise InputError(f"judges: none named; this run has {', '.join(judges_of(load_run(place).path.parent))}")
+    panel, matched = panel_and_labels(place, judges or (), labels)
+    names = panel.names if judges is None else tuple(judges)
+    if labels is not None and not matched.by_unit:
+        raise InputError(f"{labels}: none of its labels is about a diagnosis in {place}")
+    if len(names) < 2 and not matched.by_unit:
         raise InputError(
-            f"{place}: only one judge, {panel.names[0]}; add another with `agentclinic regrade`, "
-            "or compare with labels: --labels FILE"
+            f"{place}: only one judge, {names[0]}; add another with `agentclinic regrade`, or label some diagnoses "
+            "with `agentclinic judge label`"
         )
-    matched = None
-    if labels is not None:
-        matched = match_labels(panel.units, read_labels(labels))
-        if not matched.by_unit:
-            raise InputError(f"{labels}: none of its labels is about a diagnosis in {place}")
-    single = [name for name in panel.names if name not in panel.majority_of]
+    single = [name for name in names if name not in panel.majority_of]
     return JudgeComparison(
         run=str(place),
         diagnoses=len(panel.units),
         wrong_unjudged=len(panel.wrong),
         failed=panel.failed,
         note=None if len({unit.case for unit in panel.units}) == len(panel.units) else _REPEATS,
-        judges=[_summary(panel, name) for name in panel.names],
-        pairs=[_agreement(panel, first, second, seed) for first, second in combinations(panel.names, 2)],
+        judges=[_summary(panel, name) for name in names],
+        pairs=[_agreement(panel, first, second, seed) for first, second in combinations(names, 2)],
         fleiss=_fleiss(panel, single, seed) if len(single) > 2 else None,
         fleiss_judges=single if len(single) > 2 else [],
-        disputed=_disputes(panel, matched.by_unit if matched else {}),
-        labels=None
-        if matched is None
-        else LabelReport(
-            file=str(labels),
+        disputed=_disputes(panel, names, matched.by_unit),
+        labels=LabelReport(
+            file=str(labels or panel.path.parent / FOLDER),
             used=len(matched.by_unit),
             unused=matched.unused,
-            judges=[_against_labels(panel, name, matched.by_unit, seed) for name in panel.names],
-        ),
+            judges=[against_labels(panel, name, matched, seed) for name in names],
+        )
+        if matched.by_unit
+        else None,
     )
 
 
@@ -215,7 +199,9 @@ def _fleiss(panel: Panel, names: Sequence[str], seed: int) -> Estimate:
     return fleiss_estimate(yes, len(names), cases, seed)
 
 
-def _disputes(panel: Panel, labels: Mapping[int, bool]) -> list[Dispute]:
+def _disputes(panel: Panel, names: Sequence[str], labels: Mapping[int, float]) -> list[Dispute]:
+    columns = [panel.names.index(name) for name in names]
+    opinions = [[unit.verdicts[column] for column in columns] for unit in panel.units]
     return [
         Dispute(
             scenario_id=unit.scenario_id,
@@ -224,51 +210,8 @@ def _disputes(panel: Panel, labels: Mapping[int, bool]) -> list[Dispute]:
             truth=unit.truth,
             diagnosis=unit.diagnosis,
             label=labels.get(place),
-            opinions=dict(zip(panel.names, unit.verdicts, strict=True)),
+            opinions=dict(zip(names, opinions[place], strict=True)),
         )
         for place, unit in enumerate(panel.units)
-        if {True, False} <= {verdict.correct for verdict in unit.verdicts}
+        if {True, False} <= {verdict.correct for verdict in opinions[place]}
     ]
-
-
-def _against_labels(panel: Panel, name: str, labels: Mapping[int, bool], seed: int) -> AgainstLabels:
-    verdicts = [verdict.correct for verdict in panel.column(name)]
-    units = [
-        JudgedUnit(unit.case, verdict, labels.get(place))
-        for place, (unit, verdict) in enumerate(zip(panel.units, verdicts, strict=True))
-        if verdict is not None
-    ]
-    cells = Counter((unit.verdict, unit.label) for unit in units)
-    right = cells[True, True] + cells[False, True]
-    wrong = cells[True, False] + cells[False, False]
-    whole = [*units, *(JudgedUnit(case, None) for case in panel.wrong)]
-    return AgainstLabels(
-        judge=name,
-        labelled=right + wrong,
-        sensitivity=proportion(cells[True, True], right),
-        specificity=proportion(cells[False, False], wrong),
-        accuracy=proportion(sum(unit.verdict is True for unit in units), len(whole)),
-        corrected=corrected_accuracy(whole, seed),
-        note=_chosen_by_verdict(cells),
-    )
-
-
-def _chosen_by_verdict(cells: Mapping[tuple[bool | None, bool | None], int]) -> str | None:
-    """A warning if the share of yes differs between labelled and other units by more than 3 standard errors.
-
-    Labels collected where the judges disagree, or where one said No, give the sensitivity and specificity of the
-    hard cases.
-    """
-    yes = [cells.get((True, True), 0) + cells.get((True, False), 0), cells.get((True, None), 0)]
-    no = [cells.get((False, True), 0) + cells.get((False, False), 0), cells.get((False, None), 0)]
-    n = [yes[0] + no[0], yes[1] + no[1]]
-    if not all(n) or not sum(yes) or not sum(no):
-        return None
-    pooled = sum(yes) / sum(n)
-    z = (yes[0] / n[0] - yes[1] / n[1]) / math.sqrt(pooled * (1 - pooled) * (1 / n[0] + 1 / n[1]))
-    if abs(z) <= 3:
-        return None
-    return (
-        f"this judge says yes to {yes[0] / n[0]:.0%} of the labeled and {yes[1] / n[1]:.0%} of the other diagnoses: "
-        "the labels are not a random sample, and its sensitivity and specificity may not hold for the rest"
-    )

@@ -1,19 +1,43 @@
-"""The accuracy of a run corrected for its judge's errors, which labels reveal."""
+"""The accuracy of a run corrected for its judge's errors, which labels reveal.
+
+Two estimates of the same share. *Prediction-powered* (PPI++, Angelopoulos, Duchi and Zrnic 2023): the verdicts on all
+diagnoses, corrected by their mean error on the labelled ones. For yes-or-no verdicts with the best tuning this is
+
+    P(yes) · P(right | yes) + P(no) · P(right | no),
+
+with the conditional shares from the labels. *Rogan and Gladen* (1978) correct the share of yes by sensitivity and
+specificity. If the sample was drawn by this judge's verdicts, both are the same; otherwise the former is more precise.
+
+`ppi-python` has the former for independent labels and a normal interval. Here labels are drawn from strata, cases are
+played more than once, and a judge may make no error among 40 labels, where a normal interval has no width. So the few
+lines are our own, and the tests compare them with that library.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.judges.agreement import interval_around
-from agentclinic.scoring.stats import Floats, case_draws, totals_by_case
+from agentclinic.scoring.judges.agreement import cohen_kappa, interval_around
+from agentclinic.scoring.stats import Z95, Floats, case_draws, stretch_for
 
 MIN_LABELS = 5
 """Cases of each class: after 5 of 5 the Wilson interval still starts at 57%; below that a correction is guesswork."""
+ENOUGH_LABELS = 40
+"""From here on, 95% intervals covered the truth in 94 to 98% of simulated runs (`benchmarks/correction.py`)."""
+_PRIOR = 1 / 3
+"""Labels added to each kind of error and of success. One third leaves the median of a share where the data have it
+(Kerman 2011); one half made the intervals of good judges too wide in `benchmarks/correction.py`."""
+_WIDEST = 1.5
+"""The most an interval is widened for few labels: with fewer than five labelled cases the factor means nothing."""
+_YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)
+_CELLS = [_TP, _FN, _TN, _FP]
+_VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
+"""The column of each verdict, and those of its diagnoses labelled right and labelled wrong."""
 
 
 def rogan_gladen(apparent: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
@@ -28,56 +52,285 @@ def rogan_gladen(apparent: Floats, sensitivity: Floats, specificity: Floats) -> 
 
 
 class JudgedUnit(NamedTuple):
-    """What the corrected accuracy needs to know about a unit."""
+    """What the correction needs to know about a unit."""
 
     case: str
+    """Units of one case are redrawn together."""
     verdict: bool | None
     """None if the unit is wrong without a judge (no diagnosis, or the doctor failed)."""
-    label: bool | None = None
-    """The truth about the diagnosis, if it was labelled."""
+    label: float | None = None
+    """The truth about the diagnosis, if it was labelled: 1 for right, 0 for wrong, between if labellers disagree."""
+    stratum: Hashable = "the run"
+    """The part of the run of which the labels are a random sample."""
+    share: float = 1.0
+    """How much the unit counts: one over the number of repeats where every case counts once."""
 
 
-def corrected_accuracy(units: Sequence[JudgedUnit], seed: int = 0) -> Estimate:
-    """The run's accuracy corrected for the judge's sensitivity and specificity on the labelled units.
+class Correction(NamedTuple):
+    """What labels show about a judge, and about the accuracy it gives."""
 
-    accuracy = judged ÷ all · rogan_gladen(yes ÷ judged, sensitivity, specificity): only what was judged can be
-    misjudged. Each resample redraws the run's cases and with them the labelled ones, so that all three shares vary,
-    together if they come from the same cases. A resample in which the judge is no better than a coin says
-    nothing; it counts as 0 for the lower limit and as 1 for the upper.
+    powered: Estimate
+    """The accuracy, prediction-powered."""
+    rogan_gladen: Estimate
+    """The accuracy corrected by sensitivity and specificity."""
+    missed: Estimate
+    """The share that the judge calls wrong of the right diagnoses."""
+    credited: Estimate
+    """The share that the judge calls right of the wrong diagnoses."""
+    kappa: Estimate
+    """Cohen's kappa of judge and labels, over all diagnoses of the run."""
+
+
+def correct(units: Sequence[JudgedUnit], seed: int = 0) -> Correction:
+    """Measure a judge by the labels, and correct the accuracy for its errors.
+
+    Each resample redraws the run's cases and with them the labelled ones (`stats.case_draws`), so that all shares
+    vary, together if they come from the same cases. Within a stratum, each label then stands for as many diagnoses as
+    the stratum has per label.
     """
-    rows = [_cells(unit) for unit in units]
-    judged = sum(unit.verdict is not None for unit in units)
-    if not judged:
-        return Estimate(value=None, note="nothing was judged")
-    totals = totals_by_case(rows, [unit.case for unit in units])
-    _, _, _, tp, fn, tn, fp = sums = totals.sum(axis=0)
-    right, wrong = (np.count_nonzero(totals[:, i] + totals[:, i + 1]) for i in (3, 5))
+    table = _Table(units)
+    if table.problem:
+        return Correction(*[Estimate(value=None, n=table.n, note=table.problem)] * 5)
+    draws = table.combined(case_draws(table.totals, table.prior, np.random.default_rng(seed)))
+    return Correction(
+        _estimate(_powered, table, draws, table.caution),
+        _by_rogan_gladen(table, draws),
+        _error(table, draws, (_FN, _TP), "right"),
+        _error(table, draws, (_FP, _TN), "wrong"),
+        _estimate(_kappa, table, draws),
+    )
+
+
+class Difference(NamedTuple):
+    """A paired difference of corrected accuracies, and its two-sided p-value."""
+
+    estimate: Estimate
+    p: float | None
+
+
+def corrected_difference(before: Sequence[JudgedUnit], after: Sequence[JudgedUnit], seed: int = 0) -> Difference:
+    """How much more accurate the second run is, each corrected by its own labels; both redraw the same cases."""
+    cases = dict.fromkeys(unit.case for unit in (*before, *after))
+    first, second = (_Table(units, cases) for units in (before, after))
+    for name, table in (("the baseline", first), ("the other run", second)):
+        if table.problem:
+            return Difference(Estimate(value=None, note=f"{name}: {table.problem}"), None)
+    totals, prior = np.hstack([first.totals, second.totals]), np.hstack([first.prior, second.prior])
+    draws = case_draws(totals, prior, np.random.default_rng(seed))
+    width = len(first.prior)
+    one, other = _powered(first.combined(draws[:, :width])), _powered(second.combined(draws[:, width:]))
+    value = float(_powered(second.sums) - _powered(first.sums))
+    low, high = _interval(value, other - one, [first, second])
+    below = (np.count_nonzero(other < one) + 0.5) / (len(one) + 1)
+    notes = dict.fromkeys(filter(None, (first.caution, second.caution)))
+    low, high = max(-1.0, low), min(1.0, high)
+    estimate = Estimate(value=value, low=low, high=high, n=len(cases), note="; ".join(notes) or None)
+    return Difference(estimate, float(min(1.0, 2 * min(below, 1 - below))))
+
+
+class LabelsNeeded(NamedTuple):
+    """How many more labels would halve an interval."""
+
+    more: int | None
+    """None if no number of labels would."""
+    half_width: float
+    """Half the interval's width if every diagnosis were labelled: what is left is due to the number of cases."""
+
+
+def labels_to_halve(units: Sequence[JudgedUnit], estimate: Estimate) -> LabelsNeeded | None:
+    """How many more labels like these would halve the prediction-powered interval; None if there is no interval.
+
+    Part of the variance V shrinks with the labels, A - B: A = Σ P(verdict)² · p(1-p) ÷ labelled cases, B the same over
+    all its cases, with p the share that is right under that verdict. With t times the labels V is V - A + A/t,
+    which is V/4 at t = A ÷ (A - 3V/4).
+    """
+    if estimate.low is None or estimate.high is None:
+        return None
+    table = _Table(units)
+    variance = ((estimate.high - estimate.low) / (2 * Z95)) ** 2
+    now = at_most = 0.0
+    for (verdict, right, wrong), n in zip(_VERDICTS, table.effective, strict=True):
+        if n:
+            p = (table.sums[right] / (table.sums[right] + table.sums[wrong]) * n + _PRIOR) / (n + 2 * _PRIOR)
+            spread = (table.sums[verdict] / table.sums[:3].sum()) ** 2 * p * (1 - p)
+            now += spread / n
+            at_most += spread / np.count_nonzero(table.totals[:, verdict])
+    labelled = sum(unit.label is not None for unit in units)
+    unlabelled = sum(unit.verdict is not None for unit in units) - labelled
+    left = Z95 * math.sqrt(max(0.0, variance - now + at_most))
+    needed = (now / (now - 0.75 * variance) - 1) * labelled if now > 0.75 * variance else math.inf
+    return LabelsNeeded(math.ceil(needed) if needed <= unlabelled else None, left)
+
+
+# --- the table of cases ---------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """One row per case. Columns: yes, no, unjudged; four for the prior; and five for each stratum.
+
+    Those of a stratum are its size and its labels: true positives, false negatives, true negatives, false positives.
+    """
+
+    def __init__(self, units: Sequence[JudgedUnit], cases: Mapping[str, object] | None = None) -> None:
+        self.n = len(units)
+        rows = {case: row for row, case in enumerate(cases or dict.fromkeys(unit.case for unit in units))}
+        strata = {
+            s: 7 + 5 * place for place, s in enumerate(dict.fromkeys(u.stratum for u in units if u.verdict is not None))
+        }
+        self.totals = np.zeros((len(rows), 7 + 5 * len(strata)))
+        for unit in units:
+            row = self.totals[rows[unit.case]]
+            row[_UNJUDGED if unit.verdict is None else _YES if unit.verdict else _NO] += unit.share
+            if unit.verdict is None:
+                continue
+            start = strata[unit.stratum]
+            row[start] += unit.share
+            if unit.label is not None:
+                right, wrong = (1, 4) if unit.verdict else (2, 3)
+                row[start + right] += unit.share * unit.label
+                row[start + wrong] += unit.share * (1 - unit.label)
+        self.prior = np.array([_PRIOR, _PRIOR, 0.0, *[_PRIOR] * 4, *[0.0] * 5 * len(strata)])
+        self._scale = np.zeros(4)
+        self.problem = self._problem(strata)
+        if self.problem:
+            return
+        self.sums = self.combined(self.totals.sum(axis=0))
+        blocks = self.totals[:, 7:].reshape(len(rows), -1, 5)
+        sizes = blocks.sum(axis=0)
+        weighted = (blocks[:, :, 1:] * (sizes[:, 0] / sizes[:, 1:].sum(axis=1))[:, None]).sum(axis=1)
+        self.effective = [_effective(weighted[:, [right - 3, wrong - 3]].sum(axis=1)) for _, right, wrong in _VERDICTS]
+        for (_, *columns), n in zip(_VERDICTS, self.effective, strict=True):
+            for column in columns:
+                self._scale[column - 3] = weighted[:, [c - 3 for c in columns]].sum() / n if n else 1.0
+
+    def combined(self, sums: Floats) -> Floats:
+        """Yes, no, unjudged and the four cells over all strata, each label weighted, with the prior as drawn."""
+        blocks = sums[..., 7:].reshape(*sums.shape[:-1], -1, 5)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            weight = blocks[..., 0] / blocks[..., 1:].sum(axis=-1)
+        cells = (blocks[..., 1:] * weight[..., None]).sum(axis=-2) + sums[..., 3:7] * self._scale
+        return np.concatenate([sums[..., :3], cells], axis=-1)
+
+    def _problem(self, strata: Mapping[Hashable, int]) -> str | None:
+        """Why the labels do not give an estimate; None if they do."""
+        if not strata:
+            return "nothing was judged"
+        for stratum, start in strata.items():
+            if not self.totals[:, start + 1 : start + 5].any():
+                return f"no label yet in {stratum} ({np.count_nonzero(self.totals[:, start])} cases)"
+        for (verdict, *_), said, columns in zip(_VERDICTS, ("right", "wrong"), ((1, 4), (2, 3)), strict=True):
+            cases = int(np.count_nonzero(self.totals[:, verdict]))
+            given = self.totals[:, [start + column for start in strata.values() for column in columns]]
+            labelled = int(np.count_nonzero(given.any(axis=1)))
+            if labelled < min(MIN_LABELS, cases):
+                return (
+                    f"too few labels: {labelled} of the {cases} cases that the judge calls {said}, "
+                    f"{min(MIN_LABELS, cases)} are needed"
+                )
+        return None
+
+    @property
+    def labelled(self) -> Floats:
+        """Labels of each case, as they were given: the four cells over all strata."""
+        cells: Floats = self.totals[:, 7:].reshape(len(self.totals), -1, 5)[:, :, 1:].sum(axis=1)
+        return cells
+
+    @property
+    def cases(self) -> int:
+        """Cases with a label."""
+        return int(np.count_nonzero(self.labelled.any(axis=1)))
+
+    @property
+    def caution(self) -> str | None:
+        """What to bear in mind about an interval."""
+        few = self.cases < ENOUGH_LABELS
+        said = [f"{self.cases} labeled cases: below {ENOUGH_LABELS} the interval is rough"] if few else []
+        if not self.sums[[_FN, _FP]].any():
+            most = 1 - 0.025 ** (1 / self.cases)
+            said.append(f"no error among the labels: up to {most:.0%} of the verdicts may still be wrong")
+        return "; ".join(said) or None
+
+
+def _effective(counts: Floats) -> float:
+    """How many equal cases say as much as these weighted ones (Kish): (Σ w)² ÷ Σ w²."""
+    squares = float((counts**2).sum())
+    return float(counts.sum()) ** 2 / squares if squares else 0.0
+
+
+# --- what follows from the sums -------------------------------------------------------------------------------------
+
+
+def _estimate(of: Callable[[Floats], Floats], table: _Table, draws: Floats, note: str | None = None) -> Estimate:
+    """A function of the sums, with the interval of its draws."""
+    value = float(of(table.sums))
+    if math.isnan(value):
+        return Estimate(value=None, n=table.n, note="judge and labels are the same throughout: chance agrees too")
+    low, high = _interval(value, of(draws), [table])
+    lowest = -1.0 if of is _kappa else 0.0
+    return Estimate(value=value, low=max(lowest, low), high=min(1.0, high), n=table.n, note=note)
+
+
+def _interval(value: float, draws: Floats, tables: Sequence[_Table]) -> tuple[float, float]:
+    """The percentile interval, widened for few labels as in `stats.bootstrap_interval`."""
+    stretch = min(stretch_for(min(table.cases for table in tables)), _WIDEST)
+    return interval_around(value, *[value + (draws - value) * stretch] * 2)
+
+
+def _powered(sums: Floats) -> Floats:
+    """P(yes) · P(right | yes) + P(no) · P(right | no), over all units."""
+    total: Floats = np.zeros(sums.shape[:-1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for verdict, right, wrong in _VERDICTS:
+            share = sums[..., right] / (sums[..., right] + sums[..., wrong])
+            total = total + np.where(sums[..., verdict] > 0, sums[..., verdict] * share, 0.0)
+    powered: Floats = total / sums[..., :3].sum(axis=-1)
+    return powered
+
+
+def _kappa(sums: Floats) -> Floats:
+    return cohen_kappa(sums[..., [_TP, _FP, _FN, _TN]])
+
+
+def _by_rogan_gladen(table: _Table, draws: Floats) -> Estimate:
+    """The accuracy: judged ÷ all · rogan_gladen(yes ÷ judged, sensitivity, specificity).
+
+    Only what was judged can be misjudged. A resample in which the judge is no better than a coin says nothing; it
+    counts as 0 for the lower limit and as 1 for the upper, and if there are too many, nothing can be said at all.
+    """
+    cells = table.labelled
+    right, wrong = (int(np.count_nonzero(cells[:, columns].any(axis=1))) for columns in ([0, 1], [2, 3]))
     if min(right, wrong) < MIN_LABELS:
         have = f"{right} cases with one labeled right, {wrong} with one labeled wrong"
-        return Estimate(value=None, n=len(units), note=f"too few labels: {have}, {MIN_LABELS} of each are needed")
-    value = float(_corrected(sums))
-    if math.isnan(value):
-        reason = f"sensitivity + specificity is {tp / (tp + fn) + tn / (tn + fp):.2f}, no better than a coin"
-        return Estimate(value=None, n=len(units), note=reason)
-    prior = np.array([0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5])
-    draws = _corrected(case_draws(totals, prior, np.random.default_rng(seed)))
-    lost = np.isnan(draws)
-    low, high = interval_around(value, np.where(lost, 0.0, draws), np.where(lost, 1.0, draws))
-    share = sums[0] / (sums[0] + sums[1])
-    clipped = not 1 - tn / (tn + fp) <= share <= tp / (tp + fn)
+        return Estimate(value=None, n=table.n, note=f"too few labels: {have}, {MIN_LABELS} of each are needed")
+    yes, no, _, tp, fn, tn, fp = table.sums
+    sensitivity, specificity = tp / (tp + fn), tn / (tn + fp)
+    value, drawn = float(_rogan_gladen(table.sums)), _rogan_gladen(draws)
+    lost = np.isnan(drawn)
+    if math.isnan(value) or lost.mean() > 0.025:  # the limits would be 0 and 1
+        reason = f"sensitivity + specificity is {sensitivity + specificity:.2f}, hardly better than a coin"
+        return Estimate(value=None, n=table.n, note=reason)
+    low, _ = _interval(value, np.where(lost, 0.0, drawn), [table])
+    _, high = _interval(value, np.where(lost, 1.0, drawn), [table])
+    clipped = not 1 - specificity - 1e-12 <= yes / (yes + no) <= sensitivity + 1e-12
     note = "clipped: the judge's share of yes lies outside what its errors alone would give" if clipped else None
-    return Estimate(value=value, low=low, high=high, n=len(units), note=note)
+    return Estimate(value=value, low=max(0.0, low), high=min(1.0, high), n=table.n, note=note)
 
 
-def _cells(unit: JudgedUnit) -> tuple[float, ...]:
-    """(yes, no, wrong without a judge, then true positive, false negative, true negative, false positive)."""
-    yes, no = unit.verdict is True, unit.verdict is False
-    right, wrong = unit.label is True, unit.label is False
-    return (yes, no, unit.verdict is None, yes and right, no and right, no and wrong, yes and wrong)
-
-
-def _corrected(sums: Floats) -> Floats:
+def _rogan_gladen(sums: Floats) -> Floats:
     yes, no, unjudged, tp, fn, tn, fp = (sums[..., column] for column in range(7))
     judged = yes + no
     share: Floats = judged / (judged + unjudged)
     return share * rogan_gladen(yes / judged, tp / (tp + fn), tn / (tn + fp))
+
+
+def _error(table: _Table, draws: Floats, columns: tuple[int, int], kind: str) -> Estimate:
+    """The share of the first column in both."""
+    labelled = int(np.count_nonzero(table.labelled[:, [column - 3 for column in columns]].any(axis=1)))
+    if not labelled:
+        return Estimate(value=None, note=f"nothing is labeled {kind}")
+
+    def share(sums: Floats) -> Floats:
+        both: Floats = sums[..., columns[0]] / (sums[..., columns[0]] + sums[..., columns[1]])
+        return both
+
+    return _estimate(share, table, draws).model_copy(update={"n": labelled})

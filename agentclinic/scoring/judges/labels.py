@@ -1,17 +1,23 @@
-"""Labels: the truth about some of a run's diagnoses, by a person or by adjudication."""
+"""Labels: the truth about some of a run's diagnoses, by a person or by adjudication.
+
+`agentclinic judge label` writes `RUN/labels/<labeller>.jsonl`; other files of the same form may be put beside them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from agentclinic.errors import InputError
-from agentclinic.jsonl import read_lines
+from agentclinic.jsonl import read_json_lines
 from agentclinic.scoring.judges.panel import Unit
+from agentclinic.vocabulary.compare import Relation
+
+FOLDER = "labels"
 
 
 class Label(BaseModel):
@@ -20,22 +26,31 @@ class Label(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     scenario_id: StrictInt
-    correct: StrictBool
+    correct: StrictBool | None
+    """Null if the labeller is unsure."""
     case_hash: str | None = None
     """If given, the label counts only for this case."""
     repeat: int = Field(default=0, ge=0)
     diagnosis: str | None = None
     """If given, the label counts only for this diagnosis."""
     labeller: str | None = None
+    relation: Relation | None = None
     reason: str | None = None
+    drawn_by: tuple[str, ...] | None = None
+    """The judges whose verdicts formed the strata of the sample; null if `judge label` did not draw it."""
+    stratum: str | None = None
+    stratum_size: int | None = None
+    """Diagnoses in the stratum; those labelled ÷ this is the probability with which each was drawn."""
+    undone: bool = False
+    """Takes back the labeller's label for this diagnosis."""
 
 
 def read_labels(path: Path) -> list[Label]:
-    """The labels in a file of JSON lines."""
-    labels = []
-    for number, line, _ in read_lines(path):
+    """The labels in a file of JSON lines, without those that were taken back."""
+    labels: list[Label] = []
+    for number, entry in read_json_lines(path, "a label", journal=True):
         try:
-            labels.append(Label.model_validate_json(line))
+            label = Label.model_validate(entry)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -43,16 +58,35 @@ def read_labels(path: Path) -> list[Label]:
                 f"{path} line {number}: {where + ': ' if where else ''}{first['msg']}; "
                 'a label looks like {"scenario_id": 3, "correct": true}'
             ) from None
+        if label.undone:
+            labels = [one for one in labels if _about(one) != _about(label)]
+        else:
+            labels.append(label)
     return labels
 
 
-class Matched(NamedTuple):
-    """Labels matched to a run's units."""
+def _about(label: Label) -> tuple[object, ...]:
+    return label.scenario_id, label.case_hash, label.repeat, label.labeller
 
-    by_unit: dict[int, bool]
-    """By the unit's position in the panel."""
-    unused: int
+
+def labels_in(folder: Path) -> list[Label]:
+    """All labels in a run's folder."""
+    return [label for path in sorted((folder / FOLDER).glob("*.jsonl")) for label in read_labels(path)]
+
+
+@dataclass
+class Matched:
+    """Labels matched to a run's units, which are named by their position in the panel."""
+
+    by_unit: dict[int, float] = field(default_factory=dict)
+    """1 for right, 0 for wrong; the mean if labellers disagree."""
+    unsure: set[int] = field(default_factory=set)
+    """Units about which every labeller is unsure."""
+    unused: int = 0
     """Labels that are not about any of the run's diagnoses."""
+    designs: tuple[tuple[str, ...], ...] = ()
+    """The lists of judges by whose verdicts samples were drawn."""
+    labellers: tuple[str, ...] = ()
 
 
 def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
@@ -60,20 +94,29 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, unit in enumerate(units):
         places[unit.scenario_id, unit.repeat].append(place)
-    found: dict[int, bool] = {}
-    unused = 0
+    found: dict[int, dict[str | None, bool]] = defaultdict(dict)
+    matched = Matched()
+    used: list[Label] = []
     for label in labels:
         fitting = [place for place in places[label.scenario_id, label.repeat] if _fits(label, units[place])]
         if len(fitting) > 1:
             raise InputError(f"labels: scenario {label.scenario_id} means several cases in this run; add case_hash")
-        for place in fitting:
-            if found.setdefault(place, label.correct) != label.correct:
-                raise InputError(
-                    f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labeled both right and wrong; "
-                    "keep only one of these lines"
-                )
-        unused += not fitting
-    return Matched(found, unused)
+        if not fitting:
+            matched.unused += 1
+            continue
+        used.append(label)
+        if label.correct is None:
+            matched.unsure.add(fitting[0])
+        elif found[fitting[0]].setdefault(label.labeller, label.correct) != label.correct:
+            raise InputError(
+                f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labeled both right and wrong; "
+                "keep only one of these lines"
+            )
+    matched.by_unit = {place: sum(said.values()) / len(said) for place, said in found.items()}
+    matched.unsure -= matched.by_unit.keys()
+    matched.designs = tuple(sorted({label.drawn_by for label in used if label.drawn_by}))
+    matched.labellers = tuple(sorted({label.labeller for label in used if label.labeller}))
+    return matched
 
 
 def _fits(label: Label, unit: Unit) -> bool:

@@ -27,12 +27,18 @@ def majority(verdicts: Sequence[bool | None]) -> bool | None:
     return False if 2 * no > len(verdicts) else None
 
 
+def _tied(verdicts: Sequence[bool | None]) -> bool:
+    return None not in verdicts and 2 * verdicts.count(True) == len(verdicts)
+
+
 class MajorityWritten(NamedTuple):
     """A file of majority verdicts."""
 
     path: Path
     decided: int
     undecided: int
+    ties: int = 0
+    """Those of the undecided on which as many judges said yes as no."""
 
 
 def write_majority(place: Path, judges: Sequence[str], name: str | None = None) -> MajorityWritten:
@@ -55,7 +61,8 @@ def write_majority(place: Path, judges: Sequence[str], name: str | None = None) 
         entries = [_majority_entry(unit, panel.names) for unit in panel.units]
         write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))
     decided = sum(entry["correct"] is not None for entry in entries)
-    return MajorityWritten(path, decided, len(entries) - decided)
+    ties = sum(_tied([verdict.correct for verdict in unit.verdicts[: len(judges)]]) for unit in panel.units)
+    return MajorityWritten(path, decided, len(entries) - decided, ties)
 
 
 def _majority_entry(unit: Unit, names: Sequence[str]) -> dict[str, Any]:
@@ -71,7 +78,8 @@ def _majority_entry(unit: Unit, names: Sequence[str]) -> dict[str, Any]:
         "correct": correct,
     }
     if correct is None:
-        return {**entry, "fault": {"error": "no_majority", "message": f"no majority ({votes})"}}
+        why = "tie" if _tied([verdict.correct for verdict in unit.verdicts]) else "no_majority"
+        return {**entry, "fault": {"error": why, "message": f"{'a tie' if why == 'tie' else 'no majority'} ({votes})"}}
     agreeing = (verdict.relation for verdict in unit.verdicts if verdict.correct is correct)
     relation, count = Counter(agreeing).most_common(1)[0]
     return {

@@ -1,11 +1,46 @@
-"""What is known of the builtin judge's errors."""
+"""Who judged a run, and what is known of that judge's errors, in one line."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentclinic.results.run_data import RunData
+from agentclinic.scoring.format import percent
+from agentclinic.scoring.judges.against_labels import labelled_run
 
 FALSE_NO, RIGHT = 17, 80
 FALSE_YES, WRONG = 3, 38
 """Verdicts on 118 diagnoses of NEJM_Ext cases that no rule was written with, against two readers who agree (kappa
 0.98); measured by `benchmarks/judge.py --rows test` on 15 November 2026, see benchmarks/README.md."""
+
+
+def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
+    """Which judge the accuracy comes from, and how often it errs: by labels if there are any, else as measured."""
+    names = sorted({model for model in models if model})
+    if run.verdicts is not None:
+        entries = run.verdicts.values()
+        members = next((entry["majority_of"] for entry in entries if entry.get("majority_of")), None)
+        names = sorted({str(entry["moderator_llm"]) for entry in entries if entry.get("moderator_llm")})
+        who = f"{run.judge} (the majority of {', '.join(members)})" if members else f"{run.judge}"
+    else:
+        who = ", ".join(names) or "an unknown judge"
+    found = labelled_run(run.path, run.judge, seed)
+    if found is not None:
+        rates = [percent(rate.value) for rate in (found.missed, found.credited)]
+        error = f"called {rates[0]} of right diagnoses wrong and {rates[1]} of wrong ones right"
+        if found.corrected.value is None:
+            error = "has too few labels to say how often it errs"
+        return f"Judged by {who}, which {error} (labels: {found.labelled}; see score --corrected)."
+    if names == ["builtin"]:
+        return f"Judged by {who}, which {_builtin_error()}."
+    return f"Judged by {who}; how often it errs is not known (agentclinic judge label measures it)."
+
+
+def _builtin_error() -> str:
+    return (
+        f"called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones right in our "
+        "measurement (docs/builtin.md)"
+    )
 
 
 def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | None:
@@ -16,7 +51,6 @@ def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | No
     if judge != "builtin" or doctor_llm in (None, "builtin", "human"):
         return None
     return (
-        f"The builtin judge called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones "
-        "right in our measurement (docs/builtin.md), so accuracy may be too low; --moderator-llm MODEL uses a language "
+        f"The builtin judge {_builtin_error()}, so accuracy may be too low; --moderator-llm MODEL uses a language "
         "model as the judge, and so does agentclinic regrade for a run that is done."
     )

@@ -12,10 +12,12 @@ from judges_support import judge, original_run, write_lines
 from agentclinic.cli.judge import compare_command, majority_command
 from agentclinic.config import load_settings
 from agentclinic.errors import InputError
+from agentclinic.results.run_data import load_run
 from agentclinic.runs.regrade import regrade
 from agentclinic.scoring.judges.comparison import compare_judges
 from agentclinic.scoring.judges.majority import write_majority
 from agentclinic.scoring.judges.panel import load_panel
+from agentclinic.scoring.outcome import summarise
 
 Y, N = True, False
 
@@ -131,7 +133,9 @@ class TestCommand:
         assert "judged only by recorded 1, only by a 0, by neither 0" in shown
         assert "8  same by x, broader by y" in shown
         assert "Fleiss' kappa of recorded, a, b, x, y" in shown
-        assert "accuracy corrected  unknown (too few labels" in shown
+        assert "corrected, PPI++  33.3% (" in shown, "3 of 9"
+        assert "Rogan and Gladen  unknown (too few labels" in shown
+        assert "Label next: scenarios" not in shown, "everything is labeled"
         assert "scenario 2, labeled right: 'Asthma', truth 'Asthma'" in shown
         assert "    a: wrong (so it is)" in shown
 
@@ -143,8 +147,11 @@ class TestCommand:
 
     def test_majority_names_its_file(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         majority_command(run, "recorded,a,b", None, as_json=False)
-        assert "7 diagnoses decided, 1 without a majority" in capsys.readouterr().out
-        majority_command(run, "recorded,a,b", "m", as_json=True)
+        assert "7 diagnoses decided, 1 without a majority (0 ties" in capsys.readouterr().out
+        majority_command(run, "recorded,b", "m", as_json=True)
         assert json.loads(capsys.readouterr().out) == {
-            "path": str(run / "judgements" / "m.jsonl"), "decided": 7, "undecided": 1,
+            "path": str(run / "judgements" / "m.jsonl"), "decided": 6, "undecided": 2, "ties": 2,
         }  # fmt: skip
+        summary = summarise(load_run(run, "m").records())
+        assert summary.faults["moderator.tie"] == 2, "a tie is stated, not hidden"
+        assert summary.outcomes["judge_failed"] == 2

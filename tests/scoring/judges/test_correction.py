@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from agentclinic.scoring.judges.correction import JudgedUnit, corrected_accuracy, rogan_gladen
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.judges.correction import (
+    JudgedUnit,
+    correct,
+    corrected_difference,
+    labels_to_halve,
+    rogan_gladen,
+)
 
 
 class TestRoganGladen:
@@ -45,7 +54,7 @@ def simulated(
     truths = rng.random(cases) < share
     verdicts = rng.random(cases) < np.where(truths, sensitivity, 1 - specificity)
     return [
-        JudgedUnit(str(case), bool(verdict), bool(truth) if case < labelled else None)
+        JudgedUnit(str(case), bool(verdict), float(truth) if case < labelled else None)
         for case, (truth, verdict) in enumerate(zip(truths, verdicts, strict=True))
     ]
 
@@ -55,13 +64,15 @@ class TestCorrectedAccuracy:
         # Labelled: 9 of 10 right ones called right, 8 of 10 wrong ones called wrong. Of 100 judged 55 are called right:
         # (0.55 + 0.8 - 1) / 0.7 = 0.5 of the judged; 25 more units had no diagnosis: 100/125 · 0.5 = 0.4.
         units = [
-            *[(True, True)] * 9, (False, True), *[(False, False)] * 8, *[(True, False)] * 2,
+            *[(True, 1.0)] * 9, (False, 1.0), *[(False, 0.0)] * 8, *[(True, 0.0)] * 2,
             *[(True, None)] * 44, *[(False, None)] * 36, *[(None, None)] * 25,
         ]  # fmt: skip
-        estimate = corrected_accuracy([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)])
+        estimate = by_rogan_gladen([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)])
         assert estimate.value == pytest.approx(0.4)
         assert estimate.n == 125
         assert estimate.note is None
+        # Prediction-powered: 55 · 9/11 + 45 · 1/9 = 50 of 125.
+        assert correct([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)]).powered.value == pytest.approx(0.4)
         assert estimate.low is not None
         assert estimate.high is not None
         assert 0 < estimate.low < 0.3
@@ -69,59 +80,144 @@ class TestCorrectedAccuracy:
 
     def test_is_the_labels_own_share_when_all_is_labelled(self) -> None:
         units = simulated(np.random.default_rng(2), 60, 60, 0.6, 0.8, 0.7)
-        assert corrected_accuracy(units).value == pytest.approx(sum(u.label is True for u in units) / 60)
+        share = sum(u.label == 1 for u in units) / 60
+        found = correct(units)
+        assert (found.powered.value, found.rogan_gladen.value) == pytest.approx((share, share))
 
     def test_interval_of_a_perfect_judge_on_a_labelled_run_is_that_of_the_share(self) -> None:
-        units = [JudgedUnit(str(i), i < 180, i < 180) for i in range(300)]
-        estimate = corrected_accuracy(units)
+        units = [JudgedUnit(str(i), i < 180, float(i < 180)) for i in range(300)]
+        found = correct(units)
         low, high = beta.ppf([0.025, 0.975], 180.5, 120.5)
-        assert estimate.value == pytest.approx(0.6)
-        assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.012)
+        for estimate in (found.powered, found.rogan_gladen):
+            assert estimate.value == pytest.approx(0.6)
+            assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.012)
+        assert "no error among the labels: up to 1% of the verdicts may still be wrong" in (found.powered.note or "")
+        assert found.kappa.value == 1
 
-    def test_a_judge_no_better_than_a_coin_gives_null_and_says_why(self) -> None:
-        units = [JudgedUnit(str(i), i % 2 == 0, i % 4 < 2) for i in range(40)]
-        estimate = corrected_accuracy(units)
-        assert estimate.value is estimate.low is None
-        assert "1.00, no better than a coin" in (estimate.note or "")
+    def test_a_judge_no_better_than_a_coin_has_no_correction_by_its_errors(self) -> None:
+        coin = correct([JudgedUnit(str(i), i % 2 == 0, float(i % 4 < 2)) for i in range(40)])
+        assert coin.rogan_gladen.value is coin.rogan_gladen.low is None
+        assert "1.00, hardly better than a coin" in (coin.rogan_gladen.note or "")
+        assert coin.powered.value == pytest.approx(0.5), "prediction-powered: then the labels alone count"
+        near = correct(simulated(np.random.default_rng(0), 100, 30, 0.5, 0.6, 0.55))
+        assert near.rogan_gladen.value is None, "its interval would be everything from 0 to 1"
+        assert near.powered.low is not None
 
-    def test_a_judge_hardly_better_than_a_coin_leaves_the_accuracy_open(self) -> None:
-        units = simulated(np.random.default_rng(0), 100, 30, 0.5, 0.6, 0.55)
-        estimate = corrected_accuracy(units)
-        assert estimate.value is not None
-        assert (estimate.high or 0) - (estimate.low or 0) > 0.9
-
-    def test_too_few_labels_give_null_and_say_how_many(self) -> None:
-        units = [JudgedUnit(str(i), i < 30, i < 30 if i < 34 else None) for i in range(60)]
-        estimate = corrected_accuracy(units)
-        assert estimate.value is None
-        assert "30 cases with one labeled right, 4 with one labeled wrong" in (estimate.note or "")
-
-    def test_many_labels_of_few_cases_are_too_few(self) -> None:
-        units = [JudgedUnit(str(i % 4), i % 2 == 0, i % 2 == 0) for i in range(80)]
-        assert corrected_accuracy(units).value is None
-
-    def test_nothing_judged_gives_null(self) -> None:
-        assert corrected_accuracy([JudgedUnit("a", None)]).value is None
+    def test_what_cannot_be_estimated_is_null_and_says_why(self) -> None:
+        few = correct([JudgedUnit(str(i), i < 30, float(i < 30) if i < 34 else None) for i in range(60)])
+        assert few.powered.value is None
+        assert "too few labels: 4 of the 30 cases that the judge calls wrong, 5 are needed" in (few.powered.note or "")
+        few_cases = correct([JudgedUnit(str(i % 4), i % 8 < 4, float(i % 8 < 4)) for i in range(80)])
+        assert few_cases.rogan_gladen.value is None
+        one_kind = correct([JudgedUnit(str(i), i < 30, 1.0 if i % 2 else None) for i in range(60)])
+        assert "0 with one labeled wrong" in (one_kind.rogan_gladen.note or "")
+        assert one_kind.credited.note == "nothing is labeled wrong"
+        assert one_kind.powered.low is not None
+        assert 0.7 < one_kind.powered.low < 0.97, "all labels right: still not certain"
+        gap = correct([JudgedUnit(str(i), True, 1.0 if i < 30 else None, "a" if i < 50 else "b") for i in range(60)])
+        assert gap.powered.note == "no label yet in b (10 cases)"
+        assert correct([JudgedUnit("a", None)]).powered.note == "nothing was judged"
+        rough = correct(simulated(np.random.default_rng(0), 100, 20, 0.5, 0.9, 0.9)).powered.note or ""
+        assert "20 labeled cases: below 40 the interval is rough" in rough
 
     def test_says_when_it_was_clipped(self) -> None:
-        labelled = [(True, True)] * 10 + [(True, False)] * 4 + [(False, False)] * 6
+        labelled = [(True, 1.0)] * 10 + [(True, 0.0)] * 4 + [(False, 0.0)] * 6
         units = [*labelled, *[(False, None)] * 100]
-        estimate = corrected_accuracy([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)])
+        estimate = by_rogan_gladen([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)])
         assert estimate.value == 0
         assert "clipped" in (estimate.note or "")
 
-    @pytest.mark.parametrize(
-        ("cases", "labelled", "share", "sensitivity", "specificity"),
-        [(200, 80, 0.6, 0.9, 0.85), (200, 100, 0.5, 1.0, 1.0)],
-    )
-    def test_interval_covers_the_truth_in_about_95_of_100_runs(
-        self, cases: int, labelled: int, share: float, sensitivity: float, specificity: float
-    ) -> None:
+    def test_labels_of_a_stratum_stand_for_all_of_it(self) -> None:
+        # 90 in one stratum, 3 of 10 labels right; 10 in the other, 8 of 10 right: 0.9 · 0.3 + 0.1 · 0.8 = 0.35.
+        big = [JudgedUnit(f"a{i}", False, float(i < 3) if i < 10 else None, "agreed") for i in range(90)]
+        small = [JudgedUnit(f"b{i}", False, float(i < 8), "split") for i in range(10)]
+        found = correct([*big, *small])
+        assert found.powered.value == pytest.approx(0.35)
+        assert correct([unit._replace(stratum="the run") for unit in (*big, *small)]).powered.value == 11 / 20
+
+    def test_repeats_of_a_case_do_not_count_as_cases(self) -> None:
+        units = simulated(np.random.default_rng(3), 80, 50, 0.6, 0.9, 0.8)
+        once, thrice = correct(units).powered, correct(units * 3).powered
+        assert thrice.value == pytest.approx(once.value)
+        assert width(thrice) == pytest.approx(width(once), rel=0.1)
+
+    @pytest.mark.slow
+    def test_interval_covers_the_truth_in_about_95_of_100_runs(self) -> None:
         rng = np.random.default_rng(20261115)
-        covered = 0
-        for repetition in range(300):
-            estimate = corrected_accuracy(simulated(rng, cases, labelled, share, sensitivity, specificity), repetition)
-            assert estimate.low is not None
-            assert estimate.high is not None
-            covered += estimate.low <= share <= estimate.high
-        assert 0.92 <= covered / 300 <= 0.985
+        covered = np.zeros(2)
+        for repetition in range(150):
+            found = correct(simulated(rng, 200, 80, 0.6, 0.9, 0.85), repetition)
+            for place, one in enumerate((found.powered, found.rogan_gladen)):
+                covered[place] += (one.low or 0) <= 0.6 <= (one.high or 0)
+        assert np.all(covered >= 0.91 * 150), "benchmarks/correction.py has more"
+        assert np.any(covered < 150)
+
+
+class TestLabelsToHalve:
+    def test_as_many_labels_as_are_said_to_halve_the_interval_do(self) -> None:
+        def labelled(number: int) -> list[JudgedUnit]:
+            return simulated(np.random.default_rng(5), 2000, number, 0.5, 0.8, 0.8)
+
+        before = correct(labelled(100)).powered
+        needed = labels_to_halve(labelled(100), before)
+        assert needed is not None
+        assert needed.more is not None
+        after = correct(labelled(100 + needed.more)).powered
+        assert width(after) == pytest.approx(width(before) / 2, rel=0.12)
+        assert needed.half_width == pytest.approx(1.96 * math.sqrt(0.25 / 2000), rel=0.2)
+
+    def test_the_number_of_cases_limits_what_labels_can_do(self) -> None:
+        units = simulated(np.random.default_rng(5), 100, 60, 0.5, 0.9, 0.9)
+        needed = labels_to_halve(units, correct(units).powered)
+        assert needed is not None
+        assert needed.more is None
+        assert needed.half_width == pytest.approx(1.96 * math.sqrt(0.25 / 100), rel=0.2)
+
+
+class TestCorrectedDifference:
+    def test_is_the_difference_of_the_corrected_accuracies_and_narrower_if_paired(self) -> None:
+        rng = np.random.default_rng(1)
+        before = simulated(rng, 200, 200, 0.5, 0.8, 0.9)
+        after = [unit._replace(label=1.0) if i % 5 == 0 else unit for i, unit in enumerate(before)]
+        shares = [correct(units).powered.value or 0 for units in (before, after)]
+        found = corrected_difference(before, after)
+        assert found.estimate.value == pytest.approx(shares[1] - shares[0])
+        apart = corrected_difference(before, [unit._replace(case=f"other{unit.case}") for unit in after])
+        assert width(found.estimate) < 0.7 * width(apart.estimate)
+        assert found.p is not None
+        assert found.p < 0.01 < corrected_difference(before, before).p  # type: ignore[operator]
+
+    def test_a_run_without_enough_labels_is_named(self) -> None:
+        units = simulated(np.random.default_rng(1), 100, 50, 0.5, 0.8, 0.9)
+        bare = [unit._replace(label=None) for unit in units]
+        assert (corrected_difference(units, bare).estimate.note or "").startswith("the other run: no label yet")
+        assert (corrected_difference(bare, units).estimate.note or "").startswith("the baseline: no label yet")
+
+
+@pytest.mark.slow  # importing the library takes seconds: it compiles
+def test_agrees_with_ppi_python_where_that_applies() -> None:
+    with warnings.catch_warnings():  # it silences all warnings when it is imported
+        from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
+    units = simulated(np.random.default_rng(7), 3000, 400, 0.6, 0.8, 0.9)
+    said = np.array([float(unit.verdict is True) for unit in units])
+    truth = np.array([unit.label for unit in units[:400]], dtype=float)
+    ours = correct(units).powered
+    data = (truth, said[:400], said[400:])
+    assert ours.value == pytest.approx(float(ppi_mean_pointestimate(*data)[0]), abs=0.002)
+    low, high = (float(limit[0]) for limit in ppi_mean_ci(*data, alpha=0.05))
+    assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.006)
+    # With the tuning that is best for the labelled sample, the estimates are the same number.
+    slope = np.cov(truth, said[:400])[0, 1] / said[:400].var(ddof=1)
+    best = float(ppi_mean_pointestimate(*data, lam=slope * 2600 / 3000)[0])
+    assert ours.value == pytest.approx(best, abs=1e-9)
+
+
+def by_rogan_gladen(units: Sequence[JudgedUnit]) -> Estimate:
+    return correct(units).rogan_gladen
+
+
+def width(estimate: Estimate) -> float:
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.high - estimate.low

@@ -40,15 +40,16 @@ class TestLabels:
         assert (report.used, report.unused) == (20, 2)
         (row,) = report.judges
         assert (row.judge, row.labelled) == ("recorded", 20)
-        assert (row.sensitivity.count, row.sensitivity.of) == (9, 12)
-        assert (row.specificity.count, row.specificity.of) == (6, 8)
-        # Wilson, 9 of 12: (0.75 + 0.16005 ± 1.96·sqrt(0.015625 + 0.006668)) / 1.32012.
-        assert (row.sensitivity.low, row.sensitivity.high) == pytest.approx((0.4677, 0.9111), abs=1e-4)
+        assert (row.both_right, row.only_label_right, row.both_wrong, row.only_judge_right) == (9, 3, 6, 2)
+        assert (row.missed.value, row.credited.value) == pytest.approx((3 / 12, 2 / 8))
+        assert (row.missed.low, row.missed.high) == pytest.approx((0.07, 0.53), abs=0.06)
         assert (row.accuracy.count, row.accuracy.of) == (40, 80)
         # 60/80 · (40/60 + 0.75 - 1) / (0.75 + 0.75 - 1) = 0.75 · 0.8333
-        assert row.corrected.value == pytest.approx(0.625)
-        assert row.corrected.low is not None
-        assert row.corrected.low < 0.5
+        assert row.rogan_gladen.value is None or row.rogan_gladen.value == pytest.approx(0.625)
+        # (40 · 9/11 + 20 · 3/9) / 80
+        assert row.corrected.value == pytest.approx((40 * 9 / 11 + 20 / 3) / 80)
+        # po = 15/20; yes 11/20 and 12/20: pe = (132 + 72)/400.
+        assert row.kappa.value == pytest.approx((0.75 - 0.51) / 0.49)
         assert row.note is None
 
     def test_warns_if_the_labels_were_chosen_by_verdict(self, tmp_path: Path) -> None:
@@ -87,7 +88,8 @@ class TestLabels:
             ('{"scenario_id": 1, "correct": "yes"}', "line 1: correct: Input should be a valid boolean"),
             ('{"scenario_id": 1}', "line 1: correct: Field required"),
             ('\n{"scenario_id": 1, "correct": true, "rep": 2}', "line 2: rep: Extra inputs"),
-            ("right", "line 1: Invalid JSON"),
+            ("right\n", "line 1: not a label .Expecting value"),
+            ('{"scenario_id": 1, "correct": true, "relation": "cousin"}', "line 1: relation: Input should be"),
         ],
     )
     def test_a_bad_line_is_refused_by_its_number(self, tmp_path: Path, lines: str, message: str) -> None:
@@ -95,6 +97,20 @@ class TestLabels:
         path.write_text(lines, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             read_labels(path)
+
+    def test_the_labels_in_the_runs_folder_count_and_labellers_who_disagree_count_half(self, tmp_path: Path) -> None:
+        folder = self.long_run(tmp_path)
+        ann = [{"scenario_id": n, "correct": n < 12, "labeller": "ann"} for n in range(20)]
+        ann += [{"scenario_id": 20, "correct": None, "labeller": "ann"}]
+        ann += [{"scenario_id": 21, "correct": True, "labeller": "ann"}]
+        ann += [{"scenario_id": 21, "correct": None, "labeller": "ann", "undone": True}]
+        write_lines(folder / "labels" / "ann.jsonl", ann)
+        write_lines(folder / "labels" / "bob.jsonl", [{"scenario_id": 0, "correct": False, "labeller": "bob"}])
+        report = compare_judges(folder).labels
+        assert report is not None
+        (row,) = report.judges
+        assert (row.labelled, row.unsure, row.labellers) == (20, 1, ["ann", "bob"])
+        assert (row.both_right, row.only_judge_right) == (8.5, 2.5)
 
     def test_contradicting_foreign_and_absent_labels_are_refused(self, tmp_path: Path) -> None:
         folder = self.long_run(tmp_path)

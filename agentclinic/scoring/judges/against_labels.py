@@ -1,0 +1,172 @@
+"""A run's judge measured against labels, and the run's accuracy corrected for its errors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from agentclinic.errors import InputError
+from agentclinic.results.run_data import load_run
+from agentclinic.scoring.estimates import Estimate, Proportion, proportion
+from agentclinic.scoring.judges.correction import JudgedUnit, correct, labels_to_halve
+from agentclinic.scoring.judges.labels import FOLDER, Matched, labels_in, match_labels, read_labels
+from agentclinic.scoring.judges.panel import RECORDED, Panel, judgements_file, judges_of, load_panel
+from agentclinic.scoring.judges.sample import draw, drawing_judges, sampled_from, strata
+
+_NEXT_SHOWN = 5
+"""Diagnoses to label next that are named: enough to begin with."""
+
+
+class LabelNext(BaseModel):
+    """A diagnosis that should be labelled next."""
+
+    scenario_id: int
+    repeat: int
+    stratum: str
+
+
+class AgainstLabels(BaseModel):
+    """A judge measured against the labels."""
+
+    judge: str
+    labelled: int
+    """Labelled units that this judge judged."""
+    unsure: int
+    """Units about which every labeller is unsure; they are left out."""
+    labellers: list[str]
+    both_right: float
+    only_judge_right: float
+    only_label_right: float
+    both_wrong: float
+    """Labels as they were given; halves where labellers disagree."""
+    kappa: Estimate
+    """The shares and the kappa are of all diagnoses: each label stands for its part of the run."""
+    missed: Estimate
+    """The share that the judge calls wrong of the right diagnoses."""
+    credited: Estimate
+    """The share that the judge calls right of the wrong diagnoses."""
+    accuracy: Proportion
+    """The run's strict accuracy as this judge sees it."""
+    corrected: Estimate
+    """The same, corrected for the judge's errors: prediction-powered."""
+    rogan_gladen: Estimate
+    """The same by sensitivity and specificity."""
+    labels_to_halve: int | None = None
+    """How many more labels would halve the interval of `corrected`; null if no number of labels would."""
+    half_width_if_all_labelled: float | None = None
+    label_next: list[LabelNext] = []
+    note: str | None = None
+
+
+def panel_and_labels(place: Path, judges: Sequence[str] = (), labels: Path | None = None) -> tuple[Panel, Matched]:
+    """All of a run's judges, the named ones first, and the labels in a file (default: all in the run's folder)."""
+    folder = load_run(place).path.parent
+    panel = load_panel(place, [*judges, *(name for name in judges_of(folder) if name not in judges)])
+    matched = match_labels(panel.units, labels_in(folder) if labels is None else read_labels(labels))
+    for name in (name for design in matched.designs for name in design if name not in panel.names):
+        gone = judgements_file(folder, name)
+        raise InputError(f"{gone}: missing; labels were drawn by this judge's verdicts, so restore it to use them")
+    return panel, matched
+
+
+def labelled_run(place: Path, judge: str | None, seed: int = 0) -> AgainstLabels | None:
+    """A run's judge (default: the recorded one) against the labels in its folder; None if there are none."""
+    folder = place if place.is_dir() else place.parent
+    if not any((folder / FOLDER).glob("*.jsonl")):
+        return None
+    panel, matched = panel_and_labels(place, [judge or RECORDED])
+    return against_labels(panel, judge or RECORDED, matched, seed) if matched.by_unit else None
+
+
+def need_labels(place: Path) -> InputError:
+    """What to say if a correction is asked for and nothing is labelled."""
+    folder = place if place.is_dir() else place.parent
+    return InputError(f"{folder}: no labels to correct by; label some diagnoses with: agentclinic judge label {folder}")
+
+
+def judged_units(panel: Panel, name: str, matched: Matched) -> list[JudgedUnit]:
+    """A judge's verdicts with the labels, and the encounters that are wrong without a judge."""
+    parts = sampled_from(panel, matched.designs)
+    units = [
+        JudgedUnit(unit.case, verdict.correct, matched.by_unit.get(place), parts[place])
+        for place, (unit, verdict) in enumerate(zip(panel.units, panel.column(name), strict=True))
+        if verdict.correct is not None
+    ]
+    return [*units, *(JudgedUnit(case, None) for case in panel.wrong)]
+
+
+def paired_units(place: Path, judge: str | None, clusters: Mapping[str, str]) -> list[JudgedUnit]:
+    """A run's units of these cases for a paired comparison: each case counts once, and `clusters` names its cluster."""
+    panel, matched = panel_and_labels(place, [judge or RECORDED])
+    if not matched.by_unit:
+        raise need_labels(place)
+    units = [unit for unit in judged_units(panel, judge or RECORDED, matched) if unit.case in clusters]
+    repeats = Counter(unit.case for unit in units)
+    return [unit._replace(case=clusters[unit.case], share=1 / repeats[unit.case]) for unit in units]
+
+
+def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> AgainstLabels:
+    """Measure one judge by the labels."""
+    units = judged_units(panel, name, matched)
+    found = correct(units, seed)
+    halved = labels_to_halve(units, found.powered)
+    said: dict[bool | None, list[float]] = {True: [], False: []}
+    for unit in units:
+        if unit.label is not None:
+            said.setdefault(unit.verdict, []).append(unit.label)
+    return AgainstLabels(
+        judge=name,
+        labelled=sum(unit.label is not None for unit in units),
+        unsure=len(matched.unsure),
+        labellers=list(matched.labellers),
+        both_right=sum(said[True]),
+        only_judge_right=len(said[True]) - sum(said[True]),
+        only_label_right=sum(said[False]),
+        both_wrong=len(said[False]) - sum(said[False]),
+        kappa=found.kappa,
+        missed=found.missed,
+        credited=found.credited,
+        accuracy=proportion(sum(unit.verdict is True for unit in units), len(units)),
+        corrected=found.powered,
+        rogan_gladen=found.rogan_gladen,
+        labels_to_halve=halved.more if halved else None,
+        half_width_if_all_labelled=halved.half_width if halved else None,
+        label_next=next_to_label(panel, name, matched),
+        note=None if matched.designs else _chosen_by_verdict(units),
+    )
+
+
+def next_to_label(panel: Panel, first: str, matched: Matched, number: int = _NEXT_SHOWN) -> list[LabelNext]:
+    """The diagnoses whose labels would narrow the interval most, as `judge label` draws them."""
+    parts = strata(panel, drawing_judges(panel, first))
+    done: Collection[int] = matched.by_unit.keys() | matched.unsure
+    return [
+        LabelNext(scenario_id=unit.scenario_id, repeat=unit.repeat, stratum=str(parts[place]))
+        for place in islice(draw(panel.units, parts, 0, done), number)
+        for unit in [panel.units[place]]
+    ]
+
+
+def _chosen_by_verdict(units: Sequence[JudgedUnit]) -> str | None:
+    """A warning if the share of yes differs between labelled and other units by more than 3 standard errors.
+
+    Labels collected where the judges disagree, or where one said No, give the errors of the hard cases.
+    """
+    judged = Counter((unit.verdict, unit.label is not None) for unit in units if unit.verdict is not None)
+    yes = [judged[True, True], judged[True, False]]
+    n = [yes[0] + judged[False, True], yes[1] + judged[False, False]]
+    if not all(n) or sum(yes) in (0, sum(n)):
+        return None
+    pooled = sum(yes) / sum(n)
+    z = (yes[0] / n[0] - yes[1] / n[1]) / math.sqrt(pooled * (1 - pooled) * (1 / n[0] + 1 / n[1]))
+    if abs(z) <= 3:
+        return None
+    return (
+        f"this judge says yes to {yes[0] / n[0]:.0%} of the labeled and {yes[1] / n[1]:.0%} of the other diagnoses: "
+        "the labels are not a random sample, and its errors may not be the same for the rest"
+    )

@@ -1,0 +1,146 @@
+"""`agentclinic judge label`: what a person sees and types, what is kept, and what the figures make of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from judges_support import write_lines
+from report_support import record, write_run, wrong
+from runs_support import CLINIC, LONG, environment
+
+from agentclinic.cli import main
+from agentclinic.scoring.judges.labels import read_labels
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Twenty diagnoses, every second judged right, and an encounter without one."""
+    entries = [record(n) if n % 2 else wrong(n, "Psoriatic arthritis") for n in range(20)]
+    lost = record(20, status="max_infs_reached", correct=False, diagnosis_text=None, judgement=None)
+    return write_run(tmp_path / "run", [*entries, lost])
+
+
+class Typist:
+    """Types the lines of a script; then input ends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._lines: Iterator[str] = iter(())
+        monkeypatch.setattr("builtins.input", self._input)
+
+    def _input(self, prompt: str) -> str:
+        print(prompt, end="")
+        line = next(self._lines, None)
+        if line is None:
+            raise EOFError
+        print(line)
+        return line
+
+    def types(self, folder: Path, *lines: str, flags: tuple[str, ...] = ("--number", "12")) -> str:
+        self._lines = iter(lines)
+        main(["judge", "label", str(folder), "--labeller", "ann", *flags])
+        return self._capsys.readouterr().out
+
+
+@pytest.fixture
+def typist(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typist:
+    return Typist(monkeypatch, capsys)
+
+
+def test_a_sitting_is_blind_durable_and_resumed(run: Path, typist: Typist) -> None:
+    path = run / "labels" / "ann.jsonl"
+    screen = typist.types(
+        run,
+        *("r", "wrong  another disease", "2 the chart shows it"),
+        *("unsure", "undo", "w", "undo", "skip", "dance", "chart", "q"),
+    )
+    before = screen.partition("diagnoses labeled")[0]
+    for secret in ("gpt", "doctor_llm", "judged", " j", "equal", "names another disease"):
+        assert secret not in before.replace("1 same", ""), "neither the doctor nor a verdict is shown"
+    assert "Truth:      Gout\nDiagnosis:  " in before
+    assert "Answer right, wrong, 1 to 8" in before
+    assert "The run does not contain this case." in before
+    assert "12> " in before
+    labels = read_labels(path)
+    assert [(one.correct, one.relation, one.reason) for one in labels] == [
+        (True, None, None),
+        (False, None, "another disease"),
+        (True, "narrower_consistent", "the chart shows it"),
+    ]
+    first = labels[0]
+    assert (first.labeller, first.drawn_by) == ("ann", ("recorded",))
+    assert (first.stratum, first.stratum_size) == ("judged right" if first.scenario_id % 2 else "judged wrong", 10)
+    size = path.stat().st_size
+    again = typist.types(run, *["r"] * 20)
+    assert "4/12> " in again
+    assert "\n1/12> " not in again
+    assert path.stat().st_size > size
+    assert len(read_labels(path)) == 12
+    assert typist.types(run, "r", flags=("--number", "99")).count("> ") == 2
+    assert "12 diagnoses labeled by ann" in again
+
+
+def test_the_agreement_that_is_shown_and_the_corrected_accuracy(
+    run: Path, typist: Typist, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = typist.types(run, *["r"] * 20, flags=("--number", "20"))
+    assert "both right 10, both wrong 0, only recorded right 0, only labeled right 10" in shown
+    assert "calls wrong       50.0% (" in shown
+    assert "calls right       unknown (nothing is labeled wrong) of wrong diagnoses" in shown
+    assert f"agentclinic score {run} --corrected" in shown
+    main(["score", str(run), "--corrected"])
+    text = capsys.readouterr().out
+    assert (
+        "Judged by j, which called 50.0% of right diagnoses wrong and unknown of wrong ones right (labels: 20" in text
+    )
+    assert "Corrected by 20 labels: 95.2% (" in text, "20 of 21: one had no diagnosis"
+    assert "Rogan and Gladen): unknown (too few labels: 20 cases with one labeled right, 0" in text
+    assert "note: 20 labeled cases: below 40 the interval is rough" in text
+    main(["score", str(run), "--corrected", "--json"])
+    found = json.loads(capsys.readouterr().out)["corrected"]
+    assert (found["labelled"], found["label_next"]) == (20, [])
+
+    other = write_run(tmp_path / "other", [record(n) for n in range(21)])
+    write_lines(other / "labels" / "bob.jsonl", [{"scenario_id": n, "correct": n % 2 == 0} for n in range(20)])
+    main(["compare", str(run), str(other), "--corrected"])
+    compared = capsys.readouterr().out
+    assert "Corrected by labels, B is clearly worse than A: -45.2 points (95% -" in compared
+    assert "right A 95.2% (" in compared
+
+
+def test_what_cannot_be_done_is_refused_with_what_to_do(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = write_run(run.parent / "empty", [record(0, status="max_infs_reached", diagnosis_text=None)])
+    label = "agentclinic judge label"
+    for arguments, said in (
+        (["score", str(run), "--corrected"], f"no labels to correct by; label some diagnoses with: {label} {run}"),
+        (["compare", str(run), str(run), "--corrected"], "no labels to correct by"),
+        (["judge", "label", str(run), "--labeller", "a/b"], "'a/b' cannot be the name of a file"),
+        (["judge", "label", str(empty), "--labeller", "ann"], "no diagnosis with a verdict to label"),
+        (["judge", "label", str(run), "--judge", "nobody"], "no such judgements"),
+    ):  # fmt: skip
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    assert not (empty / "labels").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_real_terminal_loses_no_label(run: Path) -> None:
+    arguments = [*CLINIC[1:], "judge", "label", str(run), "--labeller", "ann", "--number", "5"]
+    child: Any = pexpect.spawn(CLINIC[0], arguments, env=environment(TERM="xterm"), encoding="utf-8", timeout=LONG)
+    for prompt, line in (("1/5> ", "r"), ("2/5> ", "w")):
+        child.expect_exact(prompt)
+        child.sendline(line)
+    child.expect_exact("3/5> ")
+    child.sendintr()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130
+    assert "Traceback" not in child.before
+    assert [one.correct for one in read_labels(run / "labels" / "ann.jsonl")] == [True, False]
