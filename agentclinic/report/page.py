@@ -37,7 +37,7 @@ _NAV = {
 def page(collected: Collected) -> str:
     """The whole file. The packed transcripts come last, so that a browser shows the page before it has read them."""
     view = View(collected)
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
     script = (_HERE / "page.js").read_text(encoding="utf-8")
     parts = {
         "outcomes": outcome.outcomes(view),
