@@ -57,7 +57,7 @@ const source = (() => {
     rows: async (name, first) => {
       const run = await find(name);
       const { part } = await runs();
-      const at = Math.floor(first / part);
+      const at = Math.ceil(first / part);
       const rows = at < run.rows ? await load(run.place + "-rows-" + at) : [];
       return { version: "exported", first, rows, more: at + 1 < run.rows, run };
     },

@@ -235,7 +235,7 @@
     const said = (address().get("said") || "").trim();
     const key = said && of.name + "\n" + of.version + "\n" + said;
     if (hearing.key !== key) Object.assign(hearing, { key, found: new Map(), next: undefined, upTo: 0, busy: false });
-    if (!key || hearing.busy || (hearing.next === null && hearing.upTo >= of.rows.length)) return;
+    if (!key || hearing.busy || (hearing.next === null && (!source.live || hearing.upTo >= of.rows.length))) return;
     hearing.busy = true;
     const from = hearing.next === null ? hearing.upTo : hearing.next;
     const upTo = of.rows.length;
