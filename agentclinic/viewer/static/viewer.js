@@ -4,7 +4,7 @@
 (() => {
   const { make, byId } = dom;
   const PAGE = 50; // rows on a page: a screen or two
-  const WAIT = 1500; // milliseconds between two looks for something new
+  const WAIT = 1000; // milliseconds between two looks for something new
   const main = byId("main");
 
   // The address
