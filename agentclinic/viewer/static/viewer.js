@@ -160,7 +160,7 @@
   // Runs
 
   const runsView = () => {
-    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model, data set", input: (event) => amend({ q: event.target.value }) });
+    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model", input: (event) => amend({ q: event.target.value }) });
     const button = make("button", { type: "button", click: () => go({ compare: picked() }, plain()) }, "Compare");
     const picked = () => address().getAll("pick");
     const pick = (name, wanted) => amend({ pick: wanted ? [...picked(), name] : picked().filter((one) => one !== name) });
@@ -276,7 +276,7 @@
   const runView = (name) => {
     const of = feed(name);
     const change = (key) => (event) => amend({ [key]: event.target.value, page: null });
-    const search = make("input", { type: "search", id: "search", placeholder: "truth, answer, specialty", input: change("q") });
+    const search = make("input", { type: "search", id: "search", placeholder: "truth or answer", input: change("q") });
     const said = make("input", { type: "search", placeholder: "words, e.g. chest pain", change: change("said") });
     const outcome = make("select", { change: change("outcome") });
     const specialty = make("select", { change: change("specialty") });
