@@ -72,11 +72,12 @@
     let left = false;
     let timer = 0;
     const again = async () => {
+      if (left) return;
       let more = false;
       let failed = false;
       try { more = await look(); failure(""); } catch (error) { if (!left) failure(error.message); failed = true; }
       if (left || (!source.live && !more)) return;
-      timer = setTimeout(() => (document.hidden ? addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
+      timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
     };
     again();
     return () => { left = true; clearTimeout(timer); };
@@ -364,8 +365,14 @@
       }
       announce("No further case that is not right.");
     };
+    // Back from an encounter: to its row.
     const returned = lastCase;
-    if (returned) requestAnimationFrame(() => { if (view && view.update === update) focusRow(list.body, returned); });
+    if (returned) requestAnimationFrame(() => {
+      const at = chosen(of).findIndex((row) => row.name === returned);
+      if (at < 0 || !view || view.update !== update) return;
+      amend({ page: Math.floor(at / PAGE) + 1 });
+      focusRow(list.body, returned);
+    });
     return { update, leave, search, keys: { j: () => stepRow(list.body, 1), k: () => stepRow(list.body, -1), n: () => toFailure(1), p: () => toFailure(-1), u: () => go({}, plain()) } };
   };
 
