@@ -35,8 +35,10 @@ from agentclinic.scoring.verdicts import case_key
 
 Data = dict[str, Any]
 BRIEF = 0.25
-"""Seconds of reading before a request is answered with what was read so far: the page is never without news for longer,
-and asks for the rest."""
+"""Seconds of reading before a request is answered with what was read so far, so that there is something to see at once;
+the page asks for the rest."""
+LONGER = 1.0
+"""Seconds for the rest: fewer answers, each of which the page has to draw, and still news every second."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
 """The values in a row about an encounter. `name` is its number in the run, with the repeat after a dot; `price` that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
@@ -280,7 +282,7 @@ class Library:
     def rows(self, name: str, first: int, version: str | None) -> Data:
         """The rows of a run from one on; all of them if the file was replaced since that version."""
         index = self.index(name)
-        more = index.read()
+        more = index.read(LONGER if first else BRIEF)
         first = first if version == index.version else 0
         run = run_data(listed(index.path.parent, self.folder, index.summary.summary()), index.problem)
         return {"version": index.version, "first": first, "rows": index.rows[first:], "more": more, "run": run}
