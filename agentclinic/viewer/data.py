@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -107,6 +109,7 @@ class RunIndex:
         self._modified = 0
         self._reading: Reading | None = None
         self._folder: RunFolder | None = None
+        self._judged: list[int] = []
         self._end = 0
         self._line = 0
 
@@ -123,7 +126,7 @@ class RunIndex:
                 for number, start, written in self._lines():
                     self._reading = self._reading or Reading(self.path)
                     try:
-                        record = self._reading.record(number, written.strip())
+                        record = self._reading.record(number, _content(written))
                     except InputError:
                         if written.endswith(b"\n"):
                             raise
@@ -175,13 +178,15 @@ class RunIndex:
     def shown(self, record: Record) -> Data:
         """What is shown about a record."""
         with self._lock:
-            self._folder = self._folder or RunFolder(load_run(self.path.parent))
+            judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
+            if self._folder is None or judged != self._judged:  # judged again since it was read
+                self._folder, self._judged = RunFolder(load_run(self.path.parent)), judged
             return encounter_data(record, self._folder.beside(record))
 
     def _written(self, place: Place) -> bytes:
         with self.path.open("rb") as file:
             file.seek(place.start)
-            return file.read(place.length).strip()
+            return _content(file.read(place.length))
 
     def _record(self, written: bytes, place: Place) -> Record:
         record = parse_record(written, self.path, place.number)[0]
@@ -201,7 +206,7 @@ class RunIndex:
             name = str(self.rows[at][0])
             place = self.places[name]
             written = self._written(place)
-            flat = folded(written.decode("utf-8", "replace").replace("\\n", " "))
+            flat = folded(re.sub(r"\\[nrt]", " ", written.decode("utf-8", "replace")))
             if "\\u" in flat or escaped in flat:  # most lines need not be parsed
                 hit = first_said(said_in(self._record(written, place)), wanted)
                 if hit:
@@ -209,6 +214,10 @@ class RunIndex:
             if time.monotonic() > until:
                 return found, at + 1 if at + 1 < len(self.rows) else None
         return found, None
+
+
+def _content(line: bytes) -> bytes:
+    return line.removeprefix(codecs.BOM_UTF8).strip()
 
 
 def folded(text: str) -> str:
