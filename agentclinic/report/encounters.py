@@ -65,12 +65,14 @@ class Encounter:
     harm: str | None
     reasons: tuple[Reason, ...]
     """Why it is not right, if the record tells; empty if it is right."""
-    block: int
-    position: int
+    block: int = 0
+    position: int = 0
     """Where its transcript is packed."""
+    chart: tuple[int, int] | None = None
+    """Where the chart of its case is packed; None if the run does not hold the case."""
 
 
-def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -> Encounter:
+def encounter_of(record: Record, bill: Bill | None) -> Encounter:
     """The line about a record."""
     sure, source = confidence(record)
     ended = outcome(record)
@@ -96,8 +98,6 @@ def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -
         difficulty=annotation(record, "Difficulty"),
         harm=harm_step(record),
         reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
-        block=block,
-        position=position,
     )
 
 
@@ -115,7 +115,7 @@ def confidence(record: Record) -> tuple[float | None, str | None]:
     return None, None
 
 
-_RELATIONS = {
+RELATIONS = {
     "narrower_unsupported": "more specific than the chart supports",
     "broader": "too broad",
     "manifestation_or_complication": "a manifestation or complication, not the disease",
@@ -138,7 +138,7 @@ def reasons(record: Record, sure: float | None) -> list[Reason]:
     elif missing:
         found = [Reason("not judged", "the diagnosis was not judged")]
     else:
-        wrong = _RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
+        wrong = RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
         found = [Reason(wrong, wrong)]
         if sure is not None and sure >= OVERCONFIDENT:
             found.append(Reason(f"wrong, but at least {percent(OVERCONFIDENT, 0)} sure", f"{percent(sure, 0)} sure"))

@@ -1,0 +1,244 @@
+"""The web server of the viewer and the consulting room: on this machine only, unless there is a password.
+
+Pages of other sites can neither read from it nor act on it: the names it answers to and the origins it takes requests
+from are its own, and its pages run only scripts of this package.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from agentclinic import privacy
+from agentclinic.errors import AgentClinicError, InputError
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+    from starlette.routing import BaseRoute, Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError:
+    raise InputError(
+        "pages need starlette and uvicorn, which are not installed: pip install '.[viewer]' in a clone"
+    ) from None
+
+LOOPBACK = "127.0.0.1"
+PASSWORD = "AGENTCLINIC_PASSWORD"
+"""Environment variable with the password: a flag could be read in the list of processes."""
+SHORTEST = 8
+"""Characters a password has at least: anyone on the network may try."""
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+)
+"""Scripts, styles and requests of this server only; nothing inline, no frames, no markup made from text."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_PACKAGE = Path(__file__).parent.parent
+STATIC = (_PACKAGE / "report", _PACKAGE / "viewer" / "static")
+"""Folders of scripts and styles: the report's, which all pages share, and those of served pages."""
+
+
+def make_app(
+    routes: Sequence[BaseRoute], *, host: str = LOOPBACK, password: str | None = None, lifespan: Any = None
+) -> Starlette:
+    """The application: these routes and the package's scripts and styles, behind the checks of `Guard`.
+
+    An error that AgentClinic can explain is answered with its message, as `{"error": ...}`.
+    """
+    return Starlette(
+        routes=[*routes, *(file_route(f"/{name}", path) for name, path in static_files().items())],
+        middleware=[Middleware(Guard, shared=not is_loopback(host), password=password)],
+        exception_handlers={AgentClinicError: _explained},
+        lifespan=lifespan,
+    )
+
+
+def static_files() -> dict[str, Path]:
+    """Scripts, styles and icons of the package, by name."""
+    return {path.name: path for folder in STATIC for path in sorted(folder.iterdir()) if path.suffix in _TYPES}
+
+
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def file_route(address: str, path: Path) -> Route:
+    """A route to a file of the package: a page, a script, a style."""
+
+    async def send(_: Request) -> Response:
+        return FileResponse(path, media_type=_TYPES.get(path.suffix, "text/html"))
+
+    return Route(address, send)
+
+
+def _explained(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=400)
+
+
+class Guard:
+    """Refuses what does not come from a page of this server, asks for the password, and sets the headers of safety."""
+
+    def __init__(self, app: ASGIApp, *, shared: bool, password: str | None) -> None:
+        self._app = app
+        self._shared = shared
+        self._password = password
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refused = self._refusal(Headers(scope=scope), scope["method"])
+        blocked = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal blocked
+            if message["type"] == "http.response.start":
+                # Asked here, after the answer was made: only then is it known which data it was made from.
+                blocked = self._shared and privacy.silent()
+                if blocked:
+                    await _LEAVES(scope, receive, send)
+                MutableHeaders(scope=message).update(HEADERS)
+            if not blocked:
+                await send(message)
+
+        await (refused or self._app)(scope, receive, guarded)
+
+    def _refusal(self, headers: Headers, method: str) -> Response | None:
+        """The answer to a request that is not allowed; None if it is."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._shared and _name(host) not in _OWN_NAMES:
+            # A page of another site whose name was made to point here (DNS rebinding) sends that name.
+            return PlainTextResponse("This server answers to 127.0.0.1 and localhost only.", 421)
+        site = headers.get("sec-fetch-site")
+        opened = method == "GET" and headers.get("sec-fetch-dest") == "document"  # a link that someone followed
+        foreign = origin is not None and origin.partition("://")[2] != host
+        if foreign or (site not in (None, "none", "same-origin") and not opened):
+            return PlainTextResponse("Requests from other sites are refused.", 403)
+        if method not in ("GET", "HEAD") and origin is None and site != "same-origin":
+            return PlainTextResponse("Requests that change something must come from a page of this server.", 403)
+        if self._password is not None and not _knows(headers.get("authorization", ""), self._password):
+            ask = {"WWW-Authenticate": 'Basic realm="AgentClinic"'}
+            return PlainTextResponse("The password is missing or wrong.", 401, ask)
+        return None
+
+
+_OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_LEAVES = PlainTextResponse(
+    "These runs hold credentialed data, which is shown on this machine only: start without --host.", 403
+)
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
+
+
+def _knows(authorization: str, password: str) -> bool:
+    """Whether a request carries the password; any user name will do."""
+    kind, _, encoded = authorization.partition(" ")
+    try:
+        given = base64.b64decode(encoded, validate=True).partition(b":")[2] if kind.lower() == "basic" else b""
+    except binascii.Error:
+        return False
+    return secrets.compare_digest(given, password.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own, which no other machine can reach."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def password_for(host: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The password that guards an address that other machines can reach; None for this machine's own address."""
+    if is_loopback(host):
+        return None
+    password = environment.get(PASSWORD, "")
+    if len(password) < SHORTEST:
+        raise InputError(
+            f"--host {host}: other machines could read everything; set {PASSWORD} in the environment to a password of "
+            f"at least {SHORTEST} characters, which the browser will ask for"
+        )
+    return password
+
+
+def listen(host: str = LOOPBACK, port: int = 0) -> socket.socket:
+    """A socket that listens at this address; port 0 stands for any free one."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot listen at {host}, port {port} ({reason}); name another --port or --host") from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address to open in a browser on this machine."""
+    host, port = listener.getsockname()[:2]
+    if ip_address(host).is_unspecified:
+        host = LOOPBACK
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def web_server(app: ASGIApp) -> uvicorn.Server:
+    """The server of an application; `run(sockets=[...])` answers requests until its `should_exit` is set."""
+    # A request that is being answered when the server stops has two seconds; then Ctrl-C is meant.
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=2
+        )
+    )
+
+
+def serve(
+    app: ASGIApp,
+    *,
+    host: str = LOOPBACK,
+    port: int = 0,
+    browser: bool = True,
+    say: Callable[[str], object],
+) -> None:
+    """Serve until Ctrl-C, and open the page in a browser if wanted and there is one."""
+    with listen(host, port) as listener:
+        address = address_of(listener)
+        say(f"Open {address} (Ctrl-C stops the server)")
+        if not is_loopback(host):
+            say(f"Other machines can connect with the password in {PASSWORD}; the traffic is not encrypted.")
+        if browser:
+            webbrowser.open(address)
+        try:
+            web_server(app).run(sockets=[listener])
+        except KeyboardInterrupt:
+            say("stopped")

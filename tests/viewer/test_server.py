@@ -1,0 +1,115 @@
+"""The server answers pages of its own only, on this machine only unless there is a password."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from viewer_support import serving
+
+from agentclinic import privacy
+from agentclinic.errors import InputError
+from agentclinic.privacy import DataClass
+from agentclinic.viewer.server import LOOPBACK, listen, make_app, password_for
+
+
+def asked(address: str, method: str = "GET", path: str = "/data", **headers: str) -> tuple[int, dict[str, str], str]:
+    """Status, headers and text of the answer to a request; in names of headers, `_` stands for `-`."""
+    connection = HTTPConnection(urlsplit(address).netloc)
+    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, dict(answer.getheaders()), text
+
+
+def data(request: Request) -> Response:
+    if "bad" in request.query_params:
+        raise InputError("a.jsonl, line 3: not a record")
+    if "secret" in request.query_params:
+        privacy.meet(DataClass.CREDENTIALED)
+    return JSONResponse({"fine": True})
+
+
+ROUTES = [Route("/data", data, methods=["GET", "POST"])]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(make_app(ROUTES)) as address:
+        yield address
+
+
+def test_requests_of_other_sites_and_for_other_names_are_refused(address: str) -> None:
+    own = urlsplit(address).netloc
+    port = own.rpartition(":")[2]
+    assert asked(address)[0] == 200
+    assert asked(address, Host=f"localhost:{port}")[0] == 200
+    assert asked(address, Origin=f"http://{own}")[0] == 200
+    assert asked(address, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document")[0] == 200, "a link that was followed"
+    refused: list[tuple[int, str, dict[str, str]]] = [
+        (421, "GET", {"Host": "attack.example"}),
+        (421, "GET", {"Host": f"attack.example:{port}"}),
+        (421, "GET", {"Host": f"127.0.0.1.attack.example:{port}"}),
+        (421, "GET", {"Host": ""}),
+        (403, "GET", {"Origin": "http://attack.example"}),
+        (403, "GET", {"Origin": "null"}),
+        (403, "GET", {"Origin": f"http://localhost:{port}"}),
+        (403, "GET", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "script"}),
+        (403, "GET", {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Dest": "empty"}),
+        (403, "POST", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}),
+        (403, "POST", {}),
+    ]
+    for status, method, headers in refused:
+        assert asked(address, method, **headers)[0] == status, headers
+    assert asked(address, "POST", Origin=f"http://{own}")[0] == 200
+
+
+def test_every_answer_has_the_headers_of_safety(address: str) -> None:
+    for path in ("/data", "/base.css", "/nothing-there"):
+        headers = asked(address, path=path)[1]
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+
+
+def test_an_error_is_explained(address: str) -> None:
+    status, _, text = asked(address, path="/data?bad=1")
+    assert (status, json.loads(text)) == (400, {"error": "a.jsonl, line 3: not a record"})
+
+
+def test_other_machines_need_a_password_and_get_no_credentialed_data() -> None:
+    assert password_for(LOOPBACK, {}) is None
+    for environment in ({}, {"AGENTCLINIC_PASSWORD": "short"}):
+        with pytest.raises(InputError, match="AGENTCLINIC_PASSWORD"):
+            password_for("0.0.0.0", environment)
+    password = password_for("0.0.0.0", {"AGENTCLINIC_PASSWORD": "a good password"})
+    with serving(make_app(ROUTES, host="0.0.0.0", password=password)) as address:
+        given = {"Authorization": f"Basic {base64.b64encode(b'me:a good password').decode()}"}
+        wrong = {"Authorization": f"Basic {base64.b64encode(b'me:another one').decode()}"}
+        for headers in ({}, wrong, {"Authorization": "Basic ?"}, {"Authorization": "Bearer a good password"}):
+            assert asked(address, **headers)[0] == 401
+        assert asked(address, **given, Host="clinic.example:80")[0] == 200
+        assert asked(address, **given, Host="clinic.example:80", Origin="http://attack.example")[0] == 403
+        try:
+            assert asked(address, path="/data?secret=1", **given)[::2] == (
+                403,
+                "These runs hold credentialed data, which is shown on this machine only: start without --host.",
+            )
+        finally:
+            privacy.forget()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listen() as listener, pytest.raises(InputError, match=f"port {listener.getsockname()[1]} .*--port"):
+        listen(LOOPBACK, listener.getsockname()[1])
