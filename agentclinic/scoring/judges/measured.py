@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentclinic.config import is_builtin_or_person
+
 FALSE_NO, RIGHT = 17, 80
 FALSE_YES, WRONG = 3, 38
 """Verdicts on 118 diagnoses of NEJM_Ext cases that no rule was written with, against two readers who agree (kappa
@@ -13,7 +15,7 @@ def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | No
 
     None for other judges, and for builtin and human doctors.
     """
-    if judge != "builtin" or doctor_llm in (None, "builtin", "human"):
+    if judge != "builtin" or doctor_llm is None or is_builtin_or_person(doctor_llm):
         return None
     return (
         f"The builtin judge called {FALSE_NO} of {RIGHT} right diagnoses wrong and {FALSE_YES} of {WRONG} wrong ones "
