@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import anyio
@@ -45,6 +46,16 @@ class Transcript:
     fault: Fault | None = None
     speaker: str = "doctor"
     """Whose turn it is to speak, and so who is at fault if the encounter fails now."""
+    seconds: list[float | None] = field(default_factory=list)
+    """For each of `turns`, how long it took; None for an aside, whose time is in that of the words it led to."""
+    _since: float = field(default_factory=time.perf_counter, repr=False)
+
+    def add(self, *turns: Turn) -> None:
+        """Add what was said just now: any asides, and then the words."""
+        now = time.perf_counter()
+        self.turns += turns
+        self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
+        self._since = now
 
     @property
     def num_turns(self) -> int:
@@ -102,7 +113,7 @@ async def _act(doctor: Doctor, incoming: Incoming, transcript: Transcript, *, tu
     """Let the doctor take a turn, or take its last one again."""
     transcript.speaker = "doctor"
     *aside, said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=last)
-    transcript.turns += [*aside, said]
+    transcript.add(*aside, said)
     assert said.action is not None, "a doctor's utterance carries its action"
     return said.action
 
@@ -113,7 +124,7 @@ async def _answered(clinic: Clinic, transcript: Transcript) -> Incoming:
     assert said.action is not None
     transcript.speaker = _ADDRESSEE[said.action.kind]
     incoming, reply = await _respond(clinic, said.action, said, tuple(transcript.exchanges))
-    transcript.turns.append(reply)
+    transcript.add(reply)
     transcript.exchanges.append(Exchange(said.action.kind, said.action.content, reply.text, reply.disclosures))
     return incoming
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,20 +70,53 @@ def read_cases(folder: Path) -> list[Case]:
     path = folder / CASES
     if not path.is_file():
         return []
-    cases = []
-    for number, line, _ in read_lines(path):  # the file is written whole: an incomplete line is damage
-        try:
-            entry = loads(line)
-            image = entry.get("image")
-            if not isinstance(entry["scenario_id"], int) or not isinstance(image, str | None):
-                raise ValueError("a field of another type")
-            row = Row(path, number, entry["scenario_id"], {**entry["case"]})
-            case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(f"{path} line {number}: not {_NO_CASE}") from None
-        if case.id != entry.get("case_hash"):
-            raise InputError(
-                f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"
-            )
-        cases.append(replace(case, image=image))
-    return cases
+    # The file is written whole: an incomplete line is damage.
+    return [_read(path, number, line) for number, line, _ in read_lines(path)]
+
+
+def case_finder(folder: Path) -> Callable[[Record], Case | None]:
+    """Finds the case of a record among a run's cases; each is read only when it is asked for.
+
+    None for a record without a case's hash, and in a run of an older version, which did not keep its cases.
+    """
+    path = folder / CASES
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    if path.is_file():
+        with path.open("rb") as file:
+            start = 0
+            for number, line in enumerate(file, 1):
+                found = _BEGINNING.match(line)
+                if found:
+                    places[found[1].decode(), found[2].decode()] = (number, start)
+                start += len(line)
+
+    def find(record: Record) -> Case | None:
+        place = places.get((str(record.scenario_id), record.case_hash or ""))
+        if place is None:
+            return None
+        with path.open("rb") as file:
+            file.seek(place[1])
+            return _read(path, place[0], file.readline().decode("utf-8", "replace"))
+
+    return find
+
+
+_BEGINNING = re.compile(rb'\{"scenario_id":(\d{1,12}),"case_hash":"(\w{1,64})"')
+"""How the lines of `case_lines` begin."""
+
+
+def _read(path: Path, number: int, line: str) -> Case:
+    try:
+        entry = loads(line)
+        image = entry.get("image")
+        if not isinstance(entry["scenario_id"], int) or not isinstance(image, str | None):
+            raise ValueError("a field of another type")
+        row = Row(path, number, entry["scenario_id"], {**entry["case"]})
+        case = read_case(row, str(entry["dataset"]), default=DataClass(entry["data_class"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{path} line {number}: not {_NO_CASE}") from None
+    if case.id != entry.get("case_hash"):
+        raise InputError(
+            f"{path} line {number}: the case was changed since the run (its hash is {case.id}); restore the file"
+        )
+    return replace(case, image=image)

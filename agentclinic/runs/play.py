@@ -143,6 +143,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     record.patient_hist = played.patient.history.text
     record.measurement_hist = played.laboratory.history.text
     record.timing = {"started_at": started.isoformat(), "seconds": round(time.perf_counter() - clock, 3)}
+    record.timing["turns"] = transcript.seconds
     if models.served:  # what is behind a name may change from one run to the next
         record.timing["models"] = {role: sorted(names) for role, names in models.served.items()}
     return record
@@ -180,7 +181,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
         own_time=plan.custom_doctor is not None,
     )
     if run.elicit_confidence and transcript.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
-        transcript.turns.append(await _asked_how_sure(plan, unit, speaker, transcript))
+        transcript.add(await _asked_how_sure(plan, unit, speaker, transcript))
     return _Played(transcript, doctor, patient, laboratory)
 
 

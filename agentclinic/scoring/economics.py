@@ -19,18 +19,26 @@ def economics(record: Record) -> tuple[list[dict[str, Any]] | None, dict[str, An
     As in `score`, a test is charged once per encounter, and a test that was not done costs nothing. A test that is not
     in the table has no price and no times (null), and is counted in `tests_without_price`.
     """
-    asked = requests(record)
-    if asked is None:
+    orders = by_order(record)
+    if orders is None:
         return None, None
-    charged: set[str] = set()
-    ordered = [item for order in asked if order.kind == "test" for item in items(order)]
-    log = [_entry(item, record.resource_level, charged) for item in ordered]
+    log = [entry for order in orders for entry in order]
     return log, {
         "total_estimated_cost_usd": _sum(log, "estimate_cost"),
         "total_expected_wait_time_minutes": _sum(log, "expected_wait_time_minutes"),
         "total_expected_duration_minutes": _sum(log, "expected_duration_minutes"),
         "tests_without_price": sum(entry["estimate_cost"] is None for entry in log),
     }
+
+
+def by_order(record: Record) -> list[list[dict[str, Any]]] | None:
+    """The same entries, order by order; None without a transcript."""
+    asked = requests(record)
+    if asked is None:
+        return None
+    charged: set[str] = set()
+    orders = [items(order) for order in asked if order.kind == "test"]
+    return [[_entry(item, record.resource_level, charged) for item in order] for order in orders]
 
 
 def _entry(item: Item, level: str | None, charged: set[str]) -> dict[str, Any]:

@@ -105,13 +105,18 @@ _TOLD_BY = {
 }
 """Who reports what is below each root of a chart."""
 _STEPS = re.compile(r"[/#\[\].]+")
-# Every doctor is told age and sex at the door.
-_AT_THE_DOOR = "Patient_Actor/Demographics"
+AT_THE_DOOR = "Patient_Actor/Demographics"
+"""Every doctor is told age and sex at the door."""
 
 
 def key_findings(record: Record) -> tuple[KeyFinding, ...]:
     """The case's `Key_Findings`; unreadable entries are skipped."""
-    entries = (record.annotations or {}).get("Key_Findings")
+    return key_findings_in(record.annotations or {})
+
+
+def key_findings_in(annotations: Mapping[str, Any]) -> tuple[KeyFinding, ...]:
+    """The `Key_Findings` among a case's annotations; unreadable entries are skipped."""
+    entries = annotations.get("Key_Findings")
     found = [_key_finding(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return tuple(finding for finding in found if finding is not None)
 
@@ -186,7 +191,7 @@ def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> 
 
     By path: a reply discloses it. By phrase: a reply says it (`says`); a bare "Yes" does not.
     """
-    if any(below(path, _AT_THE_DOOR) for path in finding.paths):
+    if any(below(path, AT_THE_DOOR) for path in finding.paths):
         return Way.DOOR
     door = door_text(record)
     if door and any(says(door, phrase) for phrase in finding.phrases):
@@ -247,7 +252,7 @@ def key_facts(record: Record, asked: Sequence[Request] | None = None) -> tuple[F
     tells = {role: discloses(record, role, asked) for role in ("patient", "measurement")}
     found = []
     for finding in key_findings(record):
-        paths = tuple(p for p in finding.paths if tells[_TOLD_BY[_root(p)]] or below(p, _AT_THE_DOOR))
+        paths = tuple(p for p in finding.paths if tells[_TOLD_BY[_root(p)]] or below(p, AT_THE_DOOR))
         if paths or finding.phrases:
             seen = finding._replace(paths=paths)
             found.append(Found(finding, way_found(seen, record, asked)))
@@ -298,7 +303,7 @@ def never_requested(record: Record, asked: Sequence[Request] | None = None) -> t
 
 def _decidable(path: str, tells: dict[str, bool]) -> bool:
     role = _TOLD_BY[_root(path)]
-    return tells[role] or below(path, _AT_THE_DOOR) or (role == "measurement" and bool(_as_fact(path).heads))
+    return tells[role] or below(path, AT_THE_DOOR) or (role == "measurement" and bool(_as_fact(path).heads))
 
 
 def _ordered(paths: Sequence[str], orders: Sequence[str]) -> bool:

@@ -1,0 +1,454 @@
+"""Everything that can be shown about one encounter, as JSON for the component in `encounter.js`.
+
+Empty parts are left out. What the run did not record is said in `missing`, in a sentence, and never guessed. Facts of
+the chart are named by their place in `chart`, which depends on the case alone: many encounters can share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from agentclinic.cases.facts import readable
+from agentclinic.cases.model import Case
+from agentclinic.config import PriceSettings
+from agentclinic.doctors.uncertainty.store import FOLDER, Session, SessionStore, Step, read_session
+from agentclinic.errors import AgentClinicError
+from agentclinic.jsonl import inert
+from agentclinic.memory.doctor import DETAILS
+from agentclinic.memory.experience import Experience
+from agentclinic.memory.store import read_lessons
+from agentclinic.models.endpoint import OPENAI_URL
+from agentclinic.models.prices import cost_usd
+from agentclinic.report.encounters import confidence, reasons
+from agentclinic.results.differential import Differential, Source
+from agentclinic.results.original import turns_in_histories
+from agentclinic.results.outcome import JUDGEABLE, Verdict
+from agentclinic.results.record import Record
+from agentclinic.results.run_cases import case_finder
+from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
+from agentclinic.results.run_folder import MEMORY
+from agentclinic.results.turn import Turn
+from agentclinic.results.utterance import SLIPS
+from agentclinic.scoring.economics import by_order
+from agentclinic.scoring.information import AT_THE_DOOR, below, key_findings_in
+from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
+from agentclinic.scoring.verdicts import case_key, names_truth
+
+Data = dict[str, Any]
+PriceOf = Callable[[str, Turn], float | None]
+"""What a turn's tokens cost a role; None if it is not known."""
+LONGEST_NAME = 500
+"""Characters shown of anything that is not an utterance: a role, a topic, a diagnosis in a differential, a note."""
+
+
+@dataclass
+class Beside:
+    """What a run's folder holds about one encounter beside its record."""
+
+    case: Case | None = None
+    session: Session | None = None
+    verdicts: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """Of other judges, by their names."""
+    experiences: Mapping[str, Experience] = field(default_factory=dict)
+    """Those of the run's memory, by id."""
+    price: PriceOf | None = None
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, and why."""
+
+
+class RunFolder:
+    """What a run's folder holds beside its records, read when an encounter needs it."""
+
+    def __init__(self, run: RunData) -> None:
+        self._run = run
+        self._folder = run.path.parent
+        self._find = case_finder(self._folder)
+        self._price = price_of(run.config)
+        self._sessions = SessionStore(self._folder / FOLDER)
+
+    def beside(self, record: Record) -> Beside:
+        """What belongs to a record; a file that cannot be read is a problem to be shown, not a failure."""
+        found = Beside(price=self._price)
+
+        def attempt(what: str, read: Callable[[], Any]) -> Any:
+            try:
+                return read()
+            except AgentClinicError as error:
+                said = str(error).replace(f"{self._folder}/", "")
+                found.problems.append(f"{what} cannot be shown: {said}")
+                return None
+
+        found.case = attempt("The chart", lambda: self._find(record))
+        if record.session_id:
+            found.session = attempt("The doctor's session", lambda: self._session(record.session_id or ""))
+        if record.memory:
+            found.experiences = attempt("What was remembered", lambda: self._experiences) or {}
+        judged = attempt("Other verdicts", lambda: self._verdicts) or {}
+        found.verdicts = [(name, units[record.unit]) for name, units in judged.items() if record.unit in units]
+        return found
+
+    def _session(self, session_id: str) -> Session | None:
+        path = self._sessions.path(session_id)
+        return read_session(path) if path.is_file() else None
+
+    @cached_property
+    def _experiences(self) -> dict[str, Experience]:
+        path = self._folder / MEMORY
+        lessons = read_lessons(path) if path.is_file() else ()
+        return {experience.id: experience for lesson in lessons for experience in lesson.experiences}
+
+    @cached_property
+    def _verdicts(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """Those of judges other than the one whose verdicts the records have, by judge and unit."""
+        files = sorted((self._folder / "judgements").glob("*.jsonl"))
+        return {
+            path.stem: {unit_of(entry): entry for entry in read_judgements(path)}
+            for path in files
+            if path.stem != self._run.judge
+        }
+
+
+def encounter_data(
+    record: Record, beside: Beside, *, judge: str | None = None, why: Iterable[str] | None = None
+) -> Data:
+    """What can be shown about one encounter.
+
+    `judge` is whose verdict the record has, if not the run's own. Without `why`, the reasons why it is not right are
+    read from the record.
+    """
+    case = beside.case
+    turns, rebuilt = _transcript(record)
+    chart = chart_data(case) if case else None
+    ended, judged, fault = outcome(record), record.judgement, record.fault
+    if why is None:
+        why = () if ended == "diagnosed_right" else (one.text for one in reasons(record, confidence(record)[0]))
+    steps = _Steps(beside.session, turns or ())
+    shown = _Shown(record, beside, chart or [], steps)
+    said = [shown.turn(place, turn) for place, turn in enumerate(turns or ())]
+    return _full(
+        {
+            "scenario": record.scenario_id,
+            "repeat": record.repeat,
+            "dataset": _text(record.dataset),
+            "case": _text(case_key(record)),
+            "door": {"demographics": _text(record.door.demographics), "objective": _text(record.door.objective)}
+            if record.door
+            else None,
+            "outcome": ended,
+            "truth": _text(record.ground_truth),
+            "diagnosis": _text(diagnosis_of(record)),
+            "verdict": {"judge": _text(judge or record.moderator_llm), **_verdict(record.correct, judged)}
+            if record.status in JUDGEABLE
+            else None,
+            "verdicts": [
+                {"judge": _text(name), **_verdict(given.get("correct"), verdict_of(given))}
+                for name, given in beside.verdicts
+            ],
+            "fault": {"role": _text(fault.role), "error": _text(fault.error), "message": _text(fault.message)}
+            if fault
+            else None,
+            "why": [_text(text) for text in why],
+            "models": {
+                role: _text(name)
+                for role in ("doctor", "patient", "measurement")
+                if (name := getattr(record, f"{role}_llm"))
+            },
+            "doctor": _text(record.doctor),
+            "limit": record.max_infs,
+            "turns": said,
+            # The original kept the dialogue as one text.
+            "text": inert(record.doctor_hist) if turns is None and record.doctor_hist else None,
+            "truths": shown.truths,
+            "chart": chart,
+            "uncovered": shown.uncovered,
+            "session": steps.rest(),
+            "totals": _totals(record),
+            "missing": [_text(text) for text in (*beside.problems, *_missing(record, turns, rebuilt, beside))],
+        }
+    )
+
+
+def chart_data(case: Case) -> list[Data]:
+    """The facts of a case's chart, section by section, with what the case's author says about them."""
+    keys = key_findings_in(case.annotations)
+    return [
+        _full(
+            {
+                "id": _text(fact.path),
+                "section": readable(fact.section.value),
+                "heads": [_text(head) for head in fact.heads],
+                "text": _text(fact.text),
+                "denied": fact.denied,
+                "door": below(fact.path, AT_THE_DOOR),
+                "key": next((_text(k.role) for k in keys if any(below(fact.path, p) for p in k.paths)), None),
+            }
+        )
+        for fact in case.facts
+    ]
+
+
+def price_of(config: Mapping[str, Any]) -> PriceOf:
+    """What a turn cost at the prices of a run's settings."""
+    run = _section(config, "run")
+
+    def price(role: str, turn: Turn) -> float | None:
+        if turn.usage is None or ((turn.details or {}).get("synthesis") and run.get("synthesis_llm")):
+            return None  # the tokens of two models
+        named = role if run.get(f"{role}_llm") else "doctor"
+        name, endpoint = run.get(f"{named}_llm"), run.get(f"{named}_endpoint")
+        place = _section(_section(config, "endpoints"), endpoint) if endpoint else _section(config, "openai")
+        if not isinstance(name, str):
+            return None
+        own = {model: PriceSettings.model_validate(given) for model, given in _section(place, "prices").items()}
+        return cost_usd(name, str(place.get("base_url") or OPENAI_URL), asdict(turn.usage), own)
+
+    return price
+
+
+def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = data.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _full(data: Data) -> Data:
+    """The data without what is empty; 0 is not."""
+    return {k: v for k, v in data.items() if v is not None and v is not False and v not in ("", [], {})}
+
+
+def _text(text: str | None) -> str:
+    shown = inert((text or "")[:LONGEST_NAME])
+    return shown if len(text or "") <= LONGEST_NAME else f"{shown}…"
+
+
+def _transcript(record: Record) -> tuple[list[Turn] | None, bool]:
+    """The turns, and whether they had to be told apart in the dialogue that the original kept as one text."""
+    if record.transcript is not None:
+        return record.transcript, False
+    turns, whole = turns_in_histories(record)
+    return (turns, True) if turns and whole else (None, False)
+
+
+def _verdict(correct: bool | None, judged: Verdict | None) -> Data:
+    return {
+        "correct": correct,
+        **_full(
+            {
+                "relation": _text(judged.relation) if judged else None,
+                "reason": _text(judged.reason) if judged else None,
+                "lenient": judged.correct_lenient if judged else None,
+            }
+        ),
+    }
+
+
+def _totals(record: Record) -> Data:
+    tests = record.test_economics_totals or {}
+    return {
+        key: value
+        for key, value in {
+            "input_tokens": tokens_of(record, "input_tokens"),
+            "output_tokens": tokens_of(record, "output_tokens"),
+            "usd": cost_of(record),
+            "tests_usd": tests.get("total_estimated_cost_usd"),
+            "tests_unpriced": tests.get("tests_without_price"),
+            "seconds": (record.timing or {}).get("seconds"),
+        }.items()
+        if isinstance(value, int | float)
+    }
+
+
+class _Steps:
+    """The steps of a session by the turns they were taken in."""
+
+    def __init__(self, session: Session | None, turns: Sequence[Turn]) -> None:
+        self._session = session
+        self._left = {step.step_number: step for step in session.steps} if session else {}
+        self._numbers = {
+            place: number
+            for place, turn in enumerate(turns)
+            if isinstance(number := (turn.details or {}).get("step"), int)
+        }
+
+    def at(self, place: int) -> Data | None:
+        """The step taken in the turn at this place of the transcript."""
+        step = self._left.pop(self._numbers.get(place, -1), None)
+        return _step(step) if step else None
+
+    def rest(self) -> Data | None:
+        """How the session ended, and the steps that belong to no turn."""
+        if self._session is None:
+            return None
+        extra = self._session.model_extra or {}
+        ended = {key: _text(value) for key in ("reason_ready", "synthesis_model", "synthesis_error")
+                 if isinstance(value := extra.get(key), str)}  # fmt: skip
+        answer = extra.get("synthesis_answer")
+        return _full(
+            {
+                **ended,
+                "synthesis_answer": inert(answer) if isinstance(answer, str) else None,
+                "steps": [_step(step) for step in self._left.values()],
+            }
+        )
+
+
+def _step(step: Step) -> Data:
+    extra = step.model_extra or {}
+    return _full(
+        {
+            "number": step.step_number,
+            "learned": inert(step.new_information),
+            "by": _text(by) if isinstance(by := extra.get("recorded_by"), str) else None,
+            # The differential of the turn has these names, with numbers.
+            "doubts": [] if extra.get("differential") else [_text(doubt) for doubt in step.current_uncertainties],
+            "action": _text(step.next_step_action),
+        }
+    )
+
+
+class _Shown:
+    """Turns as data, one after another, and what has been uncovered so far."""
+
+    def __init__(self, record: Record, beside: Beside, chart: Sequence[Data], steps: _Steps) -> None:
+        self.truths: list[str] = []
+        """Names in the differentials that name the truth."""
+        self.uncovered: list[list[Any]] = []
+        """Turns with the facts that each was the first to uncover; turn 0 is the door."""
+        self._record = record
+        self._chart = chart
+        self._steps = steps
+        self._beside = beside
+        self._seen: set[int] = set()
+        self._orders = iter(by_order(record) or ())
+        self._names: dict[str, bool] = {}
+        timing = (record.timing or {}).get("turns")
+        self._seconds = timing if isinstance(timing, list) else []
+        self._uncover(0, [place for place, fact in enumerate(chart) if fact.get("door")])
+
+    def turn(self, place: int, turn: Turn) -> Data:
+        """One utterance."""
+        details = turn.details or {}
+        told = [
+            _full({"topic": _text(part.topic), "from": _text(part.provenance), "facts": self._facts(part.paths)})
+            for part in turn.disclosures
+        ]
+        self._uncover(turn.turn, list(chain.from_iterable(part.get("facts", ()) for part in told)))
+        ordered = next(self._orders, []) if turn.action and turn.action.kind == "test" else []
+        recalled = details.get(DETAILS)
+        return _full(
+            {
+                "turn": turn.turn,
+                "role": _text(turn.role),
+                "text": inert(turn.text),
+                "kind": turn.action.kind if turn.action else None,
+                "raw": inert(turn.raw) if turn.raw is not None and turn.raw != turn.text else None,
+                "slips": [_text(SLIPS.get(slip) or slip.replace("_", " ")) for slip in turn.slips],
+                "told": told,
+                "differential": self._differential(turn.differential),
+                "notes": [_text(note) for note in turn.notes],
+                "by_code": (details.get("worded_by") or details.get("chosen_by")) in ("code", "matcher"),
+                "tool": _text(tool) if isinstance(tool := details.get("tool"), str) else None,
+                "step": self._steps.at(place),
+                "recalled": self._recalled(recalled) if isinstance(recalled, dict) else None,
+                "tests": [[_text(entry["test_name"]), entry["estimate_cost"]] for entry in ordered],
+                "tokens": tokens if any(tokens := _tokens(turn) or ()) else None,
+                "usd": self._usd(turn) or None,
+                "seconds": self._took(place),
+            }
+        )
+
+    def _facts(self, paths: Sequence[str]) -> list[int]:
+        """The places of the facts in the chart; a path covers everything below it."""
+        return [n for n, fact in enumerate(self._chart) if any(below(fact["id"], path) for path in paths)]
+
+    def _uncover(self, turn: int, facts: Sequence[int]) -> None:
+        new = [fact for fact in dict.fromkeys(facts) if fact not in self._seen]
+        self._seen.update(new)
+        if new:
+            self.uncovered.append([turn, new])
+
+    def _differential(self, given: Differential | None) -> Data | None:
+        if given is None:
+            return None
+        scores = given.source is Source.PLANNER_SCORE
+        rows: list[list[Any]] = []
+        for hypothesis in given.hypotheses:
+            name = _text(hypothesis.diagnosis)
+            if name not in self._names:
+                self._names[name] = bool(self._record.ground_truth) and names_truth(hypothesis.diagnosis, self._record)
+                self.truths += [name] if self._names[name] else []
+            value = hypothesis.score if hypothesis.probability is None else hypothesis.probability
+            row = [name, value, _text(hypothesis.reason)]
+            rows.append(row if row[2] else row[:2])
+        return {
+            "source": given.source.value,
+            **({"scores": True} if scores else {}),
+            "rows": rows,
+            **({} if given.other is None else {"other": given.other}),
+        }
+
+    def _usd(self, turn: Turn) -> float | None:
+        costs = self._record.cost_usd or {}
+        role = turn.role if turn.role in costs else "doctor" if turn.role in ("planner", "confidence") else ""
+        recorded = costs.get(role)
+        if not recorded:  # nothing was spent, or it is not known what
+            return recorded
+        return self._beside.price(role, turn) if self._beside.price else None
+
+    def _recalled(self, found: Mapping[str, Any]) -> Data:
+        """What memory offered, and whether the doctor followed it, if that can be told."""
+        offered = found.get("offered")
+        listed = [each for each in offered if isinstance(each, dict)] if isinstance(offered, list) else []
+        return _full(
+            {
+                "offered": [self._experience(str(each.get("id")), each) for each in listed],
+                "failed": _text(str(found.get("failed") or "")),
+            }
+        )
+
+    def _experience(self, name: str, offered: Mapping[str, Any]) -> Data:
+        known = self._beside.experiences.get(name)
+        said = {"observation": _text(known.observation), "suggestion": _text(known.suggestion)} if known else {}
+        return {"id": _text(name), **said, "score": offered.get("score"), "followed": offered.get("followed")}
+
+    def _took(self, place: int) -> float | None:
+        took = self._seconds[place] if place < len(self._seconds) else None
+        return took if isinstance(took, int | float) else None
+
+
+def _tokens(turn: Turn) -> list[int | None] | None:
+    """Tokens sent and received; None if they are not known."""
+    used = turn.usage
+    return [used.input_tokens, used.output_tokens] if used and used.input_tokens is not None else None
+
+
+_WHO = {"patient": "patient", "measurement": "laboratory"}
+
+
+def _missing(record: Record, turns: Sequence[Turn] | None, rebuilt: bool, beside: Beside) -> Iterator[str]:
+    """What the run did not record."""
+    if turns is None:
+        yield "The run kept the dialogue as one text." if record.doctor_hist else "No transcript was kept."
+    if rebuilt:
+        yield "The run kept the dialogue as one text; its turns were told apart by its form."
+    if beside.case is None and not beside.problems:
+        yield "The run does not hold this case, so the chart cannot be shown."
+    for role, name in _WHO.items():
+        replies = [turn for turn in turns or () if turn.role == role]
+        silent = sum(not turn.disclosures for turn in replies)
+        if silent:
+            which = "any" if silent == len(replies) else f"{silent} of {len(replies)}"
+            yield f"Which facts the {name} used is not recorded for {which} of its replies."
+    if not turns:
+        return
+    if not any(turn.differential for turn in turns):
+        yield "The doctor gave no differential."
+    if not any(_tokens(turn) for turn in turns):
+        yield "Tokens by turn are not recorded."
+    if not (record.timing or {}).get("turns"):
+        yield "Time by turn is not recorded."
+    if record.session_id and beside.session is None and not beside.problems:
+        yield "The doctor's session is not in the run's folder."
