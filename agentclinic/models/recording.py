@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -190,28 +190,24 @@ def _again(reply: Reply, request: Request, path: Path) -> Reply:
 class Ongoing:
     """An encounter's own recording: after a stop, its models repeat what they said, and go on from there.
 
-    Every new reply is on the disk before it is used, and then `written` is called. Failures are not kept.
+    Every new reply is on the disk before it is used. Failures are not kept.
     """
 
-    def __init__(
-        self, path: Path, data_class: DataClass = DataClass.PUBLIC, *, written: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, path: Path, data_class: DataClass = DataClass.PUBLIC) -> None:
         self.path = path
         self._data_class = data_class
-        self._written = written
         self._sink = JsonLines(path, private=data_class is DataClass.CREDENTIALED)
         self._replies = {place: entry.reply for place, entry in _read(path) if entry.reply}
 
-    async def reply(self, model: Model, request: Request) -> Reply:
-        """What the model said in this place before; else ask it, and keep the answer."""
+    async def reply(self, model: str, ask: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
+        """What the model of this name said in this place before; else ask it, and keep the answer."""
         name, digest, occurrence = _place(request, "ongoing")
         kept = self._replies.get((name, digest, occurrence))
         if kept is not None:
             return _again(kept, request, self.path)
-        reply = await model.reply(request)
-        entry = {"unit": name, "key": digest, "n": occurrence, "model": model.name, **_class_in(self._data_class)}
+        reply = await ask(request)
+        entry = {"unit": name, "key": digest, "n": occurrence, "model": model, **_class_in(self._data_class)}
         self._sink.append({**entry, "request": _request_content(request), "reply": _as_json(reply)})
-        self._written()
         return reply
 
     def wrap(self, model: Model) -> Model:
@@ -230,7 +226,7 @@ class _Continued:
         self._recording = recording
 
     async def reply(self, request: Request) -> Reply:
-        return await self._recording.reply(self._model, request)
+        return await self._recording.reply(self.name, self._model.reply, request)
 
 
 def refuse_other_file(path: Path) -> None:

@@ -105,7 +105,8 @@ class Models:
 
     `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
     goes only where the gate allows, and recordings of it are readable by their owner only. `person` is someone who is
-    not at the terminal; with an `ongoing` recording, an encounter that was stopped continues where it was.
+    not at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; what the
+    person said is for `person` to keep in it.
     """
 
     def __init__(
@@ -181,7 +182,8 @@ class Models:
         key = (name, endpoint)
         if key not in self._models:
             model, sink = self._choice(name, endpoint), self._recording()
-            model = self._ongoing.wrap(model) if self._ongoing else model
+            if self._ongoing and model is not self._person:
+                model = self._ongoing.wrap(model)
             self._models[key] = Recorder(model, sink, self.gate.data_class) if sink else model
         return self._models[key]
 
