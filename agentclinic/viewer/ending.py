@@ -65,6 +65,7 @@ def ending(game: Game) -> dict[str, Any]:
         "fault": record.fault.message if record.fault else None,
         "turns": record.num_turns,
         "tests_usd": (record.test_economics_totals or {}).get("total_estimated_cost_usd"),
+        "tests_unpriced": (record.test_economics_totals or {}).get("tests_without_price"),
         "seconds": (record.timing or {}).get("on_task_seconds"),
         "calibration": _as_json(calibration(run.records.values())) if run.seat == "doctor" else None,
         "others": [_as_json(other) for other in others(Path(run.plan.settings.run.output_dir), case.id, run.folder)],

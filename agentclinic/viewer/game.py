@@ -325,7 +325,19 @@ def _heard(exchange: Exchange) -> dict[str, str]:
 class PlayerRun:
     """The games of one player in one seat: a run that grows with every game."""
 
-    def __init__(self, plan: Plan, player: Player, seat: Seat, *, panel: bool, clock: Clock, say: Say) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        player: Player,
+        seat: Seat,
+        *,
+        panel: bool,
+        clock: Clock,
+        say: Say,
+        known: Callable[[Unit], bool] = lambda _: False,
+    ) -> None:
+        """`known`: whether the player knows a case from another seat, and so cannot be measured on it any more."""
+        self._known = known
         self.player = player
         self.seat = seat
         self.plan = _for_player(plan, player, seat)
@@ -358,6 +370,8 @@ class PlayerRun:
             raise InputError("There is no case left that you have not played.")
         if self.panel and self._unit(number).key not in self.records and number != self.next_number():
             raise InputError("In a panel, everyone plays each case once, in an order of their own.")
+        if self._known(self._unit(number)):
+            raise InputError("You know this case from the other seat; choose another one.")
         game = self._games.setdefault(number, Game(self, number, self._unit(number)))
         game.start()
         return game
@@ -373,16 +387,21 @@ class PlayerRun:
         return next((n for n, unit in enumerate(self.order, 1) if unit.key not in self.records), None)
 
     def states(self) -> list[str]:
-        """What has become of each case: new, open, right, wrong."""
+        """What has become of each case: new, open, right, wrong, or known from the other seat."""
         begun = {path.stem for path in (self.folder / GAMES).glob("*.jsonl")} if self.folder else set()
 
         def state(unit: Unit) -> str:
             record = self.records.get(unit.key)
             if record is None:
-                return "open" if unit.session_id in begun else "new"
+                return "open" if unit.session_id in begun else "known" if self._known(unit) else "new"
             return "right" if record.correct else "wrong"
 
         return [state(unit) for unit in self.order]
+
+    def has_begun(self, unit: Unit) -> bool:
+        """Whether the player has seen anything of this case in this seat."""
+        files = self.folder / GAMES / f"{unit.session_id}.jsonl" if self.folder else None
+        return unit.key in self.records or bool(files and files.is_file())
 
     def _unit(self, number: int) -> Unit:
         if not 1 <= number <= len(self.order):
@@ -537,8 +556,12 @@ class Room:
             raise InputError("In a panel, everyone is a doctor.")
         key = (player.id, seat)
         if key not in self._runs:
+
+            def known(unit: Unit) -> bool:
+                return any(self.run_of(player, other).has_begun(unit) for other in self.plans if other != seat)
+
             self._runs[key] = PlayerRun(
-                self.plans[seat], player, seat, panel=self.panel, clock=self.clock, say=self.say
+                self.plans[seat], player, seat, panel=self.panel, clock=self.clock, say=self.say, known=known
             )
         return self._runs[key]
 

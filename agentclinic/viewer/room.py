@@ -127,6 +127,8 @@ def room_app(
     async def begin(request: Request) -> Response:
         choice = await _body(request, Choice)
         game = room.run_of(player_of(request), choice.seat).begin(choice.number)
+        if game.version == 0 and game.phase == "theirs":
+            await game.changed(0, _WAIT)  # until then, nothing is on the disk
         return JSONResponse({"seat": choice.seat, "number": game.number})
 
     async def state(request: Request) -> Response:

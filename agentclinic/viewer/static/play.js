@@ -87,7 +87,9 @@
 
   // --- which case ---------------------------------------------------------------------------------------------------
 
-  const words = { new: "new", open: "begun", right: "right", wrong: "wrong" };
+  const words = { new: "new", open: "begun", right: "right", wrong: "wrong", known: "known" };
+  const player = (model) => model === "builtin" ? "a small program (builtin)" : model;
+  const MANY = 300; // cases: more buttons than that are slower to look through than to type a number
   const begin = async (seat, number, problem) => {
     try {
       const game = await ask("/api/games", { seat, number });
@@ -107,8 +109,8 @@
     const title = seat === "doctor" ? "Be the doctor" : "Be the patient";
     const number = make("input", { type: "number", min: 1, max: cases.length, required: true });
     const about = seat === "doctor"
-      ? `The patient is played by ${room.patient}. You have ${room.turns} turns; the last one is for your diagnosis.`
-      : `The doctor is ${room.doctor}. You are given the patient's part of the chart and answer from it.`;
+      ? `The patient is played by ${player(room.patient)}. You have ${room.turns} turns; the last one is for your diagnosis.`
+      : `The doctor is ${player(room.doctor)}. You are given the patient's part of the chart and answer from it.`;
     if (room.panel) {
       return make("section", {}, make("h2", {}, title), make("p", { class: "lede" }, about),
         make("p", {}, `${done} of ${plural(cases.length, "case")} done.`), problem,
@@ -122,8 +124,8 @@
         make("button", { class: "primary", type: "button", click: () => begin(seat, null, problem) }, "A random case"),
         make("label", { class: "narrow" }, make("span", {}, `Case, 1 to ${cases.length}`), number),
         make("button", {}, "Play it")),
-      make("ol", { class: "cases", "aria-label": "All cases" }, cases.map((state, place) => make("li", {},
-        make("button", { type: "button", class: state, click: () => begin(seat, place + 1, problem) }, `${place + 1} `, make("small", {}, words[state]))))),
+      make("ol", { class: "cases", "aria-label": "All cases" }, cases.map((state, place) => (cases.length <= MANY || state !== "new") && make("li", {},
+        make("button", { type: "button", class: state, disabled: state === "known", click: () => begin(seat, place + 1, problem) }, `${place + 1} `, make("small", {}, words[state]))))),
       calibrationTable(calibration));
   };
 
@@ -204,7 +206,10 @@
       tell(problem, null);
       try {
         state = await ask(path, body);
-        if (input) input.value = "";
+        if (input) {
+          input.value = "";
+          input.dispatchEvent(new Event("input"));
+        }
         keep();
         await follow();
         if (state.phase === "yours") (state.view.last ? diagnosis : input || question).focus();
@@ -339,7 +344,7 @@
     const end = state.ending;
     const doctor = state.seat === "doctor";
     const problem = problemLine();
-    const list = (title, entries) => entries.length > 0 && make("section", {}, make("h2", {}, title), make("ul", {}, entries.map((entry) => make("li", {}, entry))));
+    const list = (title, entries) => entries.length > 0 && make("section", {}, make("h2", {}, title), make("ul", { class: entries.length > 9 ? "many" : null }, entries.map((entry) => make("li", {}, entry))));
     const fact = (name, value) => value !== null && value !== undefined && value !== "" && [make("dt", {}, name), make("dd", {}, value)];
     const minutes = end.seconds === null ? null : end.seconds < 60 ? plural(Math.round(end.seconds), "second") : plural(Math.round(end.seconds / 60), "minute");
     const next = make("button", { class: "primary", type: "button", click: () => begin(state.seat, null, problem) }, state.panel ? "Next case" : "Another random case");
@@ -349,7 +354,7 @@
       make("div", { class: "ending", id: "ending" },
         make("section", { class: "panel" }, heading, make("dl", {},
           fact(doctor ? "You said" : "The doctor said", end.said || "no diagnosis"), fact("The truth", end.truth), fact("Why", end.why), fact("The judge", [end.relation, end.reason].filter(Boolean).join(": ")), fact("", end.against), fact("", end.fault),
-          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", end.tests_usd === null ? null : `${dollars(end.tests_usd)}, ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
+          fact("You were", doctor && end.stated !== null ? `${percent(end.stated)} sure` : null), fact("Turns", String(end.turns)), fact("Tests", end.tests_usd === null ? null : `${dollars(end.tests_usd)}${end.tests_unpriced ? ` and ${end.tests_unpriced} without a price` : ""}, in ${plural(end.ordered.length, "order")}`), fact("Your time", minutes)),
           problem, make("p", { class: "row" }, state.next !== null && next, make("a", { href: "/" }, "Back to the room"))),
         findings.length > 0 && make("section", {}, make("h2", {}, `Key findings: ${end.found.length} of ${findings.length} found`), table("What pointed to the diagnosis", ["finding", "how it was found"], findings)),
         list("In the chart, and not asked for", end.untold),
