@@ -52,6 +52,8 @@ GAMES = "games"
 PLAYER = "player.json"
 _LONGEST = 2000
 """Characters of what a person says in one turn: about a page."""
+_MOMENT = 2.0
+"""Seconds to wait for a game to arrive where it was: a hundred times what repeating a recording takes."""
 _ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
 _TOKENS = {"test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: ", "images": REQUEST_IMAGES}
 
@@ -163,7 +165,7 @@ class Game:
         self.number = number
         self.unit = unit
         self.version = 0
-        """Changes whenever the state does."""
+        """Changes whenever the state does; 0 while only the recording speaks."""
         self.problem: str | None = None
         """Why the game has stopped; it can be tried again."""
         self.name = run.player.model
@@ -218,6 +220,11 @@ class Game:
             while self.version == version:
                 await self._news.wait()
 
+    async def caught_up(self) -> None:
+        """Wait until the recording has been repeated; it takes a moment, unless a model has to be asked again."""
+        if self.phase == "theirs" and self.version == 0:
+            await self.changed(0, _MOMENT)
+
     async def stop(self) -> None:
         """End without a record; the game can be continued."""
         if self._task:
@@ -235,7 +242,8 @@ class Game:
         reply = await self._log.reply(self.name, self._typed, request)
         self.said = reply.text
         self.differential = reply.differential or self.differential
-        self._change()
+        if self.version:
+            self._change()
         return reply
 
     async def _typed(self, _: Request) -> Reply:

@@ -83,11 +83,13 @@ def room_app(
             raise InputError("Please enter your name first.")
         return player
 
-    def game_of(request: Request) -> Game:
+    async def game_of(request: Request) -> Game:
         seat = request.path_params["seat"]
         if seat not in SEATS:
             raise InputError(f"There is no seat {seat!r}.")
-        return room.run_of(player_of(request), seat).game(request.path_params["number"])
+        game = room.run_of(player_of(request), seat).game(request.path_params["number"])
+        await game.caught_up()
+        return game
 
     async def lobby(request: Request) -> Response:
         player = known(request)
@@ -127,24 +129,23 @@ def room_app(
     async def begin(request: Request) -> Response:
         choice = await _body(request, Choice)
         game = room.run_of(player_of(request), choice.seat).begin(choice.number)
-        if game.version == 0 and game.phase == "theirs":
-            await game.changed(0, _WAIT)  # until then, nothing is on the disk
+        await game.caught_up()  # before that, nothing is on the disk
         return JSONResponse({"seat": choice.seat, "number": game.number})
 
     async def state(request: Request) -> Response:
-        game = game_of(request)
+        game = await game_of(request)
         seen = request.query_params.get("seen", "")
         if seen.isdigit():
             await game.changed(int(seen), _WAIT)
         return await _state(game)
 
     async def move(request: Request) -> Response:
-        game = game_of(request)
+        game = await game_of(request)
         await game.submit(await _body(request, Move))
         return await _state(game)
 
     async def image(request: Request) -> Response:
-        game, place = game_of(request), request.path_params["image"]
+        game, place = await game_of(request), request.path_params["image"]
         if place >= len(game.images):
             raise InputError("There is no such image.")
         kind, _, content = image_url(game.images[place]).partition(";base64,")

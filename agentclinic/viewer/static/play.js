@@ -155,7 +155,7 @@
     }
     const kept = draft(`agentclinic-game:${state.player}:${seat}:${number}`);
     const doctor = seat === "doctor";
-    const talk = make("ol", { class: "talk", role: "log", "aria-label": "What was said" });
+    const talk = make("ol", { class: "talk" });
     const turn = make("p", { class: "turn", role: "status" });
     const problem = problemLine();
     const again = make("button", { type: "button", hidden: true, click: async () => {
@@ -215,8 +215,8 @@
         if (state.phase === "yours") (state.view.last ? diagnosis : input || question).focus();
       } catch (error) {
         if (error.offline) error.message += " Your words are still here: send them again when it is back.";
-        tell(problem, error);
         try { state = await ask(path); draw(); } catch { enable(true); }
+        tell(problem, error);
       }
     };
     const form = (kind, input, ...content) => make("form", { submit: (event) => { event.preventDefault(); send(kind, input); } }, content);
@@ -298,7 +298,7 @@
     }
     show(`Case ${number}`, [make("span", {}, doctor ? "You are the doctor" : "You are the patient"), make("a", { href: "/" }, "Back to the room; the game is kept")],
       make("div", { class: "game" },
-        make("div", {}, doctor && door, talk, turn, problem, again, moves),
+        make("div", {}, doctor && door, make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
           ? [make("h2", {}, "What it may be, in %"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
           : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), chart]))),
@@ -331,6 +331,7 @@
       const total = known.reduce((all, test) => all + (test ? test.usd : 0), 0);
       const unknown = known.filter((test) => !test).length;
       price.textContent = !ordered.length ? "Type to find a test; several are separated by commas."
+        : unknown === ordered.length && typed && fits.length ? `Known: ${fits.slice(0, 4).map((test) => `${test.name} ${dollars(test.usd)}`).join("; ")}${fits.length > 4 ? "; …" : ""}`
         : unknown === ordered.length ? "Not in the list of prices; you can order it all the same."
         : `${dollars(total)}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
     };
