@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
+from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.report.encounters import Encounter, encounter_of
-from agentclinic.report.pack import Packer, transcript_of
+from agentclinic.report.pack import Charts, Packer
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import breakdown
@@ -89,14 +90,16 @@ class Collected:
     report: Report
     encounters: list[list[Encounter]] = field(default_factory=list)
     blocks: list[list[str]] = field(default_factory=list)
+    charts: list[str] = field(default_factory=list)
+    """Packed charts of the cases, which runs and repeats share."""
 
 
 def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> Collected:
     """Score the runs, compare them with the first, and pack their transcripts."""
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
-    arms = []
+    arms, charts = [], Charts()
     for run, name in zip(runs, names, strict=True):
-        arm, seen = Arm(name, run), _Seen()
+        arm, seen = Arm(name, run), _Seen(run, charts)
         # One pass over the records: they are too large to keep, and reading them is most of the work.
         scored = score(run, seed=seed, records=passing(run.records(), arm.add, seen.add))
         if not arm.records:
@@ -108,6 +111,7 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
         collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
         collected.encounters.append(seen.encounters)
         collected.blocks.append(seen.packer.blocks)
+    collected.charts = charts.closed()
     for run_report, label in zip(collected.report.runs, labels_of(arms), strict=True):
         run_report.label = label
     if len(arms) > 1:
@@ -129,8 +133,11 @@ def passing(records: Iterable[Record], *readers: Callable[[Record], None]) -> It
 class _Seen:
     """What only the report needs from a run's records."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: RunData, charts: Charts) -> None:
         self.packer = Packer()
+        self._folder = RunFolder(run)
+        self._judge = run.judge
+        self._charts = charts
         self.encounters: list[Encounter] = []
         self.parts: list[breakdown.Observation] = []
         self.known: Counter[str] = Counter()
@@ -138,8 +145,13 @@ class _Seen:
     def add(self, record: Record) -> None:
         part = breakdown.observe(record, knowledge_prices)
         self.parts.append(part)
-        place = self.packer.add(transcript_of(record))
-        self.encounters.append(encounter_of(record, part.bill, *place))
+        one = encounter_of(record, part.bill)
+        why = [reason.text for reason in one.reasons]
+        shown = encounter_data(record, self._folder.beside(record), judge=self._judge, why=why)
+        chart = shown.pop("chart", None)
+        place = self.packer.add(shown)
+        packed_at = self._charts.add(chart) if chart else None
+        self.encounters.append(replace(one, block=place.block, position=place.position, chart=packed_at))
         self.known.update(
             records=1,
             transcripts=record.transcript is not None,

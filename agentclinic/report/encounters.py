@@ -65,12 +65,14 @@ class Encounter:
     harm: str | None
     reasons: tuple[Reason, ...]
     """Why it is not right, if the record tells; empty if it is right."""
-    block: int
-    position: int
+    block: int = 0
+    position: int = 0
     """Where its transcript is packed."""
+    chart: tuple[int, int] | None = None
+    """Where the chart of its case is packed; None if the run does not hold the case."""
 
 
-def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -> Encounter:
+def encounter_of(record: Record, bill: Bill | None) -> Encounter:
     """The line about a record."""
     sure, source = confidence(record)
     ended = outcome(record)
@@ -96,8 +98,6 @@ def encounter_of(record: Record, bill: Bill | None, block: int, position: int) -
         difficulty=annotation(record, "Difficulty"),
         harm=harm_step(record),
         reasons=() if ended == "diagnosed_right" else tuple(reasons(record, sure)),
-        block=block,
-        position=position,
     )
 
 

@@ -37,8 +37,8 @@ _NAV = {
 def page(collected: Collected) -> str:
     """The whole file. The packed transcripts come last, so that a browser shows the page before it has read them."""
     view = View(collected)
-    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    style = _files("base.css", "encounter.css", "page.css")
+    script = _files("dom.js", "encounter.js", "page.js")
     parts = {
         "outcomes": outcome.outcomes(view),
         "confidence": confidence.confidence(view),
@@ -76,6 +76,10 @@ def page(collected: Collected) -> str:
         *_packs(view),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _files(*names: str) -> str:
+    return "".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
 def policy(style: str, script: str) -> str:
@@ -149,12 +153,12 @@ def _dialog() -> Html:
         ),
         class_="bar-top",
     )
-    body = tag("div", id="t-body", tabindex=0, role="region", aria_labelledby="t-title")
+    body = tag("div", tag("div", id="t-encounter"), id="t-body", tabindex=0, role="region", aria_labelledby="t-title")
     return tag("dialog", bar, body, id="transcript", aria_labelledby="t-title")
 
 
 def _packs(view: View) -> list[Html]:
-    packs = []
+    packs = [_pack(f"chart-{number}", block) for number, block in enumerate(view.collected.charts)]
     for run, blocks in enumerate(view.collected.blocks):
         index = {"several": view.several, "letter": view.letters[run], "rows": listing.index_rows(view, run)}
         packs.append(_pack(f"index-{run}", packed(json.dumps(index, ensure_ascii=False, separators=(",", ":")))))

@@ -182,7 +182,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[
         page.select_option("#f-outcome", "all")
         for number, attack in enumerate(ATTACKS.values()):
             _open(page, number)
-            shown = page.evaluate("() => [...document.querySelectorAll('#t-body .turn .text')].map(e => e.textContent)")
+            shown = page.evaluate("() => [...document.querySelectorAll('#t-body .enc-said > .text')].map(e => e.textContent)")
             assert shown[0] == inert(attack)[:6000]
             assert len(shown) == 5
             page.evaluate("document.querySelectorAll('#t-body summary').forEach(one => one.click())")
@@ -205,10 +205,10 @@ def test_a_huge_text_is_shown_piece_by_piece(browser: Browser, folders: dict[str
         watch.page.select_option("#f-outcome", "all")
         for place in range(len(ATTACKS)):  # the last one is huge
             _open(watch.page, place)
-        more = watch.page.locator("#t-body .turn button").first
+        more = watch.page.locator("#t-body .enc-said > button").first
         more.click()
         more.click()
-        assert len(watch.page.locator("#t-body .turn .text").first.text_content() or "") == 18_000
+        assert len(watch.page.locator("#t-body .enc-said > .text").first.text_content() or "") == 18_000
         assert more.is_visible()
 
 
@@ -378,7 +378,7 @@ def test_the_transcripts_in_the_file_are_those_of_the_records(folders: dict[str,
     blocks = re.findall(r'<script type="text/plain" id="pack-0-\d+">([^<]+)</script>', text)
     kept = [entry for block in blocks for entry in json.loads(zlib.decompress(base64.b64decode(block)))]
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-    assert [[turn["t"] for turn in entry["turns"]] for entry in kept] == [
+    assert [[turn["text"] for turn in entry["turns"]] for entry in kept] == [
         [turn["text"] for turn in entry["transcript"]] for entry in records
     ]
 

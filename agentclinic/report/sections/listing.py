@@ -128,6 +128,7 @@ def index_rows(view: View, run: int) -> list[list[object]]:
             one.block,
             one.position,
             _address(one),
+            one.chart,
         ]
         for one in view.collected.encounters[run]
     ]
