@@ -44,6 +44,7 @@ from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import RunningSummary
 from agentclinic.viewer.players import Player
+from agentclinic.vocabulary.compare import Relation, compare
 
 Seat = Literal["doctor", "patient"]
 SEATS: tuple[Seat, ...] = ("doctor", "patient")
@@ -96,7 +97,7 @@ class Move(BaseModel):
         given = [entry for entry in self.differential if entry.diagnosis.strip()]
         if self.kind == "diagnosis" and self.confidence is not None:
             said = " ".join(self.text.split())
-            others = [entry for entry in given if entry.diagnosis.strip().casefold() != said.casefold()]
+            others = [entry for entry in given if not _same(said, entry.diagnosis.strip())]
             total = sum(entry.probability for entry in others)
             share = min(1.0, (1 - self.confidence) / total) if total else 1.0
             given = [
@@ -107,6 +108,10 @@ class Move(BaseModel):
             Source.STATED,
             (Hypothesis(diagnosis=encodable(h.diagnosis.strip()), probability=h.probability) for h in given),
         )
+
+
+def _same(diagnosis: str, other: str) -> bool:
+    return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
 
 
 class Times:

@@ -345,6 +345,7 @@
     const end = state.ending;
     const doctor = state.seat === "doctor";
     const problem = problemLine();
+    const replay = make("div", {});
     const list = (title, entries) => entries.length > 0 && make("section", {}, make("h2", {}, title), make("ul", { class: entries.length > 9 ? "many" : null }, entries.map((entry) => make("li", {}, entry))));
     const fact = (name, value) => value !== null && value !== undefined && value !== "" && [make("dt", {}, name), make("dd", {}, value)];
     const minutes = end.seconds === null ? null : end.seconds < 60 ? plural(Math.round(end.seconds), "second") : plural(Math.round(end.seconds / 60), "minute");
@@ -363,7 +364,9 @@
         doctor && end.calibration && make("section", {}, make("h2", {}, "Your calibration"), calibrationTable(end.calibration)),
         make("section", {}, make("h2", {}, "Other doctors on this case"), end.others.length
           ? table("Runs in the same folder", ["doctor", "right", "turns on average"], end.others.map((other) => [other.doctor, `${other.right} of ${other.n}`, other.turns.toFixed(1)]))
-          : make("p", { class: "note" }, "No other run in this folder has played it."))));
+          : make("p", { class: "note" }, "No other run in this folder has played it.")),
+        make("section", {}, make("h2", {}, "Turn by turn"), replay)));
+    renderEncounter(replay, end.encounter, {});
     heading.focus();
   };
 
