@@ -14,11 +14,13 @@ from pydantic import BaseModel
 from agentclinic.cli.options import (
     AllOption,
     AllowHostOption,
+    BrowserOption,
     CheckOption,
     ConfigOption,
     DryRunOption,
     FullOption,
     Group,
+    HostOption,
     JsonOption,
     JudgeOption,
     KeyOption,
@@ -29,6 +31,7 @@ from agentclinic.cli.options import (
     MemoryOption,
     OutputFileOption,
     OutputOption,
+    PortOption,
     QuietOption,
     RecordsArgument,
     ReportOption,
@@ -406,6 +409,35 @@ def report(
     if json:
         output, format = output or Path("-"), "json"  # noqa: A001 - the name of the flag
     report_command(runs, output, format, judge, seed)
+
+
+@app.command()
+def view(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with runs, or of a single run; folders below it are searched, too.")
+    ] = Path("runs"),
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the viewer to this folder instead, as files that open without a server.", metavar="DIR"
+        ),
+    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    browser: BrowserOption = True,
+) -> None:
+    """Look at runs in the browser: list, compare, filter and search them, and read every encounter.
+
+    Serves this machine only, until Ctrl-C, and follows runs that are still going.
+    """
+    if export is not None:
+        from agentclinic.viewer.export import export as write
+
+        print(f"Viewer written to {write(folder, export)}")
+        return
+    from agentclinic.cli.view import view_command
+
+    view_command(folder, host=host, port=port, browser=browser)
 
 
 @app.command()

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentclinic.cli.format import clipped, print_json, text_table
 from agentclinic.errors import InputError
+from agentclinic.report.comparison import compared, short_names
 from agentclinic.report.files import run_names, runs_in
 from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
-from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import (
-    RULES,
     Comparison,
     ComparisonReport,
     Flip,
     RuleComparison,
     SecondaryMetric,
-    clear,
     compare_arms,
     load_arm,
-    sentence,
     telling,
-    unseen,
 )
-from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.format import as_number, as_points, interval, number, percent, points
-from agentclinic.scoring.labels import letters, shortened
+from agentclinic.scoring.format import as_number, as_points, number, percent
+from agentclinic.scoring.labels import shortened
 
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
@@ -52,19 +47,10 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
 
     `against_first` are the comparisons of the other runs with the first, in the order of the table.
     """
-    short = dict(zip([run.arm for run in report.runs], letters(len(report.runs)), strict=True))
-    told = {
-        rule: [(short[c.arm], v) for c in against_first for v in telling(c.verdicts) if v.rule == rule]
-        for rule in RULES
-    }
-    rules = [rule for rule in RULES if told[rule]]
-    lines = [*_table(report, against_first, rules, short), "", *(_conclusion(rule, told[rule]) for rule in rules)]
-    warnings: dict[str, list[str]] = {}
-    for comparison in against_first:
-        for warning in comparison.warnings:
-            warnings.setdefault(warning, []).append(short[comparison.arm])
-    for text, arms in warnings.items():
-        lines.append(f"Warning: {', '.join(arms)} also differ{'s' * (len(arms) == 1)} from A in {text}.")
+    told, short = compared(report, against_first), short_names(report)
+    columns = told.columns | {"run": [clipped(label, _LABEL) for label in told.columns["run"]]}
+    table = text_table(list(columns), zip(*columns.values(), strict=True), numbers=range(told.words, len(columns)))
+    lines = [*table, "", *told.sentences, *(f"Warning: {warning}" for warning in told.warnings)]
     if not full:
         return [*lines, "--full adds p-values, the cases that flipped and other measures; --json prints everything."]
     for comparison in report.comparisons:
@@ -74,46 +60,6 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
         lines += [_beside(beside) for beside in comparison.beside]
         lines += [f"  note: {shortened(note, short)}" for note in comparison.notes]
     return lines
-
-
-def _table(
-    report: ComparisonReport, against_first: Sequence[Comparison], rules: Sequence[str], short: Mapping[str, str]
-) -> list[str]:
-    rights = {(one.arm, one.rule): one.accuracy for one in report.accuracies}
-    differences = {(c.arm, v.rule): v.difference for c in against_first for v in c.verdicts}
-    columns = {"": [short[run.arm] for run in report.runs], "run": [clipped(run.label, _LABEL) for run in report.runs]}
-    for rule in rules or ["strict"]:
-        by = "" if len(rules) < 2 else f"{rule}: "
-        columns[f"{by}right (95%)"] = [_right(rights.get((run.arm, rule))) for run in report.runs]
-        shown = [as_points(differences.get((run.arm, rule))).replace(" points", "") for run in report.runs]
-        columns[f"{by}difference in points (95%)"] = ["baseline", *shown[1:]]
-    words = len(columns)
-    columns["turns"] = [number(run.turns, 1) for run in report.runs]
-    if any(run.tokens for run in report.runs):
-        columns["tokens"] = [number(run.tokens, 0) for run in report.runs]
-    if any(run.cost_usd for run in report.runs):
-        columns["cost"] = ["unknown" if run.cost_usd is None else money(run.cost_usd) for run in report.runs]
-    return text_table(list(columns), zip(*columns.values(), strict=True), numbers=range(words, len(columns)))
-
-
-def _right(share: Estimate | None) -> str:
-    return f"{percent(share.value, 0)} ({interval(share, 0)})" if share else "unknown"
-
-
-def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]]) -> str:
-    """What the comparisons with A show under one rule, in one sentence."""
-    by = "" if rule == "strict" else f"By the {rule} rule: "
-    if len(told) == 1:
-        letter, verdict = told[0]
-        return f"{by}{sentence(verdict, letter, 'A')}."
-    kinds = {True: "Clearly different from A", False: "No clear difference"}
-    parts = []
-    for kind, name in kinds.items():
-        found = [(letter, verdict) for letter, verdict in told if clear(verdict) is kind]
-        if found:
-            listed = ", ".join(f"{letter} {points(verdict.difference.value)}" for letter, verdict in found)
-            parts.append(f"{name}: {listed} points" + ("" if kind else f"; {unseen([v for _, v in found])}"))
-    return f"{by}{'. '.join(parts)}."
 
 
 def _verdict(verdict: RuleComparison) -> list[str]:

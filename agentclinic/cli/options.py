@@ -108,6 +108,18 @@ CheckOption = Annotated[
     ),
 ]
 
+HostOption = Annotated[
+    str,
+    typer.Option(
+        help="Address to listen at; one that other machines can reach needs AGENTCLINIC_PASSWORD in the environment.",
+        metavar="ADDRESS",
+    ),
+]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.", show_default=False)
+]
+BrowserOption = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
+
 
 def _use_key(key: str | None) -> str | None:
     if key:

@@ -115,7 +115,7 @@ def confidence(record: Record) -> tuple[float | None, str | None]:
     return None, None
 
 
-_RELATIONS = {
+RELATIONS = {
     "narrower_unsupported": "more specific than the chart supports",
     "broader": "too broad",
     "manifestation_or_complication": "a manifestation or complication, not the disease",
@@ -138,7 +138,7 @@ def reasons(record: Record, sure: float | None) -> list[Reason]:
     elif missing:
         found = [Reason("not judged", "the diagnosis was not judged")]
     else:
-        wrong = _RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
+        wrong = RELATIONS.get((record.judgement and record.judgement.relation) or "", "judged wrong")
         found = [Reason(wrong, wrong)]
         if sure is not None and sure >= OVERCONFIDENT:
             found.append(Reason(f"wrong, but at least {percent(OVERCONFIDENT, 0)} sure", f"{percent(sure, 0)} sure"))

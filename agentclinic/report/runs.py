@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
+from agentclinic import privacy
 from agentclinic.config import read_json
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import is_locked
-from agentclinic.results.record import bias_label
+from agentclinic.jsonl import read_lines
+from agentclinic.results.journal import class_of, parse_record
+from agentclinic.results.record import Record, bias_label
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.scoring.estimates import Proportion
@@ -47,7 +50,12 @@ def list_runs(folder: Path) -> list[ListedRun]:
     """The runs in a folder and in the folders below it, by name; a folder that is itself a run is listed alone."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; runs are written to run.output_dir, by default `runs`")
-    return [_listed(place, folder) for place in sorted(_places(folder))]
+    return [listed(place, folder) for place in run_places(folder)]
+
+
+def run_places(folder: Path) -> list[Path]:
+    """The folders of runs in a folder and below it, by name."""
+    return sorted(_places(folder))
 
 
 def _places(folder: Path) -> Iterator[Path]:
@@ -58,12 +66,13 @@ def _places(folder: Path) -> Iterator[Path]:
             yield path.parent
 
 
-def _listed(place: Path, root: Path) -> ListedRun:
+def listed(place: Path, root: Path, summary: Summary | None = None) -> ListedRun:
+    """One run below a folder of runs; without a summary of its records, the written one is used or one is made."""
     name = place.name if place == root else str(place.relative_to(root))
     try:
         used = read_json(place / CONFIG) if (place / CONFIG).is_file() else {}
-        summary = _summary(place)
-        first = next(load_run(place).records(), None) if (place / RECORDS).is_file() else None
+        first = _first(place / RECORDS)
+        summary = summary or written_summary(place) or summarise(load_run(place).records())
     except (InputError, ConfigError) as error:
         return ListedRun(path=str(place), name=name, state="unreadable", problem=str(error))
     run, ours = (_section(used, name) for name in ("run", "agentclinic"))
@@ -84,15 +93,29 @@ def _listed(place: Path, root: Path) -> ListedRun:
     )
 
 
-def _summary(place: Path) -> Summary:
-    """The summary in the folder, if nothing was recorded after it; otherwise made from the records."""
+def _first(path: Path) -> Record | None:
+    """The first record; None if there is none yet."""
+    for number, line, complete in read_lines(path) if path.is_file() else ():
+        try:
+            record = parse_record(line, path, number)[0]
+        except InputError:
+            if complete:
+                raise
+            break
+        privacy.meet(class_of(record))
+        return record
+    return None
+
+
+def written_summary(place: Path) -> Summary | None:
+    """The summary in the folder; None if something was recorded after it, or if it cannot be read."""
     records, written = place / RECORDS, place / SUMMARY
     if not records.is_file():
         return Summary()
     if written.is_file() and written.stat().st_mtime_ns >= records.stat().st_mtime_ns:
         with suppress(ValidationError, ConfigError):
             return Summary.model_validate(read_json(written))
-    return summarise(load_run(place).records())
+    return None
 
 
 def _section(data: Any, name: str) -> Mapping[str, Any]:

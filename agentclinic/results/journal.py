@@ -24,43 +24,58 @@ from agentclinic.results.run_folder import RECORDS
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a journal, or of a file of the original's results; each unit of a run is counted once.
 
-    A line that was written twice counts once, with a warning. Any other line that is bad, that contradicts an earlier
-    one or that does not belong to the run is an error; an incomplete last line is skipped with a warning.
+    An incomplete last line is skipped with a warning.
     """
-    if not path.exists():
-        raise InputError(f"{path}: no such file; is {path.parent} the folder of a run?")
-    planned = planned_units(path.parent) if path.name == RECORDS else None
-    results: Counter[int] = Counter()
-    seen: dict[str, tuple[int, str]] = {}
+    reading = Reading(path)
     for number, line, complete in read_lines(path):
         try:
-            record, content = _record(line, path, number)
+            record = reading.record(number, line)
         except InputError:
             if not complete:
                 warnings.warn(f"{path} line {number}: skipped, because it is incomplete", stacklevel=2)
                 return
             raise
+        if record is not None:
+            yield record
+
+
+class Reading:
+    """Reads the lines of a journal in order and checks each against those before it."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise InputError(f"{path}: no such file; is {path.parent} the folder of a run?")
+        self._path = path
+        self._planned = planned_units(path.parent) if path.name == RECORDS else None
+        self._results: Counter[int] = Counter()
+        self._seen: dict[str, tuple[int, str]] = {}
+
+    def record(self, number: int, line: bytes) -> Record | None:
+        """The record in a line; None, with a warning, if the same line was there before.
+
+        Any other line that is bad, that contradicts an earlier one or that does not belong to the run is an error.
+        """
+        path = self._path
+        record, content = parse_record(line, path, number)
         if is_result_line(record.model_extra or {}):
             # The script appends to its file: if a scenario occurs twice, it was played twice.
-            record.repeat = results[record.scenario_id]
-            results[record.scenario_id] += 1
-            privacy.meet(class_of(record))
-            yield record
-            continue
-        before, same = seen.setdefault(record.unit, (number, content))
-        what = f"scenario {record.scenario_id}, repeat {record.repeat}"
-        if planned is not None and not planned(record):
-            raise InputError(f"{path} line {number}: {what} is not in this run's {CASES}; remove the line")
-        if same != content:
-            raise InputError(
-                f"{path} line {number}: contradicts line {before}, which is also {what}; remove one of them, or both "
-                "and resume the run to play it again"
-            )
-        if before == number:
-            privacy.meet(class_of(record))
-            yield record
+            record.repeat = self._results[record.scenario_id]
+            self._results[record.scenario_id] += 1
         else:
-            warnings.warn(f"{path} line {number}: counted once, because it repeats line {before}", stacklevel=2)
+            before, same = self._seen.setdefault(record.unit, (number, content))
+            what = f"scenario {record.scenario_id}, repeat {record.repeat}"
+            if self._planned is not None and not self._planned(record):
+                raise InputError(f"{path} line {number}: {what} is not in this run's {CASES}; remove the line")
+            if same != content:
+                raise InputError(
+                    f"{path} line {number}: contradicts line {before}, which is also {what}; remove one of them, or "
+                    "both and resume the run to play it again"
+                )
+            if before != number:
+                warnings.warn(f"{path} line {number}: counted once, because it repeats line {before}", stacklevel=2)
+                return None
+        privacy.meet(class_of(record))
+        return record
 
 
 def class_of(record: Record) -> DataClass:
@@ -70,7 +85,7 @@ def class_of(record: Record) -> DataClass:
     return record.data_class or class_by_name(record.dataset or "")
 
 
-def _record(line: bytes, path: Path, number: int) -> tuple[Record, str]:
+def parse_record(line: bytes, path: Path, number: int) -> tuple[Record, str]:
     """A record, and what identifies its content: the checksum, or a hash of a line without one."""
     try:
         if b'"model_diagnosis"' in line and is_result_line(entry := loads(line)):
@@ -97,4 +112,4 @@ def _record(line: bytes, path: Path, number: int) -> tuple[Record, str]:
 
 def drop_records(path: Path, unwanted: Callable[[Record], bool]) -> int:
     """Remove records from a journal, atomically; return how many were removed."""
-    return drop_lines(path, lambda number, line: unwanted(_record(line.rstrip(b"\n"), path, number)[0]))
+    return drop_lines(path, lambda number, line: unwanted(parse_record(line.rstrip(b"\n"), path, number)[0]))

@@ -9,11 +9,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page, expect
 from report_support import Watched
 from starlette.types import ASGIApp
 
 from agentclinic.viewer.server import address_of, listen, web_server
+
+PATIENCE = 60_000
+"""Milliseconds no healthy step takes, however busy the machine."""
+expect.set_options(timeout=PATIENCE)
 
 
 @contextmanager
@@ -34,7 +38,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
 def visiting(browser: Browser, address: str, **context: Any) -> Iterator[Watched]:
     """Open a page in a browser context of its own; requests to anywhere but its server or folder are blocked."""
     opened = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-    opened.set_default_timeout(60_000)  # the machine may be busy
+    opened.set_default_timeout(PATIENCE)
     try:
         yield visit(opened.new_page(), address)
     finally:

@@ -1,0 +1,98 @@
+"""A comparison of runs in short: one table, what it shows in one sentence, and what else differs between the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentclinic.runs.budget import money
+from agentclinic.scoring.compare import (
+    RULES,
+    Comparison,
+    ComparisonReport,
+    RuleComparison,
+    clear,
+    sentence,
+    telling,
+    unseen,
+)
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.format import as_points, interval, number, percent, points
+from agentclinic.scoring.labels import letters
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What `agentclinic compare` prints and the viewer shows."""
+
+    columns: dict[str, list[str]]
+    """The table: the head of each column and its cells, one for each run."""
+    words: int
+    """The columns before this one are text, the others numbers."""
+    sentences: list[str]
+    """What the comparisons with the first run show: one sentence for each rule that tells something of its own."""
+    warnings: list[str]
+
+
+def compared(report: ComparisonReport, against_first: Sequence[Comparison]) -> Compared:
+    """The comparison in short; `against_first` are those with the first run, in the order of the table."""
+    short = short_names(report)
+    told = {
+        rule: [(short[c.arm], v) for c in against_first for v in telling(c.verdicts) if v.rule == rule]
+        for rule in RULES
+    }
+    rules = [rule for rule in RULES if told[rule]]
+    warnings: dict[str, list[str]] = {}
+    for comparison in against_first:
+        for warning in comparison.warnings:
+            warnings.setdefault(warning, []).append(short[comparison.arm])
+    return Compared(
+        *_table(report, against_first, rules, short),
+        [_conclusion(rule, told[rule]) for rule in rules],
+        [f"{', '.join(arms)} also differ{'s' * (len(arms) == 1)} from A in {text}." for text, arms in warnings.items()],
+    )
+
+
+def short_names(report: ComparisonReport) -> dict[str, str]:
+    """A letter for each run."""
+    return dict(zip([run.arm for run in report.runs], letters(len(report.runs)), strict=True))
+
+
+def _table(
+    report: ComparisonReport, against_first: Sequence[Comparison], rules: Sequence[str], short: Mapping[str, str]
+) -> tuple[dict[str, list[str]], int]:
+    rights = {(one.arm, one.rule): one.accuracy for one in report.accuracies}
+    differences = {(c.arm, v.rule): v.difference for c in against_first for v in c.verdicts}
+    columns = {"": [short[run.arm] for run in report.runs], "run": [run.label for run in report.runs]}
+    for rule in rules or ["strict"]:
+        by = "" if len(rules) < 2 else f"{rule}: "
+        columns[f"{by}right (95%)"] = [_right(rights.get((run.arm, rule))) for run in report.runs]
+        shown = [as_points(differences.get((run.arm, rule))).replace(" points", "") for run in report.runs]
+        columns[f"{by}difference in points (95%)"] = ["baseline", *shown[1:]]
+    words = len(columns)
+    columns["turns"] = [number(run.turns, 1) for run in report.runs]
+    if any(run.tokens for run in report.runs):
+        columns["tokens"] = [number(run.tokens, 0) for run in report.runs]
+    if any(run.cost_usd for run in report.runs):
+        columns["cost"] = ["unknown" if run.cost_usd is None else money(run.cost_usd) for run in report.runs]
+    return columns, words
+
+
+def _right(share: Estimate | None) -> str:
+    return f"{percent(share.value, 0)} ({interval(share, 0)})" if share else "unknown"
+
+
+def _conclusion(rule: str, told: Sequence[tuple[str, RuleComparison]]) -> str:
+    """What the comparisons with A show under one rule, in one sentence."""
+    by = "" if rule == "strict" else f"By the {rule} rule: "
+    if len(told) == 1:
+        letter, verdict = told[0]
+        return f"{by}{sentence(verdict, letter, 'A')}."
+    kinds = {True: "Clearly different from A", False: "No clear difference"}
+    parts = []
+    for kind, name in kinds.items():
+        found = [(letter, verdict) for letter, verdict in told if clear(verdict) is kind]
+        if found:
+            listed = ", ".join(f"{letter} {points(verdict.difference.value)}" for letter, verdict in found)
+            parts.append(f"{name}: {listed} points" + ("" if kind else f"; {unseen([v for _, v in found])}"))
+    return f"{by}{'. '.join(parts)}."

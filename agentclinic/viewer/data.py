@@ -1,0 +1,332 @@
+"""What the viewer shows of runs on disk: lists that grow while they are read, and single encounters when asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentclinic import privacy
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.files import is_locked
+from agentclinic.jsonl import inert
+from agentclinic.report.comparison import compared
+from agentclinic.report.encounter_data import RunFolder, encounter_data
+from agentclinic.report.encounters import RELATIONS, confidence
+from agentclinic.report.parts import OUTCOMES
+from agentclinic.report.runs import ListedRun, listed, run_places, written_summary
+from agentclinic.report.text import line
+from agentclinic.results.journal import Reading, parse_record
+from agentclinic.results.record import Record
+from agentclinic.results.run_data import diagnosis_of, load_run
+from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
+from agentclinic.runs.budget import money
+from agentclinic.scoring.breakdown import annotation
+from agentclinic.scoring.compare import compare_arms, load_arm
+from agentclinic.scoring.format import interval, percent
+from agentclinic.scoring.orders import observe
+from agentclinic.scoring.outcome import RunningSummary, cost_of, outcome
+from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.verdicts import case_key
+
+Data = dict[str, Any]
+BRIEF = 0.25
+"""Seconds of reading before a request is answered with what was read so far: the page is never without news for longer,
+and asks for the rest."""
+COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
+"""The values in a row about an encounter. `name` is its number in the run, with the repeat after a dot; `price` that of
+the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
+SNIPPET = 60
+"""Characters shown on each side of what was searched for."""
+
+
+def row_of(record: Record, name: str) -> list[Any]:
+    """The row about an encounter, in the order of `COLUMNS`."""
+    tests = observe(record, knowledge_prices).tests
+    sure, _ = confidence(record)
+    ended = outcome(record)
+    relation = record.judgement.relation if record.judgement and ended == "diagnosed_wrong" else None
+    return [
+        name,
+        ended,
+        RELATIONS.get(relation or "", ""),
+        line(record.ground_truth, 120),
+        line(diagnosis_of(record), 120),
+        None if sure is None else round(sure, 4),
+        record.num_turns,
+        tests.orders if tests else None,
+        round(tests.bill.usd, 2) if tests else None,
+        cost_of(record),
+        line(annotation(record, "Specialty"), 60),
+        case_key(record),
+    ]
+
+
+def said_in(record: Record) -> list[tuple[int, str]]:
+    """What was said in an encounter, with the numbers of the turns; the original may have kept it as one text."""
+    if record.transcript is None:
+        return [(0, inert(record.doctor_hist))]
+    return [(turn.turn, inert(turn.text)) for turn in record.transcript]
+
+
+class Place(NamedTuple):
+    """Where a record is in its file."""
+
+    start: int
+    length: int
+    number: int
+    """Of the line."""
+    repeat: int
+
+
+class RunIndex:
+    """A row about each encounter of a run, read as far as there was time for, and continued as the run's file grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / RECORDS
+        self._lock = threading.RLock()
+        self._begin(0)
+
+    def _begin(self, inode: int) -> None:
+        self.version = f"{inode}.{time.monotonic_ns()}"
+        """Changes when the file was replaced, so that rows that were read before are read again."""
+        self.rows: list[list[Any]] = []
+        self.places: dict[str, Place] = {}
+        self.summary = RunningSummary()
+        self.problem: str | None = None
+        """Why the rest of the file cannot be read."""
+        self._inode = inode
+        self._modified = 0
+        self._reading: Reading | None = None
+        self._folder: RunFolder | None = None
+        self._end = 0
+        self._line = 0
+
+    def read(self, seconds: float = BRIEF) -> bool:
+        """Read what is new for so many seconds, at least one record; returns whether there is more."""
+        until = time.monotonic() + seconds
+        with self._lock:
+            return any(time.monotonic() > until for _ in self.new())
+
+    def new(self) -> Iterator[Record]:
+        """The records that were added since the last time, each once its row is there; a problem ends the reading."""
+        with self._lock:
+            try:
+                for number, start, written in self._lines():
+                    self._reading = self._reading or Reading(self.path)
+                    try:
+                        record = self._reading.record(number, written.strip())
+                    except InputError:
+                        if written.endswith(b"\n"):
+                            raise
+                        return  # incomplete: it is being written
+                    self._line, self._end = number, start + len(written)
+                    if record is not None:
+                        self._add(record, Place(start, len(written), number, record.repeat))
+                        yield record
+            except AgentClinicError as error:
+                self.problem = str(error)
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """The lines after those already read: number, start and content."""
+        if not self.path.is_file():
+            return
+        with self.path.open("rb") as file:
+            there = os.fstat(file.fileno())
+            changed = self.problem and there.st_mtime_ns != self._modified
+            if there.st_ino != self._inode or there.st_size < self._end or changed:
+                self._begin(there.st_ino)
+            self._modified = there.st_mtime_ns
+            if self.problem:
+                return
+            file.seek(self._end)
+            start = self._end
+            for number, written in enumerate(file, self._line + 1):
+                if written.strip():
+                    yield number, start, written
+                start += len(written)
+
+    def _add(self, record: Record, place: Place) -> None:
+        name = f"{record.scenario_id}.{record.repeat + 1}" if record.repeat else str(record.scenario_id)
+        if name in self.places:  # rows of several data sets
+            name = f"{name}-{place.number}"
+        self.places[name] = place
+        self.rows.append(row_of(record, name))
+        self.summary.add(record)
+
+    def encounter(self, name: str) -> Data:
+        """Everything to show about one encounter."""
+        while name not in self.places and self.read():
+            pass
+        if name not in self.places:
+            raise InputError(f"{self.path}: there is no encounter {name}")
+        place = self.places[name]
+        record = self._record(self._written(place), place)
+        return self.shown(record)
+
+    def shown(self, record: Record) -> Data:
+        """What is shown about a record."""
+        with self._lock:
+            self._folder = self._folder or RunFolder(load_run(self.path.parent))
+            return encounter_data(record, self._folder.beside(record))
+
+    def _written(self, place: Place) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(place.start)
+            return file.read(place.length).strip()
+
+    def _record(self, written: bytes, place: Place) -> Record:
+        record = parse_record(written, self.path, place.number)[0]
+        record.repeat = place.repeat
+        return record
+
+    def search(self, text: str, first: int, seconds: float = BRIEF) -> tuple[list[tuple[str, int, str]], int | None]:
+        """Encounters in which something was said: name, turn and the words around it; and from where to go on.
+
+        Begins with the row `first`, which is searched in any case, and stops after so many seconds.
+        """
+        wanted = folded(text)
+        escaped = json.dumps(wanted, ensure_ascii=False)[1:-1]
+        until = time.monotonic() + seconds
+        found = []
+        for at in range(first, len(self.rows)):
+            name = str(self.rows[at][0])
+            place = self.places[name]
+            written = self._written(place)
+            flat = folded(written.decode("utf-8", "replace").replace("\\n", " "))
+            if "\\u" in flat or escaped in flat:  # most lines need not be parsed
+                hit = first_said(said_in(self._record(written, place)), wanted)
+                if hit:
+                    found.append((name, *hit))
+            if time.monotonic() > until:
+                return found, at + 1 if at + 1 < len(self.rows) else None
+        return found, None
+
+
+def folded(text: str) -> str:
+    """Text as it is compared in a search: neither case nor the width of spaces matters."""
+    return " ".join(text.lower().split())
+
+
+def first_said(said: Sequence[tuple[int, str]], wanted: str) -> tuple[int, str] | None:
+    """The turn in which something was first said, and the words around it."""
+    for turn, text in said:
+        flat = " ".join(text.split())
+        at = flat.lower().find(wanted)
+        if at >= 0:
+            return turn, flat[max(0, at - SNIPPET) : at + len(wanted) + SNIPPET]
+    return None
+
+
+class Library:
+    """The runs in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if not folder.is_dir():
+            raise InputError(
+                f"{folder}: there is no such folder; runs are written to run.output_dir, by default `runs`"
+            )
+        self._lock = threading.Lock()
+        self._indexes: dict[Path, RunIndex] = {}
+        self._listed: dict[Path, tuple[Any, Data]] = {}
+        self._places: dict[str, Path] = {}
+
+    def places(self) -> dict[str, Path]:
+        """The folders of the runs that are there now, by name."""
+        found = run_places(self.folder)
+        self._places = {p.name if p == self.folder else str(p.relative_to(self.folder)): p for p in found}
+        return self._places
+
+    def index(self, name: str) -> RunIndex:
+        """A run by its name."""
+        if name not in self._places and name not in self.places():
+            raise InputError(f"{self.folder}: there is no run {name}")
+        return self._index(self._places[name])
+
+    def _index(self, place: Path) -> RunIndex:
+        with self._lock:
+            return self._indexes.setdefault(place, RunIndex(place))
+
+    def runs(self, seconds: float = BRIEF) -> Data:
+        """The list of runs; `more` if there was not enough time to read all of them."""
+        until = time.monotonic() + seconds
+        shown = []
+        more = False
+        for place in self.places().values():
+            state = _state(place)
+            with self._lock:
+                before = self._listed.get(place)
+            if before and before[0] == state:
+                shown.append(before[1])
+                continue
+            summary = written_summary(place)
+            index = self._index(place)
+            unread = summary is None and index.read(max(0.0, until - time.monotonic()))
+            run = run_data(listed(place, self.folder, summary or index.summary.summary()), index.problem)
+            shown.append({**run, "reading": unread})
+            more = more or unread
+            if not unread:
+                with self._lock:
+                    self._listed[place] = (state, shown[-1])
+        return {"runs": shown, "more": more, "outcomes": OUTCOMES, "columns": COLUMNS, "private": privacy.silent()}
+
+    def rows(self, name: str, first: int, version: str | None) -> Data:
+        """The rows of a run from one on; all of them if the file was replaced since that version."""
+        index = self.index(name)
+        more = index.read()
+        first = first if version == index.version else 0
+        run = run_data(listed(index.path.parent, self.folder, index.summary.summary()), index.problem)
+        return {"version": index.version, "first": first, "rows": index.rows[first:], "more": more, "run": run}
+
+    def compare(self, names: Sequence[str]) -> Data:
+        """The table and the sentence of `agentclinic compare`, and the cases on which runs differ from the first."""
+        if len(names) < 2:
+            raise InputError("select two runs or more to compare them; the first is the baseline")
+        report = compare_arms([load_arm(load_run(self.index(name).path.parent), name) for name in names])
+        told = compared(report, report.comparisons)
+        flips = []
+        for comparison in report.comparisons:
+            strict = next((verdict for verdict in comparison.verdicts if verdict.rule == "strict"), None)
+            gained, lost = (strict.gained, strict.lost) if strict else ([], [])
+            sides = {"gained": [flip.scenario_id for flip in gained], "lost": [flip.scenario_id for flip in lost]}
+            flips.append({"run": comparison.arm, **sides})
+        return {
+            "columns": list(told.columns),
+            "rows": [list(cells) for cells in zip(*told.columns.values(), strict=True)],
+            "words": told.words,
+            "sentences": told.sentences,
+            "warnings": told.warnings,
+            "runs": list(names),
+            "flips": flips,
+        }
+
+
+def _state(place: Path) -> Any:
+    """What changes when there is something new about a run."""
+    files = [place / name for name in (RECORDS, CONFIG, SUMMARY)]
+    stats = [path.stat() if path.is_file() else None for path in files]
+    return is_locked(place), [(there.st_mtime_ns, there.st_size) if there else None for there in stats]
+
+
+def run_data(run: ListedRun, problem: str | None) -> Data:
+    """What is shown about a run; `right` and `cost` as numbers to sort by, with their texts."""
+    share = run.accuracy
+    return {
+        "name": run.name,
+        "state": "unreadable" if problem else run.state,
+        "dataset": run.dataset,
+        "doctor": run.doctor,
+        "model": run.model,
+        "encounters": run.encounters,
+        "planned": run.planned,
+        "right": share.value if share else None,
+        "right_text": f"{percent(share.value, 0)} ({interval(share, 0)})" if share and share.value is not None else "–",
+        "cost": run.cost_usd,
+        "cost_text": "unknown" if run.cost_usd is None else money(run.cost_usd),
+        "problem": problem or run.problem,
+    }
