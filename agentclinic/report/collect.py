@@ -148,7 +148,8 @@ class _Seen:
         one = encounter_of(record, part.bill)
         why = [reason.text for reason in one.reasons]
         shown = encounter_data(record, self._folder.beside(record), judge=self._judge, why=why)
-        chart = shown.pop("chart", None)
+        # The page does not need the facts' ids, which are a fifth of a packed chart.
+        chart = [{key: fact[key] for key in fact if key != "id"} for fact in shown.pop("chart", ())]
         place = self.packer.add(shown)
         packed_at = self._charts.add(chart) if chart else None
         self.encounters.append(replace(one, block=place.block, position=place.position, chart=packed_at))

@@ -6,6 +6,7 @@ the chart are named by their place in `chart`, which depends on the case alone: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -34,22 +35,57 @@ from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import SLIPS
 from agentclinic.scoring.economics import by_order
-from agentclinic.scoring.information import AT_THE_DOOR, below, key_findings_in
+from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
 from agentclinic.scoring.verdicts import case_key, names_truth
 
 Data = dict[str, Any]
 PriceOf = Callable[[str, Turn], float | None]
 """What a turn's tokens cost a role; None if it is not known."""
+MOST_CHARTS = 300
+"""Charts kept at hand, about 30 MB: repeats of a case need its chart again; few data sets with repeats are larger."""
 LONGEST_NAME = 500
 """Characters shown of anything that is not an utterance: a role, a topic, a diagnosis in a differential, a note."""
+
+
+class Chart:
+    """A case's chart as data, with the facts below each of its paths."""
+
+    def __init__(self, case: Case) -> None:
+        self.facts: list[Data] = []
+        self._below: dict[str, list[int]] = {}
+        keys = {path: finding.role for finding in key_findings_in(case.annotations) for path in finding.paths}
+        for number, fact in enumerate(case.facts):
+            above = [fact.path, *(fact.path[: found.start()] for found in _STEP.finditer(fact.path))]
+            for path in above:
+                self._below.setdefault(path, []).append(number)
+            self.facts.append(
+                _full(
+                    {
+                        "id": _text(fact.path),
+                        "section": readable(fact.section.value),
+                        "heads": [_text(head) for head in fact.heads],
+                        "text": _text(fact.text),
+                        "door": AT_THE_DOOR in above,
+                        "key": next((_text(keys[path]) for path in above if path in keys), None),
+                    }
+                )
+            )
+
+    def places(self, paths: Iterable[str]) -> list[int]:
+        """The numbers of the facts at these paths; a path covers everything below it."""
+        return sorted({number for path in paths for number in self._below.get(path, ())})
+
+
+_STEP = re.compile(r"[/#\[.]")
+"""What begins a step of a path, as in `scoring.information.below`."""
 
 
 @dataclass
 class Beside:
     """What a run's folder holds about one encounter beside its record."""
 
-    case: Case | None = None
+    chart: Chart | None = None
     session: Session | None = None
     verdicts: Sequence[tuple[str, Mapping[str, Any]]] = ()
     """Of other judges, by their names."""
@@ -67,6 +103,7 @@ class RunFolder:
         self._run = run
         self._folder = run.path.parent
         self._find = case_finder(self._folder)
+        self._charts: dict[str, Chart] = {}
         self._price = price_of(run.config)
         self._sessions = SessionStore(self._folder / FOLDER)
 
@@ -82,7 +119,7 @@ class RunFolder:
                 found.problems.append(f"{what} cannot be shown: {said}")
                 return None
 
-        found.case = attempt("The chart", lambda: self._find(record))
+        found.chart = attempt("The chart", lambda: self._chart(record))
         if record.session_id:
             found.session = attempt("The doctor's session", lambda: self._session(record.session_id or ""))
         if record.memory:
@@ -90,6 +127,17 @@ class RunFolder:
         judged = attempt("Other verdicts", lambda: self._verdicts) or {}
         found.verdicts = [(name, units[record.unit]) for name, units in judged.items() if record.unit in units]
         return found
+
+    def _chart(self, record: Record) -> Chart | None:
+        key = f"{record.scenario_id}:{record.case_hash}"
+        if key not in self._charts:
+            case = self._find(record)
+            if case is None:
+                return None
+            if len(self._charts) >= MOST_CHARTS:
+                self._charts.clear()
+            self._charts[key] = Chart(case)
+        return self._charts[key]
 
     def _session(self, session_id: str) -> Session | None:
         path = self._sessions.path(session_id)
@@ -120,14 +168,13 @@ def encounter_data(
     `judge` is whose verdict the record has, if not the run's own. Without `why`, the reasons why it is not right are
     read from the record.
     """
-    case = beside.case
+    chart = beside.chart
     turns, rebuilt = _transcript(record)
-    chart = chart_data(case) if case else None
     ended, judged, fault = outcome(record), record.judgement, record.fault
     if why is None:
         why = () if ended == "diagnosed_right" else (one.text for one in reasons(record, confidence(record)[0]))
     steps = _Steps(beside.session, turns or ())
-    shown = _Shown(record, beside, chart or [], steps)
+    shown = _Shown(record, beside, steps)
     said = [shown.turn(place, turn) for place, turn in enumerate(turns or ())]
     return _full(
         {
@@ -163,32 +210,13 @@ def encounter_data(
             # The original kept the dialogue as one text.
             "text": inert(record.doctor_hist) if turns is None and record.doctor_hist else None,
             "truths": shown.truths,
-            "chart": chart,
+            "chart": chart.facts if chart else None,
             "uncovered": shown.uncovered,
             "session": steps.rest(),
             "totals": _totals(record),
             "missing": [_text(text) for text in (*beside.problems, *_missing(record, turns, rebuilt, beside))],
         }
     )
-
-
-def chart_data(case: Case) -> list[Data]:
-    """The facts of a case's chart, section by section, with what the case's author says about them."""
-    keys = key_findings_in(case.annotations)
-    return [
-        _full(
-            {
-                "id": _text(fact.path),
-                "section": readable(fact.section.value),
-                "heads": [_text(head) for head in fact.heads],
-                "text": _text(fact.text),
-                "denied": fact.denied,
-                "door": below(fact.path, AT_THE_DOOR),
-                "key": next((_text(k.role) for k in keys if any(below(fact.path, p) for p in k.paths)), None),
-            }
-        )
-        for fact in case.facts
-    ]
 
 
 def price_of(config: Mapping[str, Any]) -> PriceOf:
@@ -312,13 +340,12 @@ def _step(step: Step) -> Data:
 class _Shown:
     """Turns as data, one after another, and what has been uncovered so far."""
 
-    def __init__(self, record: Record, beside: Beside, chart: Sequence[Data], steps: _Steps) -> None:
+    def __init__(self, record: Record, beside: Beside, steps: _Steps) -> None:
         self.truths: list[str] = []
         """Names in the differentials that name the truth."""
         self.uncovered: list[list[Any]] = []
         """Turns with the facts that each was the first to uncover; turn 0 is the door."""
         self._record = record
-        self._chart = chart
         self._steps = steps
         self._beside = beside
         self._seen: set[int] = set()
@@ -326,7 +353,7 @@ class _Shown:
         self._names: dict[str, bool] = {}
         timing = (record.timing or {}).get("turns")
         self._seconds = timing if isinstance(timing, list) else []
-        self._uncover(0, [place for place, fact in enumerate(chart) if fact.get("door")])
+        self._uncover(0, self._facts([AT_THE_DOOR]))
 
     def turn(self, place: int, turn: Turn) -> Data:
         """One utterance."""
@@ -361,8 +388,7 @@ class _Shown:
         )
 
     def _facts(self, paths: Sequence[str]) -> list[int]:
-        """The places of the facts in the chart; a path covers everything below it."""
-        return [n for n, fact in enumerate(self._chart) if any(below(fact["id"], path) for path in paths)]
+        return self._beside.chart.places(paths) if self._beside.chart else []
 
     def _uncover(self, turn: int, facts: Sequence[int]) -> None:
         new = [fact for fact in dict.fromkeys(facts) if fact not in self._seen]
@@ -381,13 +407,13 @@ class _Shown:
                 self._names[name] = bool(self._record.ground_truth) and names_truth(hypothesis.diagnosis, self._record)
                 self.truths += [name] if self._names[name] else []
             value = hypothesis.score if hypothesis.probability is None else hypothesis.probability
-            row = [name, value, _text(hypothesis.reason)]
+            row = [name, _rounded(value), _text(hypothesis.reason)]
             rows.append(row if row[2] else row[:2])
         return {
             "source": given.source.value,
             **({"scores": True} if scores else {}),
             "rows": rows,
-            **({} if given.other is None else {"other": given.other}),
+            **({} if given.other is None else {"other": _rounded(given.other)}),
         }
 
     def _usd(self, turn: Turn) -> float | None:
@@ -416,7 +442,12 @@ class _Shown:
 
     def _took(self, place: int) -> float | None:
         took = self._seconds[place] if place < len(self._seconds) else None
-        return took if isinstance(took, int | float) else None
+        return round(took, 1) or None if isinstance(took, int | float) else None
+
+
+def _rounded(value: float | None) -> float | None:
+    """To a tenth of a percent, as it is shown."""
+    return None if value is None else round(value, 3)
 
 
 def _tokens(turn: Turn) -> list[int | None] | None:
@@ -434,7 +465,7 @@ def _missing(record: Record, turns: Sequence[Turn] | None, rebuilt: bool, beside
         yield "The run kept the dialogue as one text." if record.doctor_hist else "No transcript was kept."
     if rebuilt:
         yield "The run kept the dialogue as one text; its turns were told apart by its form."
-    if beside.case is None and not beside.problems:
+    if beside.chart is None and not beside.problems:
         yield "The run does not hold this case, so the chart cannot be shown."
     for role, name in _WHO.items():
         replies = [turn for turn in turns or () if turn.role == role]

@@ -99,9 +99,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[
         page.select_option("#f-outcome", "all")
         for number, attack in enumerate(ATTACKS.values()):
             _open(page, number)
-            shown = page.evaluate(
-                "() => [...document.querySelectorAll('#t-body .enc-said > .text')].map(e => e.textContent)"
-            )
+            shown = page.locator("#t-body .enc-said > .text").all_text_contents()
             assert shown[0] == inert(attack)[:6000]
             assert len(shown) == 5
             page.evaluate("document.querySelectorAll('#t-body summary').forEach(one => one.click())")
