@@ -166,6 +166,7 @@
     const diagnosis = make("input", { maxlength: 200, required: true, id: "diagnosis", autocomplete: "off" });
     const sure = make("input", { type: "number", min: 0, max: 100, step: "any", required: true, id: "sure" });
     const price = make("p", { class: "hint", role: "status" }, "Type to find a test; several are separated by commas.");
+    const known = make("datalist", { id: "tests" });
     const beliefs = make("ol", { class: "beliefs" });
     const sum = make("p", { class: "hint", role: "status" });
     const moves = make("div", { class: "moves" });
@@ -302,8 +303,8 @@
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
           ? [make("h2", {}, "What it may be, in %"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
           : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), chart]))),
-      make("datalist", { id: "tests" }));
-    if (doctor) offerTests(test, price);
+      known);
+    if (doctor) offerTests(test, known, price).catch(() => {}); // without it, tests can be ordered all the same
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, button")) return;
       const to = { q: question, t: test, d: diagnosis, p: beliefs.lastElementChild && beliefs.lastElementChild.querySelector("input") }[event.key.toLowerCase()];
@@ -314,12 +315,11 @@
   };
 
   // Known tests and prices, the same for every case.
-  const offerTests = async (input, price) => {
+  const offerTests = async (input, list, price) => {
     const { tests, prices } = await ask("/api/tests");
     const plain = (text) => text.toLowerCase().trim().replace(/\s+/g, " ");
     const byName = new Map();
     for (const test of tests) for (const name of [...test.names, test.name]) byName.set(plain(name), test);
-    const list = byId("tests");
     const offer = () => {
       const parts = input.value.split(/[,;]/);
       const typed = plain(parts.pop());
@@ -367,7 +367,8 @@
           : make("p", { class: "note" }, "No other run in this folder has played it.")),
         make("section", {}, make("h2", {}, "Turn by turn"), replay)));
     renderEncounter(replay, end.encounter, {});
-    heading.focus();
+    heading.focus({ preventScroll: true });
+    scrollTo({ top: 0, behavior: "instant" });
   };
 
   const start = () => address.has("case") ? gamePage(address.get("seat") === "patient" ? "patient" : "doctor", Number(address.get("case"))) : lobby();
