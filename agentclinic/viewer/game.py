@@ -38,6 +38,7 @@ from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.results.utterance import OTHER_SPEAKER, OWN_LABEL, read_utterance
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import begin_folder, write_summary
 from agentclinic.runs.plan import Plan, Unit, make_plan
@@ -289,6 +290,10 @@ class Game:
             self._log, self._times = log, times
             async with Models(plan.settings, plan.data_class, person=self, ongoing=log) as models:
                 models.prepare()
+                used_up = self.run.used_up(models)
+                if used_up:
+                    self._fail("The limit on tokens or cost is reached", used_up)
+                    return
                 sessions = SessionStore(self.run.open() / FOLDER, of_run=True)
                 record = await play(plan, self.unit, models, sessions)
             if record.status in MISSING:
@@ -391,7 +396,7 @@ class PlayerRun:
 
     def game(self, number: int) -> Game:
         """A game that was begun; after a restart of the server it is continued."""
-        if number not in self._games and self.states()[self.order.index(self._unit(number))] == "new":
+        if number not in self._games and not self.has_begun(self._unit(number)):
             raise InputError("This game has not begun.")
         return self._games.get(number) or self.begin(number)
 
@@ -429,6 +434,7 @@ class PlayerRun:
         if self.folder is None:
             self.folder = self._create()
         self._stack.enter_context(Lock(self.folder))
+        folders.write_json(self.folder / PLAYER, self._about(), private=is_private(self.folder))
         path = self.folder / folders.RECORDS
         self._journal = self._stack.enter_context(JsonLines(path, private=is_private(self.folder), journal=True))
         return self.folder
@@ -447,6 +453,13 @@ class PlayerRun:
         self._count(record)
         seconds = sum((record.timing or {}).get("seconds", 0.0) for record in self.records.values())
         write_summary(self.plan, self.folder, self._summary.summary(), round(seconds, 3))
+
+    def used_up(self, models: Models) -> str | None:
+        """Why no further game may begin: limits on tokens and cost hold for the games of each player."""
+        spent = Spent()
+        for record in self.records.values():
+            spent.add_record(record, models)
+        return Budget.of(self.plan.settings).used_up(spent)
 
     async def close(self) -> None:
         """Stop the games under way and let go of the folder."""
@@ -473,19 +486,18 @@ class PlayerRun:
         folder = folders.create(
             Path(run.output_dir), self.plan.dataset, datetime.now(), name=run.name, private=gate.closed
         )
-        experience = self.player.experience
-        folders.write_json(
-            folder / PLAYER,
-            {
-                "player": self.player.id,
-                "name": self.player.name,
-                "seat": self.seat,
-                "experience": experience.model_dump() if experience else None,
-                "order": [unit.case.scenario_id for unit in self.order] if self.panel else None,
-            },
-        )
         begin_folder(self.plan, folder, gate)
         return folder
+
+    def _about(self) -> dict[str, Any]:
+        experience = self.player.experience
+        return {
+            "player": self.player.id,
+            "name": self.player.name,
+            "seat": self.seat,
+            "experience": experience.model_dump() if experience else None,
+            "order": [unit.case.scenario_id for unit in self.order] if self.panel else None,
+        }
 
 
 class _GameFiles:

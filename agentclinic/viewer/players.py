@@ -71,26 +71,32 @@ class Players:
             except (KeyError, ValueError):
                 raise InputError(f"{self._file.path} line {number}: not a line about a player; remove it") from None
 
-    def join(self, joining: Joining, *, asks_experience: bool) -> tuple[str, str | None]:
-        """A new session, and for a new player the code with which to come back from another browser."""
+    def join(self, joining: Joining, *, asks_experience: bool, known: Player | None = None) -> tuple[str, str | None]:
+        """A new session, and for a new player the code with which to come back from another browser.
+
+        `known` is the player whom the browser's present session belongs to.
+        """
         name, identity = cleaned(joining.name)
-        code = None
-        if identity in self._players:
-            if not secrets.compare_digest(_hash(_plain(joining.code)), self._codes[identity]):
-                raise InputError(
-                    f"The name {self._players[identity].name} is taken. If it is yours, enter the code you were given "
-                    "when you joined; otherwise choose another name."
-                )
-        else:
-            if asks_experience and joining.experience is None:
-                raise InputError("Please say what experience you have.")
+        player, code = self._players.get(identity), None
+        proof = _hash(_plain(joining.code))
+        if player and player != known and not secrets.compare_digest(proof, self._codes[identity]):
+            raise InputError(
+                f"The name {player.name} is taken. If it is yours, enter the code you were given when you joined; "
+                "otherwise choose another name."
+            )
+        experience = (player.experience if player else None) or joining.experience
+        if asks_experience and experience is None:
+            raise InputError("Please say what experience you have.")
+        if player is None:
             code = _new_code()
+            self._codes[identity] = _hash(_plain(code))
+        if player is None or player.experience != experience:
             self._add(
                 {
                     "player": identity,
-                    "name": name,
-                    "code": _hash(_plain(code)),
-                    **({"experience": joining.experience.model_dump()} if joining.experience else {}),
+                    "name": player.name if player else name,
+                    "code": self._codes[identity],
+                    **({"experience": experience.model_dump()} if experience else {}),
                 }
             )
         session = secrets.token_urlsafe(32)

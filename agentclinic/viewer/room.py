@@ -77,8 +77,12 @@ def room_app(
     def known(request: Request) -> Player | None:
         return players.of_session(request.cookies.get(cookie, ""))
 
+    def ready(player: Player | None) -> Player | None:
+        """The player; not yet, if they have played before and a panel has to ask for their experience."""
+        return player if player and (player.experience or not panel) else None
+
     def player_of(request: Request) -> Player:
-        player = known(request)
+        player = ready(known(request))
         if player is None:
             raise InputError("Please enter your name first.")
         return player
@@ -92,7 +96,7 @@ def room_app(
         return game
 
     async def lobby(request: Request) -> Response:
-        player = known(request)
+        player = ready(known(request))
         seats = {}
         if player:
             for seat in plans:
@@ -116,7 +120,8 @@ def room_app(
         )
 
     async def join(request: Request) -> Response:
-        session, code = players.join(await _body(request, Joining), asks_experience=panel)
+        joining = await _body(request, Joining)
+        session, code = players.join(joining, asks_experience=panel, known=known(request))
         answer = JSONResponse({"code": code})
         answer.set_cookie(cookie, session, max_age=_DAYS * 86400, httponly=True, samesite="strict")
         return answer
@@ -148,9 +153,13 @@ def room_app(
         game, place = await game_of(request), request.path_params["image"]
         if place >= len(game.images):
             raise InputError("There is no such image.")
-        kind, _, content = image_url(game.images[place]).partition(";base64,")
+        try:
+            kind, _, content = image_url(game.images[place]).partition(";base64,")
+        except InputError as error:
+            say(f"{game.name}, case {game.number}: {error}")
+            content = ""
         if not content:
-            raise InputError("The image is on another server.")
+            raise InputError("The image cannot be shown; the server's terminal says why.")
         return Response(base64.b64decode(content), media_type=kind.removeprefix("data:"))
 
     game = "/api/games/{seat}/{number:int}"

@@ -286,12 +286,17 @@ def test_names_are_cleaned_and_belong_to_those_who_took_them(tmp_path: Path) -> 
             players.join(Joining(name="anna k", code=wrong), asks_experience=False)
     with pytest.raises(InputError, match="experience"):
         players.join(Joining(name="Ben"), asks_experience=True)
-    other, none = players.join(Joining(name="ANNA K", code=code.upper()), asks_experience=True)
+    anna = players.of_session(session)
+    student = Experience(training="student")
+    with pytest.raises(InputError, match="experience"):
+        players.join(Joining(name="anna k"), asks_experience=True, known=anna)
+    other, none = players.join(Joining(name="anna k", experience=student), asks_experience=True, known=anna)
     assert none is None
+    players.join(Joining(name="ANNA K", code=code.upper()), asks_experience=True)
     players.close()
     kept = (tmp_path / "players.jsonl").read_text()
     assert [secret for secret in (session, other, code, code.replace("-", "")) if secret in kept] == []
     again = Players(tmp_path)
-    assert again.of_session(session) == again.of_session(other) == Player("anna-k", "Anna K.", None)
+    assert again.of_session(session) == again.of_session(other) == Player("anna-k", "Anna K.", student)
     assert again.of_session("") is None
     again.close()
