@@ -40,6 +40,8 @@ and asks for the rest."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
 """The values in a row about an encounter. `name` is its number in the run, with the repeat after a dot; `price` that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
+UNSAID = frozenset({"planner", "confidence"})
+"""Roles in a transcript that are not part of the dialogue."""
 SNIPPET = 60
 """Characters shown on each side of what was searched for."""
 
@@ -70,7 +72,7 @@ def said_in(record: Record) -> list[tuple[int, str]]:
     """What was said in an encounter, with the numbers of the turns; the original may have kept it as one text."""
     if record.transcript is None:
         return [(0, inert(record.doctor_hist))]
-    return [(turn.turn, inert(turn.text)) for turn in record.transcript]
+    return [(turn.turn, inert(turn.text)) for turn in record.transcript if turn.role not in UNSAID]
 
 
 class Place(NamedTuple):

@@ -47,13 +47,15 @@ def test_a_search_goes_on_where_it_stopped_and_ignores_what_was_not_said(tmp_pat
     said = [record(0), record(1), record(2)]
     said[0]["transcript"][1]["text"] = 'Ça a\nCommencé "hier"'
     said[2]["transcript"][3]["text"] = 'RESULTS: ça a commencé "hier"'
+    said[1]["transcript"].insert(0, {"turn": 1, "role": "planner", "text": "Cholera is unlikely."})
     index = RunIndex(write_run(tmp_path / "run", said))
     assert not index.read()
     found, rest = index.search('ÇA A  commencé "HIER"', 0, seconds=0)
     assert (found, rest) == ([("0", 1, 'Ça a Commencé "hier"')], 1)
     found, rest = index.search('ça a commencé "hier"', rest or 0)
     assert ([(name, turn) for name, turn, _ in found], rest) == ([("2", 2)], None)
-    assert index.search("Rheumatology", 0) == ([], None), "an annotation, not said by anyone"
+    for text in ("Rheumatology", "Cholera"):
+        assert index.search(text, 0) == ([], None), "an annotation, a plan: not said by anyone"
 
 
 def test_only_runs_in_the_folder_can_be_asked_for(tmp_path: Path) -> None:

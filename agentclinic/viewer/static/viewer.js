@@ -72,11 +72,12 @@
     let left = false;
     let timer = 0;
     const again = async () => {
+      if (left) return;
       let more = false;
       let failed = false;
       try { more = await look(); failure(""); } catch (error) { if (!left) failure(error.message); failed = true; }
       if (left || (!source.live && !more)) return;
-      timer = setTimeout(() => (document.hidden ? addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
+      timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
     };
     again();
     return () => { left = true; clearTimeout(timer); };
@@ -160,7 +161,7 @@
   // Runs
 
   const runsView = () => {
-    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model, data set", input: (event) => amend({ q: event.target.value }) });
+    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model", input: (event) => amend({ q: event.target.value }) });
     const button = make("button", { type: "button", click: () => go({ compare: picked() }, plain()) }, "Compare");
     const picked = () => address().getAll("pick");
     const pick = (name, wanted) => amend({ pick: wanted ? [...picked(), name] : picked().filter((one) => one !== name) });
@@ -276,7 +277,7 @@
   const runView = (name) => {
     const of = feed(name);
     const change = (key) => (event) => amend({ [key]: event.target.value, page: null });
-    const search = make("input", { type: "search", id: "search", placeholder: "truth, answer, specialty", input: change("q") });
+    const search = make("input", { type: "search", id: "search", placeholder: "truth or answer", input: change("q") });
     const said = make("input", { type: "search", placeholder: "words, e.g. chest pain", change: change("said") });
     const outcome = make("select", { change: change("outcome") });
     const specialty = make("select", { change: change("specialty") });
@@ -364,8 +365,14 @@
       }
       announce("No further case that is not right.");
     };
+    // Back from an encounter: to its row.
     const returned = lastCase;
-    if (returned) requestAnimationFrame(() => { if (view && view.update === update) focusRow(list.body, returned); });
+    if (returned) requestAnimationFrame(() => {
+      const at = chosen(of).findIndex((row) => row.name === returned);
+      if (at < 0 || !view || view.update !== update) return;
+      amend({ page: Math.floor(at / PAGE) + 1 });
+      focusRow(list.body, returned);
+    });
     return { update, leave, search, keys: { j: () => stepRow(list.body, 1), k: () => stepRow(list.body, -1), n: () => toFailure(1), p: () => toFailure(-1), u: () => go({}, plain()) } };
   };
 
