@@ -70,6 +70,8 @@ generate = typer.Typer(
 )
 app.add_typer(generate, name="generate")
 _JUDGE = ("moderator_llm", "moderator_endpoint")
+PLAY_PORT = 8642
+"""Always the same, so that pages that are open find the server again after a restart."""
 USUAL_STORE = "experiences.jsonl"
 """Where `learn` writes and `--use-memory` reads unless another file is named."""
 
@@ -733,13 +735,9 @@ def play(
             "everyone is a doctor.",
         ),
     ] = False,
-    host: Annotated[
-        str,
-        typer.Option(help="Address to listen at; for one that other machines can reach, set AGENTCLINIC_PASSWORD."),
-    ] = "127.0.0.1",
-    # Always the same, so that pages that are open find the server again after a restart.
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.")] = 8642,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PLAY_PORT,
+    browser: BrowserOption = True,
     config: ConfigOption = None,
     llm_config: LLMConfigOption = None,
     allow_host: AllowHostOption = None,
@@ -747,7 +745,8 @@ def play(
 ) -> None:
     """Play cases in the browser, as the doctor or as the patient of a model.
 
-    Games are saved as runs with the model name human:PLAYER, which `agentclinic compare` takes beside those of models.
+    Serves this machine only, at port 8642 unless another is named, until Ctrl-C. Games are saved as runs with the
+    model name human:PLAYER, which `agentclinic compare` takes beside those of models.
     """
     from agentclinic.cli.play import play_command
 
