@@ -213,6 +213,7 @@ def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_p
     assert (record["doctor_llm"], record["patient_llm"]) == ("builtin", "human:ben")
 
 
+@pytest.mark.slow
 def test_a_panel_asks_for_experience_and_gives_the_next_case(browser: Browser, tmp_path: Path) -> None:
     with (
         room(tmp_path, panel=True) as traffic,
@@ -238,6 +239,7 @@ def test_a_panel_asks_for_experience_and_gives_the_next_case(browser: Browser, t
     assert about["experience"] == {"training": "specialist", "specialty": "", "years": 12}
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_and_restarted_loses_nothing(browser: Browser, tmp_path: Path) -> None:
     file = traced_cases(tmp_path / "cases.jsonl", 3)
     with listen() as listener:
