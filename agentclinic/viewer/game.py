@@ -57,7 +57,7 @@ _LONGEST = 2000
 _MOMENT = 2.0
 """Seconds to wait for a game to arrive where it was: a hundred times what repeating a recording takes."""
 _ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
-_TOKENS = {"test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: ", "images": REQUEST_IMAGES}
+_TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
 
 Say = Callable[[str], object]
 Clock = Callable[[], float]
@@ -84,7 +84,7 @@ class Move(BaseModel):
             raise InputError("There is nothing to send: the field is empty.")
         if self.kind == "answer":
             return text
-        whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS.get(self.kind, "") + text
+        whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS[self.kind] + text
         read = read_utterance(whole)
         if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
             raise InputError(
@@ -219,6 +219,8 @@ class Game:
         move.words()
         self._answer.set_result(move)
         await self.changed(self.version, None)
+        if self.problem and self.said is None:
+            raise AgentClinicError("What you sent could not be saved; the rest of the game is. Please send it again.")
 
     async def changed(self, version: int, seconds: float | None) -> None:
         """Wait until the state is another than that of `version`, at most so long."""
@@ -281,7 +283,7 @@ class Game:
 
     def _fail(self, what: str, detail: str) -> None:
         """Say that the game has stopped: in general terms, since an error may quote the chart or the truth."""
-        self.problem = f"{what}. Everything you did is saved; try again, or come back later."
+        self.problem = f"{what}. The game is kept: try again, or come back later."
         self.run.say(f"{self.name}, case {self.number}: {what} ({detail})")
 
     async def _encounter(self) -> None:
@@ -343,30 +345,18 @@ def _heard(exchange: Exchange) -> dict[str, str]:
 class PlayerRun:
     """The games of one player in one seat: a run that grows with every game."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        player: Player,
-        seat: Seat,
-        *,
-        panel: bool,
-        clock: Clock,
-        say: Say,
-        known: Callable[[Unit], bool] = lambda _: False,
-    ) -> None:
-        """`known`: whether the player knows a case from another seat, and so cannot be measured on it any more."""
-        self._known = known
+    def __init__(self, room: Room, player: Player, seat: Seat) -> None:
         self.player = player
         self.seat = seat
-        self.plan = _for_player(plan, player, seat)
-        self.panel = panel
-        self.say = say
-        self.order = list(plan.units)
-        if panel:
-            random.Random(f"{plan.settings.run.seed}:{player.id}").shuffle(self.order)
+        self.plan = _for_player(room.plans[seat], player, seat)
+        self.panel = room.panel
+        self.say = room.say
+        self.order = list(self.plan.units)
+        if self.panel:
+            random.Random(f"{self.plan.settings.run.seed}:{player.id}").shuffle(self.order)
         self.records: dict[str, Record] = {}
         self.folder = self._existing()
-        self._clock = clock
+        self._room = room
         self._games: dict[int, Game] = {}
         self._stack = ExitStack()
         self._journal: JsonLines | None = None
@@ -416,6 +406,11 @@ class PlayerRun:
 
         return [state(unit) for unit in self.order]
 
+    def _known(self, unit: Unit) -> bool:
+        """Whether the player knows a case from another seat, and so cannot be measured on it any more."""
+        seats = (seat for seat in self._room.plans if seat != self.seat)
+        return any(self._room.run_of(self.player, seat).has_begun(unit) for seat in seats)
+
     def has_begun(self, unit: Unit) -> bool:
         """Whether the player has seen anything of this case in this seat."""
         files = self.folder / GAMES / f"{unit.session_id}.jsonl" if self.folder else None
@@ -443,7 +438,7 @@ class PlayerRun:
         """The recording and the times of a game."""
         folder = self.open() / GAMES
         folder.mkdir(exist_ok=True, mode=0o700)
-        return _GameFiles(folder / unit.session_id, self.plan, self._clock)
+        return _GameFiles(folder / unit.session_id, self.plan, self._room.clock)
 
     def add(self, record: Record) -> None:
         """Write the record of a finished game."""
@@ -581,13 +576,7 @@ class Room:
             raise InputError("In a panel, everyone is a doctor.")
         key = (player.id, seat)
         if key not in self._runs:
-
-            def known(unit: Unit) -> bool:
-                return any(self.run_of(player, other).has_begun(unit) for other in self.plans if other != seat)
-
-            self._runs[key] = PlayerRun(
-                self.plans[seat], player, seat, panel=self.panel, clock=self.clock, say=self.say, known=known
-            )
+            self._runs[key] = PlayerRun(self, player, seat)
         return self._runs[key]
 
     async def close(self) -> None:

@@ -139,9 +139,7 @@ async def test_a_model_that_is_down_keeps_the_game_and_tells_nothing(
         await game.submit(move(game, "question", "Where does it hurt?"))
         await turn_of(game)
         assert game.phase == "problem"
-        assert (
-            game.problem == "The patient does not answer. Everything you did is saved; try again, or come back later."
-        )
+        assert game.problem == "The patient does not answer. The game is kept: try again, or come back later."
         assert game.said == "Where does it hurt?"
         while game.phase == "problem":  # the server fails twice
             game = room.run_of(ANNA, "doctor").begin(1)

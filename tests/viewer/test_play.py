@@ -16,9 +16,11 @@ from play_support import CHART, SECRETS, TRUTH, traced_cases
 from playwright.sync_api import Browser, Page, expect
 from report_support import needs_browser, running_browser
 from runs_support import records, settings_for, start, until
+from scripted_server import ScriptedServer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from viewer_support import serious, serving, visiting
 
+from agentclinic.config import Settings
 from agentclinic.viewer.game import Seat, seat_plans
 from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import listen
@@ -60,11 +62,12 @@ class Traffic:
 
 
 @contextmanager
-def room(folder: Path, *, panel: bool = False, **run: Any) -> Iterator[Traffic]:
+def room(folder: Path, *, panel: bool = False, more: dict[str, Any] | None = None, **run: Any) -> Iterator[Traffic]:
     """A consulting room on three traced cases, served."""
     file = traced_cases(folder / "cases.jsonl", 3)
     seats: tuple[Seat, ...] = ("doctor",) if panel else ("doctor", "patient")
     settings = settings_for(None, folder / "runs", dataset=str(file), **run)
+    settings = Settings.model_validate({**settings.model_dump(), **(more or {})})
     traffic = Traffic(room_app(seat_plans(settings, seats), panel=panel, say=lambda _: None))
     with serving(traffic) as traffic.address:
         yield traffic
@@ -211,6 +214,28 @@ def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_p
         assert seen.problems == []
     (record,) = records(player_run(tmp_path))
     assert (record["doctor_llm"], record["patient_llm"]) == ("builtin", "human:ben")
+
+
+def test_a_model_that_is_down_is_asked_again_without_losing_a_word(
+    browser: Browser, tmp_path: Path, server: ScriptedServer
+) -> None:
+    server.fault("400")
+    at_server = {"endpoints": {"scripted": {"base_url": server.base_url}}}
+    patient: dict[str, Any] = {"patient_llm": "scripted", "patient_endpoint": "scripted", "simulator": "free"}
+    with room(tmp_path, more=at_server, **patient) as traffic, visiting(browser, traffic.address) as seen:
+        page = seen.page
+        join(page, "Anna")
+        begin(page, 1)
+        page.get_by_label("Ask the patient").fill("Where does it hurt?")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("The patient does not answer. The game is kept")
+        page.reload()
+        expect(page.get_by_role("log")).to_contain_text("Where does it hurt?")
+        server.reset()
+        page.get_by_role("button", name="Try again").click()
+        expect(page.get_by_role("log")).to_contain_text("throbbing headache")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        assert seen.problems == []
 
 
 @pytest.mark.slow

@@ -159,7 +159,11 @@
     const turn = make("p", { class: "turn", role: "status" });
     const problem = problemLine();
     const again = make("button", { type: "button", hidden: true, click: async () => {
-      try { await ask("/api/games", { seat, number }); again.hidden = true; tell(problem, null); await follow(); } catch (error) { tell(problem, error); }
+      try {
+        await ask("/api/games", { seat, number });
+        state = await ask(path);
+        await follow();
+      } catch (error) { tell(problem, error); }
     } }, "Try again");
     const question = make("textarea", { rows: 2, maxlength: 2000, required: true, id: "question" });
     const test = make("input", { maxlength: 2000, required: true, list: "tests", id: "test", autocomplete: "off" });
