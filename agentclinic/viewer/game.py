@@ -21,7 +21,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
-from agentclinic.config import ROLES, Settings, is_person, read_json
+from agentclinic.config import ROLES, RunSettings, Settings, is_person, read_json
 from agentclinic.doctors.confidence import StatedHypothesis
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
@@ -519,41 +519,30 @@ def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:
     return replace(plan, settings=settings, digest={**plan.digest, f"run.{seat}_llm": player.model})
 
 
+_OF_A_MODEL = (
+    *("doctor", "agent_config", "uncertainty_agent_type", "synthesis_llm", "synthesis_endpoint", "elicit_confidence"),
+    *("doctor_test_policy_enabled", "doctor_test_policy_mode", "planner_baseline"),
+    *("memory", "memory_llm", "memory_endpoint", "memory_retrieval", "embedding_llm", "embedding_endpoint"),
+)
+"""Settings of a doctor that is a model, which a person does not have."""
+
+
 def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, Plan]:
     """What is played from each seat with these settings: the person in it is alone, without planner, memory or bias."""
     given = settings.run
     for role in ROLES:
-        if is_person(getattr(given, f"{role}_llm")) or given.inf_type != "llm":
+        if is_person(getattr(given, f"{role}_llm")):
             raise ConfigError(
                 f"--{role}-llm: people take their seats in the browser; name the model that plays the {_ROLES[role]} "
                 "when no one does"
             )
-    alone: Mapping[Seat, dict[str, Any]] = {
-        "doctor": {
-            "doctor": "plain",
-            "agent_config": None,
-            "uncertainty_agent_type": None,
-            "synthesis_llm": None,
-            "synthesis_endpoint": None,
-            "doctor_test_policy_enabled": False,
-            "doctor_test_policy_mode": "separate",
-            "planner_baseline": "door",
-            "memory": None,
-            "memory_llm": None,
-            "memory_endpoint": None,
-            "memory_retrieval": "bm25",
-            "embedding_llm": None,
-            "embedding_endpoint": None,
-            "elicit_confidence": False,
-        },
-        "patient": {},
-    }
     plans: dict[Seat, Plan] = {}
     runtime = settings.llm.runtime.model_copy(update={"encounter_timeout": None})  # a person may take their time
+    llm = settings.llm.model_copy(update={"runtime": runtime})
     for seat in seats:
-        seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None, "repeats": 1, "workers": 1}
-        run = given.model_copy(update={**alone[seat], **seated})
-        llm = settings.llm.model_copy(update={"runtime": runtime})
+        alone = {name: RunSettings.model_fields[name].default for name in _OF_A_MODEL if seat == "doctor"}
+        seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None}
+        run = given.model_copy(update={**alone, **seated, "inf_type": "llm", "repeats": 1, "workers": 1})
         plans[seat] = make_plan(settings.model_copy(update={"run": run, "llm": llm}))
     return plans
 

@@ -57,15 +57,21 @@ class Player:
 
 
 class Players:
-    """The players of one folder of runs, kept in a file there; secrets are kept only as hashes."""
+    """The players of one folder of runs, kept in a file there; secrets are kept only as hashes.
+
+    One server at a time has the file, so that no two people take the same name.
+    """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = JsonLines(folder / PLAYERS, private=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"output_dir: {folder} cannot be created ({error.strerror})") from None
+        self._file = JsonLines(folder / PLAYERS, private=True, journal=True)
         self._players: dict[str, Player] = {}
         self._codes: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
-        for number, entry in read_json_lines(self._file.path, "a line about a player"):
+        for number, entry in read_json_lines(self._file.path, "a line about a player", journal=True):
             try:
                 self._take(entry)
             except (KeyError, ValueError):
