@@ -196,11 +196,12 @@ def test_two_people_at_once_see_only_their_own(browser: Browser, tmp_path: Path)
 
 
 def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_path: Path) -> None:
-    with room(tmp_path) as traffic, visiting(browser, traffic.address) as seen:
+    with room(tmp_path) as traffic, visiting(browser, traffic.address, bypass_csp=True) as seen:
         page = seen.page
         join(page, "Ben")
         begin(page, 1, "patient")
         expect(page.get_by_role("complementary")).to_contain_text("feverword")
+        assert serious(page) == []
         over, answers = page.locator("#ending"), page.get_by_role("log").locator(".mine")
         waiting = page.get_by_role("status").filter(has_text="The doctor waits")
         while waiting.is_visible():
@@ -232,8 +233,9 @@ def test_a_model_that_is_down_is_asked_again_without_losing_a_word(
         page.reload()
         expect(page.get_by_role("log")).to_contain_text("Where does it hurt?")
         server.reset()
+        server.control(patient="<img src=x onerror=alert(1)> It \u202ehurts.")
         page.get_by_role("button", name="Try again").click()
-        expect(page.get_by_role("log")).to_contain_text("throbbing headache")
+        expect(page.get_by_role("log")).to_contain_text("<img src=x onerror=alert(1)> It ⟨U+202E⟩hurts.")
         expect(page.get_by_role("alert")).to_be_hidden()
         assert seen.problems == []
 

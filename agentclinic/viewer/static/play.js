@@ -306,7 +306,7 @@
         make("div", {}, doctor && door, make("div", { role: "log", "aria-label": "What was said" }, talk), turn, problem, again, moves),
         make("aside", { class: "side", "aria-label": doctor ? "Your notes" : "Your chart" }, make("div", { class: "panel" }, doctor
           ? [make("h2", {}, "What it may be, in %"), beliefs, sum, make("p", { class: "hint" }, "Recorded with every move.")]
-          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), chart]))),
+          : [make("h2", {}, "What you know about yourself"), make("p", { class: "hint" }, "Answer from it, in your own words."), make("div", { class: "scrolling", role: "region", "aria-label": "Your part of the chart", tabindex: "0" }, chart)]))),
       known);
     if (doctor) offerTests(test, known, price).catch(() => {}); // without it, tests can be ordered all the same
     document.addEventListener("keydown", (event) => {
