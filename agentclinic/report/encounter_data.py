@@ -26,7 +26,7 @@ from agentclinic.models.endpoint import OPENAI_URL
 from agentclinic.models.prices import cost_usd
 from agentclinic.report.encounters import confidence, reasons
 from agentclinic.results.differential import Differential, Source
-from agentclinic.results.original import turns_in_histories
+from agentclinic.results.original import case_of_result
 from agentclinic.results.outcome import JUDGEABLE, Verdict
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import case_finder
@@ -131,7 +131,8 @@ class RunFolder:
     def _chart(self, record: Record) -> Chart | None:
         key = f"{record.scenario_id}:{record.case_hash}"
         if key not in self._charts:
-            case = self._find(record)
+            whole = {**(record.model_extra or {}), "scenario_id": record.scenario_id, "dataset": record.dataset}
+            case = self._find(record) or case_of_result(whole, self._run.path)
             if case is None:
                 return None
             if len(self._charts) >= MOST_CHARTS:
@@ -169,7 +170,7 @@ def encounter_data(
     read from the record.
     """
     chart = beside.chart
-    turns, rebuilt = _transcript(record)
+    turns = record.transcript
     ended, judged, fault = outcome(record), record.judgement, record.fault
     if why is None:
         why = () if ended == "diagnosed_right" else (one.text for one in reasons(record, confidence(record)[0]))
@@ -214,7 +215,7 @@ def encounter_data(
             "uncovered": shown.uncovered,
             "session": steps.rest(),
             "totals": _totals(record),
-            "missing": [_text(text) for text in (*beside.problems, *_missing(record, turns, rebuilt, beside))],
+            "missing": [_text(text) for text in (*beside.problems, *_missing(record, beside))],
         }
     )
 
@@ -250,14 +251,6 @@ def _full(data: Data) -> Data:
 def _text(text: str | None) -> str:
     shown = inert((text or "")[:LONGEST_NAME])
     return shown if len(text or "") <= LONGEST_NAME else f"{shown}…"
-
-
-def _transcript(record: Record) -> tuple[list[Turn] | None, bool]:
-    """The turns, and whether they had to be told apart in the dialogue that the original kept as one text."""
-    if record.transcript is not None:
-        return record.transcript, False
-    turns, whole = turns_in_histories(record)
-    return (turns, True) if turns and whole else (None, False)
 
 
 def _verdict(correct: bool | None, judged: Verdict | None) -> Data:
@@ -459,12 +452,11 @@ def _tokens(turn: Turn) -> list[int | None] | None:
 _WHO = {"patient": "patient", "measurement": "laboratory"}
 
 
-def _missing(record: Record, turns: Sequence[Turn] | None, rebuilt: bool, beside: Beside) -> Iterator[str]:
+def _missing(record: Record, beside: Beside) -> Iterator[str]:
     """What the run did not record."""
+    turns = record.transcript
     if turns is None:
         yield "The run kept the dialogue as one text." if record.doctor_hist else "No transcript was kept."
-    if rebuilt:
-        yield "The run kept the dialogue as one text; its turns were told apart by its form."
     if beside.chart is None and not beside.problems:
         yield "The run does not hold this case, so the chart cannot be shown."
     for role, name in _WHO.items():

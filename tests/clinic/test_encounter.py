@@ -58,6 +58,7 @@ async def test_questions_go_to_the_patient_tests_to_the_laboratory_and_a_diagnos
         (2, "measurement", "RESULTS: Hemoglobin 13"),
         (3, "doctor", "DIAGNOSIS READY: Migraine"),
     ]
+    assert [seconds is not None and 0 <= seconds < 60 for seconds in transcript.seconds] == [True] * 5
     assert [turn.action for turn in transcript.turns if turn.role == "doctor"] == [
         Action("question", "Where does it hurt?"),
         Action("test", "CBC"),

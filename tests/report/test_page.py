@@ -241,6 +241,13 @@ def test_an_address_opens_a_transcript(browser: Browser, folders: dict[str, Path
         watch.page.wait_for_selector("dialog[open]")
         assert watch.page.locator("#t-title").inner_text().startswith("B · Scenario 1 · 2")
         assert watch.page.evaluate("location.hash") == "#transcript/OpenOSCE/1.2@B"
+        watch.page.keyboard.press("j")
+        watch.page.keyboard.press("j")
+        assert watch.page.evaluate("location.hash") == "#transcript/OpenOSCE/1.2@B/turn-2"
+        assert watch.page.locator("#t-title").is_visible(), "only the transcript scrolls"
+    with watched(browser, folders["several"], "#transcript/OpenOSCE/1@A/turn-3") as watch:
+        watch.page.wait_for_selector("#turn-3.current")
+        assert "by turn 3" in watch.page.locator(".enc-count").inner_text(), "the chart is in the file"
     for nowhere in ("OpenOSCE/99999", "OpenOSCE/1@Z", "MedQA/1"):
         with watched(browser, folders["several"], f"#transcript/{nowhere}") as watch:
             assert watch.page.locator("dialog[open]").count() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import PUBLIC_FILES, needs_public_data, public_cases
@@ -12,7 +13,8 @@ from helpers import PUBLIC_FILES, needs_public_data, public_cases
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.errors import InputError
-from agentclinic.results.run_cases import CASES, case_lines, lines_digest, read_cases, write_cases
+from agentclinic.results.record import Record
+from agentclinic.results.run_cases import CASES, case_finder, case_lines, lines_digest, read_cases, write_cases
 from agentclinic.results.run_folder import make_private
 
 
@@ -83,6 +85,22 @@ def test_an_incomplete_last_line_is_refused_and_not_skipped(tmp_path: Path) -> N
 
 def test_a_run_of_an_older_version_has_no_cases(tmp_path: Path) -> None:
     assert read_cases(tmp_path) == []
+
+
+def test_a_case_is_found_by_its_record_and_read_only_then(tmp_path: Path) -> None:
+    cases = load_cases("OpenOSCE_Demo")[:3]
+    write_cases(tmp_path, cases)
+    (tmp_path / CASES).write_bytes((tmp_path / CASES).read_bytes()[:-20])
+    find = case_finder(tmp_path)
+
+    def record(case: Case, **changes: Any) -> Record:
+        return Record(**{"scenario_id": case.scenario_id, "status": "diagnosed", "case_hash": case.id, **changes})
+
+    assert [find(record(case)) for case in cases[1::-1]] == [cases[1], cases[0]]
+    assert find(record(cases[0], case_hash=cases[1].id)) is None
+    assert find(record(cases[0], case_hash=None)) is None
+    with pytest.raises(InputError, match=r"line 3: not a case of a run; restore the file"):
+        find(record(cases[2]))
 
 
 def test_the_digest_is_of_the_exact_lines() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from agentclinic.viewer.data import COLUMNS, Library, RunIndex
 
 
 def test_a_run_is_read_part_by_part(tmp_path: Path) -> None:
-    index = RunIndex(write_run(tmp_path / "run", [record(number) for number in range(3)]))
+    run = write_run(tmp_path / "run", [record(number) for number in range(3)])
+    (run / "scenarios.jsonl").write_bytes(codecs.BOM_UTF8 + (run / "scenarios.jsonl").read_bytes())
+    index = RunIndex(run)
     assert index.read(seconds=0), "there is more"
     assert len(index.rows) == 1
     assert index.encounter("2")["truth"] == "Gout", "it reads as far as it must"
@@ -24,6 +27,11 @@ def test_a_run_is_read_part_by_part(tmp_path: Path) -> None:
         "name": "0", "outcome": "diagnosed_right", "why": "", "truth": "Gout", "answer": "Gout", "sure": 0.7,
         "turns": 3, "tests": 1, "price": row["price"], "cost": 0.01, "specialty": "Rheumatology", "key": "",
     }  # fmt: skip
+    assert "second" not in json.dumps(index.encounter("0"))
+    (run / "judgements").mkdir()
+    again = {"scenario_id": 0, "case_hash": f"{0:016x}", "repeat": 0, "correct": False, "relation": "different"}
+    (run / "judgements" / "second.jsonl").write_text(json.dumps(again) + "\n")
+    assert "second" in json.dumps(index.encounter("0")), "judged again while the viewer is open"
     with pytest.raises(InputError, match="no encounter 7"):
         index.encounter("7")
 

@@ -32,6 +32,7 @@
   let shelf = null; // what source.runs() gave
   const runs = async (fresh = false) => {
     if (fresh || !shelf) shelf = await source.runs();
+    byId("private").hidden = !shelf.private;
     return shelf;
   };
 
@@ -46,6 +47,8 @@
     if (got.first < of.rows.length || (of.version !== undefined && of.version !== got.version)) { of.rows = []; of.byName.clear(); }
     got.rows.forEach((values) => {
       const row = Object.fromEntries(columns.map((name, place) => [name, values[place]]));
+      const [scenario, repeat] = row.name.split(".");
+      row.order = parseInt(scenario, 10) * 1e6 + (parseInt(repeat, 10) || 0);
       row.block = values[columns.length]; // only in exported files
       row.words = [row.name, row.truth, row.answer, row.specialty, row.why].join("\n").toLowerCase();
       of.rows.push(row);
@@ -92,7 +95,8 @@
 
   // Tables: the columns have a name, a label, a cell and, to be sorted by, a value
 
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+  const collator = new Intl.Collator("en", { numeric: true }); // made once: thousands of rows are compared
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(a, b));
   const sorted = (rows, columns, by) => {
     const column = columns.find((one) => one.name === (by || "").replace(/^-/, "") && one.value);
     if (!column) return rows;
@@ -206,7 +210,6 @@
       const got = await runs(true);
       if (got.runs.length === 1) { location.replace(href({ run: got.runs[0].name }, plain())); return false; }
       if (before !== null && before !== undefined && got.runs.length > before) announce(plural(got.runs.length, "run"));
-      if (got.private && !main.querySelector(".private")) main.prepend(make("p", { class: "note private" }, "These runs hold credentialed data: they are shown on this machine only. Keep screenshots as you keep the data."));
       update();
       return got.more;
     });
@@ -218,7 +221,7 @@
   const outcomeTag = (row) => make("span", { class: "tag o-" + row.outcome }, (shelf.outcomes[row.outcome] || row.outcome.replaceAll("_", " ")));
   const failed = (row) => row.outcome !== "diagnosed_right";
   const CASE = [
-    { name: "case", label: "case", value: (row) => row.name, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, row.name) },
+    { name: "case", label: "case", value: (row) => row.order, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, row.name) },
     { name: "outcome", label: "outcome", value: (row) => row.outcome, cell: (row) => [outcomeTag(row), row.why && make("small", {}, row.why)] },
     { name: "specialty", label: "specialty", value: (row) => row.specialty, cell: (row) => known(row.specialty) },
     { name: "truth", label: "truth", value: (row) => row.truth, cell: (row) => [known(row.truth), heard(row)] },
