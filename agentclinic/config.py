@@ -40,6 +40,16 @@ from agentclinic.jsonl import clean, integer, kind_of
 ROLES = ("doctor", "patient", "measurement", "moderator")
 
 
+def is_person(name: str | None) -> bool:
+    """Whether a model's name stands for a person: `human`, or `human:NAME` for one who is known by a name."""
+    return name == "human" or (name or "").startswith("human:")
+
+
+def is_builtin_or_person(name: str | None) -> bool:
+    """Whether a model's name stands for something other than a language model or a recording."""
+    return name == "builtin" or is_person(name)
+
+
 MOST_WORKERS = 4096
 """Far above what any endpoint serves at once; a system lets one process open about as many connections."""
 MOST_REPEATS = 1000
@@ -97,7 +107,7 @@ class RunSettings(_Section):
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
     """Models in all roles, or a person at the terminal as the doctor or the patient."""
     doctor_llm: str = "builtin"
-    """Model of the doctor: builtin, human, replay:FILE, or the name of a model at the endpoint."""
+    """Model of the doctor: builtin, human (or human:NAME), replay:FILE, or the name of a model at the endpoint."""
     patient_llm: str = "builtin"
     """Model of the patient."""
     measurement_llm: str = "builtin"

@@ -29,7 +29,7 @@ from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompt, user_prompts
-from agentclinic.config import Settings
+from agentclinic.config import Settings, is_builtin_or_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.results.original import case_of_result, turns_in_histories
 from agentclinic.results.record import Record
@@ -143,7 +143,7 @@ async def review_run(
     The reviewer reads free text, or with `every_reply` also replies with provenance. With `calibrate` it also reads
     planted replies, which show its errors; they are kept with the run and used by later audits of it.
     """
-    if reviewer[0] in ("builtin", "human"):
+    if is_builtin_or_person(reviewer[0]):
         raise ConfigError(f"reviewer: {reviewer[0]} cannot review; name a language model")
     progress = progress or Progress()
     report, items = read_replies(place, cases)

@@ -73,6 +73,8 @@ generate = typer.Typer(
 )
 app.add_typer(generate, name="generate")
 _JUDGE = ("moderator_llm", "moderator_endpoint")
+PLAY_PORT = 8642
+"""Always the same, so that pages that are open find the server again after a restart."""
 USUAL_STORE = "experiences.jsonl"
 """Where `learn` writes and `--use-memory` reads unless another file is named."""
 
@@ -751,6 +753,48 @@ def study_learn(
 
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
     study_command(output, settings, (learner_llm, learner_endpoint), every=all_, quiet=quiet, as_json=json)
+
+
+# --- people ---------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+@with_fields_of(
+    RunSettings,
+    only=(
+        *("dataset", "scenarios", "offset", "sample", "num_scenarios", "lockbox", "seed", "total_inferences"),
+        *("patient_llm", "patient_endpoint", "doctor_llm", "doctor_endpoint", "doctor", "measurement_llm"),
+        *("measurement_endpoint", *_JUDGE, "judge_relation", "simulator", "doctor_image_request", "missing_test"),
+        *("silent_symptom", "resource_level", "prompts_dir", "output_dir", "check"),
+    ),
+)
+def play(
+    *,
+    panel: Annotated[
+        bool,
+        typer.Option(
+            "--panel",
+            help="Every player meets every case once, in an order of their own, and is asked for their experience; "
+            "everyone is a doctor.",
+        ),
+    ] = False,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PLAY_PORT,
+    browser: BrowserOption = True,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    allow_host: AllowHostOption = None,
+    overrides: dict[str, Any],
+) -> None:
+    """Play cases in the browser, as the doctor or as the patient of a model.
+
+    Serves this machine only, at port 8642 unless another is named, until Ctrl-C. Games are saved as runs with the
+    model name human:PLAYER, which `agentclinic compare` takes beside those of models.
+    """
+    from agentclinic.cli.play import play_command
+
+    settings = read_settings(config, llm_config, overrides, allow_host)
+    play_command(settings, panel=panel, host=host, port=port, browser=browser)
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------

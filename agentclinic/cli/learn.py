@@ -12,7 +12,7 @@ import anyio
 
 from agentclinic.cli.estimate import show_estimate
 from agentclinic.cli.format import counted, end_incomplete, print_json
-from agentclinic.config import Settings
+from agentclinic.config import Settings, is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
 from agentclinic.memory.split import read_split
@@ -33,7 +33,7 @@ def learn_command(
     as_json: bool,
 ) -> None:
     """Learn from runs, with progress, and say what came of it. A dry run only estimates."""
-    if learner[0] == "human":
+    if is_person(learner[0]):
         raise ConfigError("learner_llm: a person cannot write experiences here; name a model, or builtin")
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no folder {output.parent}; create it, or name another file")

@@ -21,6 +21,7 @@ from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
 from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.clinic.reporting import matched, results_line
+from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
 from agentclinic.results.actions import as_results
@@ -60,7 +61,7 @@ class Laboratory:
         self._case = case
         self._prompt = prompt
         self._missing: MissingTest = missing_test
-        self._simulator: Simulator = "free" if model.name in ("builtin", "human") else simulator
+        self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
         self._by_id = {f"r{place}": fact for place, fact in enumerate(case.exam_facts, start=1)}
         grounded = self._simulator == "grounded"

@@ -20,6 +20,7 @@ from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, placed
 from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
+from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
 from agentclinic.results.turn import Exchange, Provenance, Turn, Usage
@@ -77,7 +78,7 @@ class Patient:
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
         # The builtin patient is grounded by itself, and no one checks what a person says.
-        self._simulator: Simulator = "free" if model.name in ("builtin", "human") else simulator
+        self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
         self._by_id = {f"f{place}": fact for place, fact in enumerate(case.patient_facts, start=1)}

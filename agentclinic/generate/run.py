@@ -11,7 +11,7 @@ from typing import Any
 
 from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import load_prompt, user_prompts
-from agentclinic.config import RunSettings, Settings, without_credentials
+from agentclinic.config import RunSettings, Settings, is_person, without_credentials
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 from agentclinic.generate.case import prepare
@@ -53,7 +53,7 @@ def plan_work(
 
     With `dry_run` nothing is written, not even a salt or a cache.
     """
-    if common.model == "human":
+    if is_person(common.model):
         raise ConfigError("model human: a person cannot write cases here; use builtin or a model at an endpoint")
     prompt = load_prompt("writer", user_prompts(common.prompts_dir))
     output = expanded(section.output).absolute()

@@ -14,7 +14,7 @@ from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import select
-from agentclinic.config import Settings
+from agentclinic.config import Settings, is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
 from agentclinic.memory.doctor import DETAILS
@@ -98,7 +98,7 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     run = settings.run
     if run.split or run.part or run.memory:
         raise ConfigError("split, part and memory are decided by the study; leave them out")
-    if run.doctor_llm == "human" or run.patient_llm == "human":
+    if is_person(run.doctor_llm) or is_person(run.patient_llm):
         raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
     chosen = select(
         load_cases(run.dataset, settings.datasets),

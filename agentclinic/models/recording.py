@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +92,7 @@ class Recorder:
         self.name = model.name
         self._model = model
         self._sink = sink
-        self._class = {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
+        self._class = _class_in(data_class)
 
     async def reply(self, request: Request) -> Reply:
         """Ask the model and record what it answered, or how it failed."""
@@ -106,8 +106,16 @@ class Recorder:
             said = {"text": text} if text else {}
             self._sink.append({**entry, "error": {"kind": error.kind, "message": str(error), **said}})
             raise
-        self._sink.append({**entry, "reply": _replies.dump_python(reply, mode="json", exclude={"parsed"})})
+        self._sink.append({**entry, "reply": _as_json(reply)})
         return reply
+
+
+def _class_in(data_class: DataClass) -> dict[str, str]:
+    return {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
+
+
+def _as_json(reply: Reply) -> Any:
+    return _replies.dump_python(reply, mode="json", exclude={"parsed"})
 
 
 class _Failure(BaseModel):
@@ -164,15 +172,61 @@ class Replay:
             if isinstance(failure, MalformedError):
                 failure.text = entry.error.text
             raise failure
-        reply = entry.reply
-        assert reply is not None, "an entry has a reply or an error"
-        if request.schema is None:
-            return reply
-        try:
-            return replace(reply, parsed=structured.parse(reply.text, request.schema))
-        except structured.InvalidReplyError as problem:
-            said = privacy.quotation(str(problem))
-            raise MalformedError(f"{self._path}: a recorded reply no longer fits: {said}") from None
+        assert entry.reply is not None, "an entry has a reply or an error"
+        return _again(entry.reply, request, self._path)
+
+
+def _again(reply: Reply, request: Request, path: Path) -> Reply:
+    """A recorded reply as the model gave it, with what a schema makes of it."""
+    if request.schema is None:
+        return reply
+    try:
+        return replace(reply, parsed=structured.parse(reply.text, request.schema))
+    except structured.InvalidReplyError as problem:
+        said = privacy.quotation(str(problem))
+        raise MalformedError(f"{path}: a recorded reply no longer fits: {said}") from None
+
+
+class Ongoing:
+    """An encounter's own recording: after a stop, its models repeat what they said, and go on from there.
+
+    Every new reply is on the disk before it is used. Failures are not kept.
+    """
+
+    def __init__(self, path: Path, data_class: DataClass = DataClass.PUBLIC) -> None:
+        self.path = path
+        self._data_class = data_class
+        self._sink = JsonLines(path, private=data_class is DataClass.CREDENTIALED)
+        self._replies = {place: entry.reply for place, entry in _read(path) if entry.reply}
+
+    async def reply(self, model: str, ask: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
+        """What the model of this name said in this place before; else ask it, and keep the answer."""
+        name, digest, occurrence = _place(request, "ongoing")
+        kept = self._replies.get((name, digest, occurrence))
+        if kept is not None:
+            return _again(kept, request, self.path)
+        reply = await ask(request)
+        entry = {"unit": name, "key": digest, "n": occurrence, "model": model, **_class_in(self._data_class)}
+        self._sink.append({**entry, "request": _request_content(request), "reply": _as_json(reply)})
+        return reply
+
+    def wrap(self, model: Model) -> Model:
+        """The model, answering through this recording."""
+        return _Continued(model, self)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._sink.close()
+
+
+class _Continued:
+    def __init__(self, model: Model, recording: Ongoing) -> None:
+        self.name = model.name
+        self._model = model
+        self._recording = recording
+
+    async def reply(self, request: Request) -> Reply:
+        return await self._recording.reply(self.name, self._model.reply, request)
 
 
 def refuse_other_file(path: Path) -> None:

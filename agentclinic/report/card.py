@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentclinic.config import ROLES, RunSettings, without_credentials
+from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
 from agentclinic.report.collect import passing
@@ -263,7 +263,7 @@ def _models(run: _Run) -> list[str]:
     ]
     if special:
         lines += ["", *markdown_table(("policy or uncertainty setting", "value"), special)]
-    people = [role for role in ("doctor", "patient") if run.setting(f"{role}_llm") == "human"]
+    people = [role for role in ("doctor", "patient") if is_person(run.setting(f"{role}_llm"))]
     if people:
         lines += ["", f"A person played the {' and the '.join(people)}."]
     return lines
@@ -276,7 +276,7 @@ def _dates(run: _Run) -> str:
 
 def _endpoint(run: _Run, role: str) -> str:
     model = run.setting(f"{role}_llm")
-    if model in ("builtin", "human") or model.startswith("replay:"):
+    if is_builtin_or_person(model) or model.startswith("replay:"):
         return "none"
     if not run.settings:
         return UNKNOWN
@@ -396,7 +396,7 @@ def _limits(run: _Run) -> list[str]:
         limits.append("The cases are public and older than most models: a model may have seen them in training.")
     if "builtin" in (run.setting("doctor_llm"), run.setting("patient_llm"), run.setting("measurement_llm")):
         limits.append("Builtin roles are small programs with their own knowledge base, not language models.")
-    if run.setting("patient_llm") not in ("builtin", "human", UNKNOWN):
+    if run.setting("patient_llm") != UNKNOWN and not is_builtin_or_person(run.setting("patient_llm")):
         limits.append(
             "A language model as the patient invents and leaves out; `agentclinic audit` estimates how often."
         )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import Report, RunReport
 from agentclinic.report.text import plural
 from agentclinic.results.outcome import MISSING
@@ -105,7 +106,7 @@ def _about_roles(run: RunReport) -> Iterator[str]:
     simulated = [settings.get("patient's model"), settings.get("laboratory's model")]
     if simulated == ["builtin", "builtin"]:
         yield "How it would do with a language model as the patient, which may say more, say less, or invent things."
-    elif any(model not in ("builtin", "human", None) for model in simulated):
+    elif any(model is not None and not is_builtin_or_person(model) for model in simulated):
         yield "Whether patient and laboratory kept to the chart. `agentclinic audit` checks that."
     judge = run.score.judge or settings.get("judge's model")
     if judge == "builtin":

@@ -105,7 +105,7 @@ _BEGINNING = re.compile(rb'\{"scenario_id":(\d{1,12}),"case_hash":"(\w{1,64})"')
 """How the lines of `case_lines` begin."""
 
 
-def _read(path: Path, number: int, line: bytes) -> Case:
+def _read(path: Path, number: int, line: str | bytes) -> Case:
     try:
         entry = loads(line)
         image = entry.get("image")

@@ -15,7 +15,16 @@ from pydantic import SecretStr
 from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.config import ROLES, PriceSettings, Settings, nearest, suggestion, variable
+from agentclinic.config import (
+    ROLES,
+    PriceSettings,
+    Settings,
+    is_builtin_or_person,
+    is_person,
+    nearest,
+    suggestion,
+    variable,
+)
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
@@ -24,7 +33,7 @@ from agentclinic.models.endpoint import OPENAI_URL, Clients
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
-from agentclinic.models.recording import Recorder, Replay, refuse_other_file
+from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
 from agentclinic.privacy import DataClass
 from agentclinic.runs.roles import simulator_of
 
@@ -88,19 +97,29 @@ class Used:
 
 def is_at_endpoint(name: str) -> bool:
     """Whether a name selects a model at an endpoint."""
-    return name not in ("builtin", "human") and not name.startswith(REPLAY)
+    return not is_builtin_or_person(name) and not name.startswith(REPLAY)
 
 
 class Models:
     """The models of one run, opened when first asked for and closed together.
 
     `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
-    goes only where the gate allows, and recordings of it are readable by their owner only.
+    goes only where the gate allows, and recordings of it are readable by their owner only. `person` is someone who is
+    not at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; what the
+    person said is for `person` to keep in it.
     """
 
     def __init__(
-        self, settings: Settings, data_class: DataClass | None = None, *, resolve: Resolve = system_addresses
+        self,
+        settings: Settings,
+        data_class: DataClass | None = None,
+        *,
+        resolve: Resolve = system_addresses,
+        person: Model | None = None,
+        ongoing: Ongoing | None = None,
     ) -> None:
+        self._person = person
+        self._ongoing = ongoing
         self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
         self._settings = settings
         self._stack = AsyncExitStack()
@@ -163,6 +182,8 @@ class Models:
         key = (name, endpoint)
         if key not in self._models:
             model, sink = self._choice(name, endpoint), self._recording()
+            if self._ongoing and model is not self._person:
+                model = self._ongoing.wrap(model)
             self._models[key] = Recorder(model, sink, self.gate.data_class) if sink else model
         return self._models[key]
 
@@ -196,7 +217,7 @@ class Models:
         name, endpoint = self.cast(role)
         model = self._choice(name, endpoint)
         names = model.models_for(Purpose(role)) if isinstance(model, Replay) else {name}
-        return not names & {"builtin", "human"}
+        return not any(map(is_builtin_or_person, names))
 
     @property
     def custom_doctor(self) -> bool:
@@ -213,7 +234,7 @@ class Models:
 
     def price(self, name: str, endpoint: str | None, usage: Mapping[str, int | None]) -> float | None:
         """What tokens of a model cost: by the user's own prices, else by the list price; None if unknown."""
-        if name in ("builtin", "human"):
+        if is_builtin_or_person(name):
             return 0.0
         if name.startswith(REPLAY):
             return None
@@ -226,10 +247,10 @@ class Models:
         if not is_at_endpoint(name):
             if endpoint:
                 raise ConfigError(f"{name} needs no endpoint; leave out {endpoint!r} or name a model there")
-            if name == "human":
+            if is_person(name):
                 from agentclinic.runs.human import Human
 
-                return Human(undo=not is_custom(self._settings.run.doctor))
+                return self._person or Human(undo=not is_custom(self._settings.run.doctor), name=name)
             return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
         base_url, key = self.address(endpoint)
         self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")

@@ -164,7 +164,7 @@ async def play_missing(
         # A run that was already complete keeps its time; one that was resumed took both parts of it.
         now = time.perf_counter() - began if before is None or running.presented > len(done) else 0.0
         seconds = round((before or 0.0) + now, 3)
-        folders.write_json(folder / folders.SUMMARY, _summary(plan, folder, summary, seconds))
+        write_summary(plan, folder, summary, seconds)
     missing = len(plan.units) - running.presented
     return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
 
@@ -181,10 +181,10 @@ def _seconds_before(folder: Path) -> float | None:
     return float(seconds) if isinstance(seconds, int | float) else None
 
 
-def _summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> dict[str, Any]:
-    """`summary.json`: the original's keys, which other programs read, then ours."""
+def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> None:
+    """Write `summary.json`: the original's keys, which other programs read, then ours."""
     run, started = plan.settings.run, re.search(r"\d{8}_\d{6}", folder.name)
-    return {
+    content = {
         "dataset": plan.dataset,
         **{f"{role}_llm": getattr(run, f"{role}_llm") for role in ROLES},
         "num_scenarios": len(plan.units),
@@ -202,6 +202,7 @@ def _summary(plan: Plan, folder: Path, summary: Summary, seconds: float) -> dict
         **summary.model_dump(mode="json"),
         "timing": {"seconds": seconds},
     }
+    folders.write_json(folder / folders.SUMMARY, content)
 
 
 class _Player:

@@ -127,9 +127,10 @@ class _Moment:
 class Human:
     """Shows the request to a person and reads the answer."""
 
-    name = "human"
-
-    def __init__(self, read: Callable[[str], str] = input, out: TextIO | None = None, *, undo: bool = True) -> None:
+    def __init__(
+        self, read: Callable[[str], str] = input, out: TextIO | None = None, *, undo: bool = True, name: str = "human"
+    ) -> None:
+        self.name = name
         self._undo = undo
         self._read = read
         self._screen = Screen(out)

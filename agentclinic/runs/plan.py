@@ -14,7 +14,7 @@ from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
 from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
-from agentclinic.config import RunSettings, Settings, variable, without_credentials
+from agentclinic.config import RunSettings, Settings, is_builtin_or_person, is_person, variable, without_credentials
 from agentclinic.doctors.custom import DoctorFactory, is_custom
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
@@ -111,7 +111,7 @@ class Plan:
     def people(self) -> bool:
         """Whether a person at the terminal takes part."""
         run = self.settings.run
-        return "human" in (run.doctor_llm, run.patient_llm)
+        return is_person(run.doctor_llm) or is_person(run.patient_llm)
 
 
 def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = None) -> Plan:
@@ -264,8 +264,9 @@ def _with_people(settings: Settings) -> Settings:
     """Human modes: a person plays the role, one encounter at a time."""
     run = settings.run
     role = {"human_doctor": "doctor", "human_patient": "patient"}.get(run.inf_type)
-    changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role else {}
-    people = role is not None or "human" in (run.doctor_llm, run.patient_llm)
+    named = role is not None and is_person(getattr(run, f"{role}_llm"))
+    changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role and not named else {}
+    people = role is not None or is_person(run.doctor_llm) or is_person(run.patient_llm)
     if people and run.workers > 1:
         warnings.warn(f"a person plays one scenario at a time; workers {run.workers} is ignored", stacklevel=2)
         changes["workers"] = 1
@@ -336,7 +337,7 @@ def refuse_unusable_memory(run: RunSettings) -> None:
     if (run.memory_retrieval == "embeddings") != (run.embedding_llm is not None):
         raise ConfigError("memory_retrieval embeddings and embedding_llm go together; set both or neither")
     for key in ("memory_llm", "embedding_llm"):
-        if getattr(run, key) in ("builtin", "human"):
+        if is_builtin_or_person(getattr(run, key)):
             raise ConfigError(f"{key}: {getattr(run, key)} cannot do this; name a model at the endpoint")
     if run.memory_llm and run.memory_retrieval == "shuffled":
         raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
@@ -344,7 +345,7 @@ def refuse_unusable_memory(run: RunSettings) -> None:
         raise ConfigError(
             f"memory: the doctor {run.doctor} makes no use of it, and the run would report a false null result"
         )
-    if run.memory is not None and run.doctor_llm == "human":
+    if run.memory is not None and is_person(run.doctor_llm):
         raise ConfigError(
             "memory: experiences are shown to models, not to a person, and the run would report a false null result; "
             "leave it out"
@@ -360,7 +361,7 @@ def _refuse_unplannable(run: RunSettings) -> None:
         return
     if run.doctor in REFERENCES and run.doctor != "history_only":
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
-    if run.doctor_llm == "human":
+    if is_person(run.doctor_llm):
         raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
     if run.doctor_test_policy_mode == "inline":
         if run.doctor not in ("plain", "history_only"):

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from agentclinic.config import is_person
 from agentclinic.models import recording
 from agentclinic.models.base import Model, ModelError, Reply, Request
 from agentclinic.runs.human import Rewind
@@ -67,7 +68,7 @@ class Tape:
         except Rewind:
             self._forget_last(role, before)
             raise
-        return _Kept(role, model.name == "human", outcome, before)
+        return _Kept(role, is_person(model.name), outcome, before)
 
     def _forget_last(self, role: str, before: recording.Asked) -> None:
         """Drop the person's last reply in this role and everything after it; without one, ask again."""

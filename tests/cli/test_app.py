@@ -178,6 +178,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "judge label",
         "judge majority",
         "memory merge",
+        "play",
         "view",
     }
 

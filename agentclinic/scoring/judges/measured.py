@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agentclinic.config import is_builtin_or_person
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.format import percent
 from agentclinic.scoring.judges.against_labels import labelled_run
@@ -48,7 +49,7 @@ def builtin_judge_warning(doctor_llm: str | None, judge: str | None) -> str | No
 
     None for other judges, and for builtin and human doctors.
     """
-    if judge != "builtin" or doctor_llm in (None, "builtin", "human"):
+    if judge != "builtin" or doctor_llm is None or is_builtin_or_person(doctor_llm):
         return None
     return (
         f"The builtin judge {_builtin_error()}, so accuracy may be too low; --moderator-llm MODEL uses a language "

@@ -1,0 +1,574 @@
+"""The consulting room without its pages: games that people play, each an encounter of a run of their own.
+
+A game is an ordinary encounter whose doctor or patient waits for a browser. Everything that was said is on the disk
+before it is answered, so that a game survives the server: it is played again from its recording up to where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
+from agentclinic.config import ROLES, RunSettings, Settings, is_person, read_json
+from agentclinic.doctors.confidence import StatedHypothesis
+from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
+from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.files import Lock, is_private
+from agentclinic.jsonl import JsonLines, encodable, inert, read_json_lines
+from agentclinic.models.base import BadRequestError, Reply, Request
+from agentclinic.models.gate import gate_for
+from agentclinic.models.recording import Ongoing
+from agentclinic.results import run_folder as folders
+from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST
+from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.journal import read_records
+from agentclinic.results.outcome import MISSING
+from agentclinic.results.record import Record
+from agentclinic.results.turn import NO_TOKENS, Exchange
+from agentclinic.results.utterance import OTHER_SPEAKER, OWN_LABEL, read_utterance
+from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.build import Models
+from agentclinic.runs.execute import begin_folder, write_summary
+from agentclinic.runs.plan import Plan, Unit, make_plan
+from agentclinic.runs.play import play
+from agentclinic.scoring.outcome import RunningSummary
+from agentclinic.viewer.players import Player
+from agentclinic.vocabulary.compare import Relation, compare
+
+Seat = Literal["doctor", "patient"]
+SEATS: tuple[Seat, ...] = ("doctor", "patient")
+GAMES = "games"
+"""Folder in a run with the games under way; a game's files are removed once it is in the journal."""
+PLAYER = "player.json"
+_LONGEST = 2000
+"""Characters of what a person says in one turn: about a page."""
+_MOMENT = 2.0
+"""Seconds to wait for a game to arrive where it was: a hundred times what repeating a recording takes."""
+_ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
+_TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
+
+Say = Callable[[str], object]
+Clock = Callable[[], float]
+
+
+class Move(BaseModel):
+    """What a player does in a turn, as the browser sends it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    turn: int
+    kind: Literal["question", "test", "images", "diagnosis", "answer"]
+    text: str = Field(default="", max_length=_LONGEST)
+    differential: list[StatedHypothesis] = Field(default=[], max_length=20)
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    """How likely the diagnosis is, if the move is one."""
+
+    def words(self) -> str:
+        """The move as an utterance of the encounter; refused if it would be read as something else."""
+        text = encodable(self.text).strip()
+        if self.kind in ("test", "diagnosis"):
+            text = " ".join(text.split())
+        if not text and self.kind != "images":
+            raise InputError("There is nothing to send: the field is empty.")
+        if self.kind == "answer":
+            return text
+        whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS[self.kind] + text
+        read = read_utterance(whole)
+        if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
+            raise InputError(
+                "The clinic would misread this: leave out words such as REQUEST TEST, DIAGNOSIS READY or a line that "
+                "starts with a speaker's name, and use the fields for tests and for the diagnosis."
+            )
+        return whole
+
+    def stated(self) -> Differential | None:
+        """The differential as of this move; the diagnosis has exactly the stated confidence."""
+        given = [entry for entry in self.differential if entry.diagnosis.strip()]
+        if self.kind == "diagnosis" and self.confidence is not None:
+            said = " ".join(self.text.split())
+            others = [entry for entry in given if not _same(said, entry.diagnosis.strip())]
+            total = sum(entry.probability for entry in others)
+            share = min(1.0, (1 - self.confidence) / total) if total else 1.0
+            given = [
+                StatedHypothesis(diagnosis=said, probability=self.confidence),
+                *(entry.model_copy(update={"probability": entry.probability * share}) for entry in others),
+            ]
+        return as_differential(
+            Source.STATED,
+            (Hypothesis(diagnosis=encodable(h.diagnosis.strip()), probability=h.probability) for h in given),
+        )
+
+
+def _same(diagnosis: str, other: str) -> bool:
+    return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
+
+
+class Times:
+    """When a person was shown each turn and answered it, by the server's clock, kept beside the game."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+        self._file = JsonLines(path, durable=False)
+        self._lines = [entry for _, entry in read_json_lines(path, "a line of times")]
+
+    def note(self, event: Literal["shown", "answered"], turn: int) -> None:
+        """Take down the time."""
+        entry = {"turn": turn, event: self._clock()}
+        self._file.append(entry)
+        self._lines.append(entry)
+
+    def in_record(self, record: Record, seat: Seat) -> dict[str, Any]:
+        """The record's `timing`, with the person's time on task: from when a turn was first shown until its answer.
+
+        A page that is reloaded does not start the time again; if the server was restarted meanwhile, `restarts` says.
+        """
+        turns = []
+        for turn in dict.fromkeys(entry["turn"] for entry in self._lines):
+            shown = [e["shown"] for e in self._lines if e["turn"] == turn and "shown" in e]
+            answered = [e["answered"] for e in self._lines if e["turn"] == turn and "answered" in e]
+            if shown and answered:
+                again = {"restarts": len(shown) - 1} if len(shown) > 1 else {}
+                turns.append({"turn": turn, "seconds": round(answered[-1] - shown[0], 3), **again})
+        first = next((entry["shown"] for entry in self._lines if "shown" in entry), self._clock())
+        timing, seconds = record.timing or {}, {entry["turn"]: entry["seconds"] for entry in turns}
+        # Turns that were repeated from the recording took no time; the person's are known from here.
+        spoken = [
+            seconds.get(turn.turn, took) if turn.role == seat else took
+            for turn, took in zip(record.transcript or (), timing.get("turns", ()), strict=True)
+        ]
+        return {
+            **timing,
+            "turns": spoken,
+            "started_at": datetime.fromtimestamp(first, UTC).isoformat(),
+            "seconds": round(self._clock() - first, 3),
+            "on_task": turns,
+            "on_task_seconds": round(sum(entry["seconds"] for entry in turns), 3),
+        }
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Game:
+    """One case that one person plays; as a model, it is that person."""
+
+    def __init__(self, run: PlayerRun, number: int, unit: Unit) -> None:
+        self.run = run
+        self.number = number
+        self.unit = unit
+        self.version = 0
+        """Changes whenever the state does; 0 while only the recording speaks."""
+        self.problem: str | None = None
+        """Why the game has stopped; it can be tried again."""
+        self.name = run.player.model
+        self.view: dict[str, Any] | None = None
+        """What the person knows."""
+        self.said: str | None = None
+        """The person's last words, until they are answered."""
+        self.differential: Differential | None = None
+        self.images: tuple[str, ...] = ()
+        """Addresses of the images that were shown to the person."""
+        self._answer: asyncio.Future[Move] | None = None
+        self._news = anyio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._log: Ongoing | None = None
+        self._times: Times | None = None
+
+    @property
+    def record(self) -> Record | None:
+        """The record, once the game is over."""
+        return self.run.records.get(self.unit.key)
+
+    @property
+    def phase(self) -> Literal["yours", "theirs", "problem", "over"]:
+        """Whose turn it is."""
+        if self.record:
+            return "over"
+        return "problem" if self.problem else "yours" if self._answer else "theirs"
+
+    def start(self) -> None:
+        """Play, or continue from the recording, unless the game is being played or over."""
+        if self.record is None and (self._task is None or self._task.done()):
+            self.problem = None
+            self._task = asyncio.create_task(self._play())
+
+    async def submit(self, move: Move) -> None:
+        """Make a move; when this returns, it is on the disk."""
+        if self._answer is None or self._answer.done() or self.view is None or move.turn != self.view["turn"]:
+            raise InputError("This turn has already been taken, or it is not yours; the page shows where the game is.")
+        if (move.kind == "answer") != (self.run.seat == "patient"):
+            raise InputError(f"The {self.run.seat} cannot do that.")
+        if move.kind == "diagnosis" and move.confidence is None:
+            raise InputError("Please say how likely you think the diagnosis is.")
+        if self.view.get("last") and move.kind != "diagnosis":
+            raise InputError("This is your last turn: only a diagnosis counts now.")
+        move.words()
+        self._answer.set_result(move)
+        await self.changed(self.version, None)
+        if self.problem and self.said is None:
+            raise AgentClinicError("What you sent could not be saved; the rest of the game is. Please send it again.")
+
+    async def changed(self, version: int, seconds: float | None) -> None:
+        """Wait until the state is another than that of `version`, at most so long."""
+        with anyio.move_on_after(seconds):
+            while self.version == version:
+                await self._news.wait()
+
+    async def caught_up(self) -> None:
+        """Wait until the recording has been repeated; it takes a moment, unless a model has to be asked again."""
+        if self.phase == "theirs" and self.version == 0:
+            await self.changed(0, _MOMENT)
+
+    async def stop(self) -> None:
+        """End without a record; the game can be continued."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    # As a model
+
+    async def reply(self, request: Request) -> Reply:
+        """Ask the person, unless their answer is in the recording."""
+        assert self._log is not None
+        self.view, self.said = _view(request), None
+        self.images = tuple(image.url for image in request.messages[-1].images) if self.run.seat == "doctor" else ()
+        reply = await self._log.reply(self.name, self._typed, request)
+        self.said = reply.text
+        self.differential = reply.differential or self.differential
+        if self.version:
+            self._change()
+        return reply
+
+    async def _typed(self, _: Request) -> Reply:
+        assert self.view is not None
+        assert self._times is not None
+        self._times.note("shown", self.view["turn"])
+        self._answer = asyncio.get_running_loop().create_future()
+        self._change()
+        try:
+            move = await self._answer
+        finally:
+            self._answer = None
+        self._times.note("answered", self.view["turn"])
+        return Reply(move.words(), usage=NO_TOKENS, differential=move.stated())
+
+    def _change(self) -> None:
+        self.version += 1
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def _play(self) -> None:
+        try:
+            await self._encounter()
+        except AgentClinicError as error:
+            self._fail("The game cannot go on", str(error))
+        except Exception:  # noqa: BLE001 - a fault of ours: the person keeps the game, the terminal shows the fault
+            self._fail("The game cannot go on", traceback.format_exc())
+        self._change()
+
+    def _fail(self, what: str, detail: str) -> None:
+        """Say that the game has stopped: in general terms, since an error may quote the chart or the truth."""
+        self.problem = f"{what}. The game is kept: try again, or come back later."
+        self.run.say(f"{self.name}, case {self.number}: {what} ({detail})")
+
+    async def _encounter(self) -> None:
+        plan = self.run.plan
+        with self.run.game_files(self.unit) as (log, times):
+            self._log, self._times = log, times
+            async with Models(plan.settings, plan.data_class, person=self, ongoing=log) as models:
+                models.prepare()
+                used_up = self.run.used_up(models)
+                if used_up:
+                    self._fail("The limit on tokens or cost is reached", used_up)
+                    return
+                sessions = SessionStore(self.run.open() / FOLDER, of_run=True)
+                record = await play(plan, self.unit, models, sessions)
+            if record.status in MISSING:
+                fault = record.fault
+                who = _ROLES.get(fault.role, fault.role) if fault else "clinic"
+                self._fail(f"The {who} does not answer", fault.message if fault else record.status)
+                return
+            record.timing = times.in_record(record, self.run.seat)
+            self.run.add(record)
+        for path in (log.path, times.path):
+            path.unlink(missing_ok=True)
+
+
+def _view(request: Request) -> dict[str, Any]:
+    """What a person may see of a request: the doctor the dialogue, the patient their own part of the chart."""
+    match request.payload:
+        case DoctorPayload() as payload:
+            return {
+                "turn": payload.turn,
+                "limit": payload.limit,
+                "last": payload.last,
+                "demographics": payload.door.demographics,
+                "objective": payload.door.objective,
+                "dialogue": [_heard(exchange) for exchange in payload.exchanges],
+            }
+        case PatientPayload() as payload:
+            return {
+                "turn": len(payload.asked) + 1,
+                "facts": [{"heading": " / ".join(fact.heads), "text": inert(fact.text)} for fact in payload.facts],
+                # The patient hears that a test was ordered, never its result.
+                "dialogue": [
+                    _heard(exchange)
+                    if exchange.kind == "question"
+                    else {"kind": "test", "said": inert(exchange.content)}
+                    for exchange in payload.asked
+                    if exchange.kind in ("question", "test")
+                ],
+                "question": inert(payload.question),
+            }
+    raise BadRequestError(f"a person can play the doctor or the patient, not the {request.purpose}")
+
+
+def _heard(exchange: Exchange) -> dict[str, str]:
+    return {"kind": exchange.kind, "said": inert(exchange.content), "reply": inert(exchange.reply)}
+
+
+class PlayerRun:
+    """The games of one player in one seat: a run that grows with every game."""
+
+    def __init__(self, room: Room, player: Player, seat: Seat) -> None:
+        self.player = player
+        self.seat = seat
+        self.plan = _for_player(room.plans[seat], player, seat)
+        self.panel = room.panel
+        self.say = room.say
+        self.order = list(self.plan.units)
+        if self.panel:
+            random.Random(f"{self.plan.settings.run.seed}:{player.id}").shuffle(self.order)
+        self.records: dict[str, Record] = {}
+        self.folder = self._existing()
+        self._room = room
+        self._games: dict[int, Game] = {}
+        self._stack = ExitStack()
+        self._journal: JsonLines | None = None
+        self._summary = RunningSummary()
+        if self.folder and (self.folder / folders.RECORDS).is_file():
+            for record in read_records(self.folder / folders.RECORDS):
+                self._count(record)
+
+    def begin(self, number: int | None) -> Game:
+        """Begin a game, continue it, or try again what failed; without a number, one that chance picks.
+
+        Cases are counted from 1. In a panel they come in the player's own order, whatever the number.
+        """
+        if self.panel and number is None:
+            number = self.next_number()
+        elif number is None:
+            number = random.choice([n for n, state in enumerate(self.states(), 1) if state == "new"] or [None])
+        if number is None:
+            raise InputError("There is no case left that you have not played.")
+        if self.panel and self._unit(number).key not in self.records and number != self.next_number():
+            raise InputError("In a panel, everyone plays each case once, in an order of their own.")
+        if self._known(self._unit(number)):
+            raise InputError("You know this case from the other seat; choose another one.")
+        game = self._games.setdefault(number, Game(self, number, self._unit(number)))
+        game.start()
+        return game
+
+    def game(self, number: int) -> Game:
+        """A game that was begun; after a restart of the server it is continued."""
+        if number not in self._games and not self.has_begun(self._unit(number)):
+            raise InputError("This game has not begun.")
+        return self._games.get(number) or self.begin(number)
+
+    def next_number(self) -> int | None:
+        """The first case that is not finished; None when all are."""
+        return next((n for n, unit in enumerate(self.order, 1) if unit.key not in self.records), None)
+
+    def states(self) -> list[str]:
+        """What has become of each case: new, open, right, wrong, or known from the other seat."""
+        begun = {path.stem for path in (self.folder / GAMES).glob("*.jsonl")} if self.folder else set()
+
+        def state(unit: Unit) -> str:
+            record = self.records.get(unit.key)
+            if record is None:
+                return "open" if unit.session_id in begun else "known" if self._known(unit) else "new"
+            return "right" if record.correct else "wrong"
+
+        return [state(unit) for unit in self.order]
+
+    def _known(self, unit: Unit) -> bool:
+        """Whether the player knows a case from another seat, and so cannot be measured on it any more."""
+        seats = (seat for seat in self._room.plans if seat != self.seat)
+        return any(self._room.run_of(self.player, seat).has_begun(unit) for seat in seats)
+
+    def has_begun(self, unit: Unit) -> bool:
+        """Whether the player has seen anything of this case in this seat."""
+        files = self.folder / GAMES / f"{unit.session_id}.jsonl" if self.folder else None
+        return unit.key in self.records or bool(files and files.is_file())
+
+    def _unit(self, number: int) -> Unit:
+        if not 1 <= number <= len(self.order):
+            raise InputError(f"There is no case {number}: choose one from 1 to {len(self.order)}.")
+        return self.order[number - 1]
+
+    def open(self) -> Path:
+        """The run's folder, made if it is not there, and ours until the server ends."""
+        if self._journal is not None:
+            assert self.folder is not None
+            return self.folder
+        if self.folder is None:
+            self.folder = self._create()
+        self._stack.enter_context(Lock(self.folder))
+        folders.write_json(self.folder / PLAYER, self._about(), private=is_private(self.folder))
+        path = self.folder / folders.RECORDS
+        self._journal = self._stack.enter_context(JsonLines(path, private=is_private(self.folder), journal=True))
+        return self.folder
+
+    def game_files(self, unit: Unit) -> _GameFiles:
+        """The recording and the times of a game."""
+        folder = self.open() / GAMES
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return _GameFiles(folder / unit.session_id, self.plan, self._room.clock)
+
+    def add(self, record: Record) -> None:
+        """Write the record of a finished game."""
+        assert self._journal is not None
+        assert self.folder is not None
+        self._journal.append(record.model_dump(mode="json"))
+        self._count(record)
+        seconds = sum((record.timing or {}).get("seconds", 0.0) for record in self.records.values())
+        write_summary(self.plan, self.folder, self._summary.summary(), round(seconds, 3))
+
+    def used_up(self, models: Models) -> str | None:
+        """Why no further game may begin: limits on tokens and cost hold for the games of each player."""
+        spent = Spent()
+        for record in self.records.values():
+            spent.add_record(record, models)
+        return Budget.of(self.plan.settings).used_up(spent)
+
+    async def close(self) -> None:
+        """Stop the games under way and let go of the folder."""
+        for game in self._games.values():
+            await game.stop()
+        self._stack.close()
+
+    def _count(self, record: Record) -> None:
+        self.records[record.unit] = record
+        self._summary.add(record)
+
+    def _existing(self) -> Path | None:
+        """The folder of the run with exactly these settings."""
+        for path in sorted(Path(self.plan.settings.run.output_dir).glob(f"*/{folders.CONFIG}")):
+            with suppress(ConfigError):
+                used = read_json(path)
+                ours = used.get("agentclinic") if isinstance(used, dict) else None
+                if isinstance(ours, dict) and ours.get("digest") == dict(self.plan.digest):
+                    return path.parent
+        return None
+
+    def _create(self) -> Path:
+        run, gate = self.plan.settings.run, gate_for(self.plan.settings, self.plan.data_class)
+        folder = folders.create(
+            Path(run.output_dir), self.plan.dataset, datetime.now(), name=run.name, private=gate.closed
+        )
+        begin_folder(self.plan, folder, gate)
+        return folder
+
+    def _about(self) -> dict[str, Any]:
+        experience = self.player.experience
+        return {
+            "player": self.player.id,
+            "name": self.player.name,
+            "seat": self.seat,
+            "experience": experience.model_dump() if experience else None,
+            "order": [unit.case.scenario_id for unit in self.order] if self.panel else None,
+        }
+
+
+class _GameFiles:
+    def __init__(self, stem: Path, plan: Plan, clock: Clock) -> None:
+        self._stem = stem
+        self._plan = plan
+        self._clock = clock
+
+    def __enter__(self) -> tuple[Ongoing, Times]:
+        self._times = Times(self._stem.with_suffix(".times"), self._clock)
+        self._log = Ongoing(self._stem.with_suffix(".jsonl"), self._plan.data_class)
+        return self._log, self._times
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+        self._times.close()
+
+
+def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:
+    """The plan of a seat with this player in it."""
+    name = re.sub(r"[^a-z0-9-]", "_", player.id)
+    run = plan.settings.run.model_copy(update={f"{seat}_llm": player.model, "name": f"player-{name}"})
+    settings = plan.settings.model_copy(update={"run": run})
+    return replace(plan, settings=settings, digest={**plan.digest, f"run.{seat}_llm": player.model})
+
+
+_OF_A_MODEL = (
+    *("doctor", "agent_config", "uncertainty_agent_type", "synthesis_llm", "synthesis_endpoint", "elicit_confidence"),
+    *("doctor_test_policy_enabled", "doctor_test_policy_mode", "planner_baseline"),
+    *("memory", "memory_llm", "memory_endpoint", "memory_retrieval", "embedding_llm", "embedding_endpoint"),
+)
+"""Settings of a doctor that is a model, which a person does not have."""
+
+
+def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, Plan]:
+    """What is played from each seat with these settings: the person in it is alone, without planner, memory or bias."""
+    given = settings.run
+    for role in ROLES:
+        if is_person(getattr(given, f"{role}_llm")):
+            raise ConfigError(
+                f"--{role}-llm: people take their seats in the browser; name the model that plays the {_ROLES[role]} "
+                "when no one does"
+            )
+    plans: dict[Seat, Plan] = {}
+    runtime = settings.llm.runtime.model_copy(update={"encounter_timeout": None})  # a person may take their time
+    llm = settings.llm.model_copy(update={"runtime": runtime})
+    for seat in seats:
+        alone = {name: RunSettings.model_fields[name].default for name in _OF_A_MODEL if seat == "doctor"}
+        seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None}
+        run = given.model_copy(update={**alone, **seated, "inf_type": "llm", "repeats": 1, "workers": 1})
+        plans[seat] = make_plan(settings.model_copy(update={"run": run, "llm": llm}))
+    return plans
+
+
+@dataclass
+class Room:
+    """Everyone who plays against one server."""
+
+    plans: Mapping[Seat, Plan]
+    panel: bool
+    clock: Clock
+    say: Say
+
+    def __post_init__(self) -> None:
+        self._runs: dict[tuple[str, Seat], PlayerRun] = {}
+
+    def run_of(self, player: Player, seat: Seat) -> PlayerRun:
+        """The player's games in a seat."""
+        if seat not in self.plans:
+            raise InputError("In a panel, everyone is a doctor.")
+        key = (player.id, seat)
+        if key not in self._runs:
+            self._runs[key] = PlayerRun(self, player, seat)
+        return self._runs[key]
+
+    async def close(self) -> None:
+        """Stop all games; they can be continued."""
+        for run in self._runs.values():
+            await run.close()
