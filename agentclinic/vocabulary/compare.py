@@ -20,6 +20,7 @@ from agentclinic.vocabulary.names import (
     stands_for,
     wider,
 )
+from agentclinic.vocabulary.ontology import ontology
 from agentclinic.vocabulary.support import causes, unshown, unsupported
 from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import words
@@ -70,6 +71,7 @@ _ALTERNATIVES = tuple(
         "internal external", "mellitus insipidus", "preserved reduced", "medial lateral", "cell squamous",
         "lymphocytic lymphoblastic myeloid", "conductive sensorineural", "stress urge overflow", "direct indirect",
         "unipolar bipolar", "iga igg igm", "squamous basal", "stenosis regurgitation", "major minor",
+        "mild moderate severe",
     )
 )  # fmt: skip
 # With one of these words, a text mentions the disease without saying that the patient has it now.
@@ -101,6 +103,12 @@ _FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that link a cause to a disease and add nothing themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
+_IN_PUBLIC = {
+    Relation.SAME: "the same disease, by its public names",
+    Relation.NARROWER_CONSISTENT: "a kind of the disease, by its public names",
+    Relation.BROADER: "a class that includes the disease, by its public names",
+}
+"""Reasons for relations found in the public vocabularies."""
 
 
 @lru_cache(maxsize=1)
@@ -293,7 +301,13 @@ def _by_name(said: Name, meant: Name) -> Comparison:
         return Comparison(Relation.DIFFERENT, "does not say that the patient has it now")
     if not said.specific or not meant.specific:
         return Comparison(Relation.DIFFERENT, "names no disease in particular")
-    return _denying(said, meant) or _by_table(said, meant) or _by_words(said, meant)
+    if found := _denying(said, meant) or _by_table(said, meant):
+        return found
+    found = _by_words(said, meant)
+    if found.relation in (*STRICT, Relation.MANIFESTATION) or (taxonomy().has(said) and taxonomy().has(meant)):
+        return found
+    better = _by_ontology(said, meant)
+    return better if better and _CLOSEST.index(better.relation) < _CLOSEST.index(found.relation) else found
 
 
 def _denying(said: Name, meant: Name) -> Comparison | None:
@@ -333,6 +347,27 @@ def _by_table(said: Name, meant: Name) -> Comparison | None:
 def _only(named: Name, key: frozenset[str]) -> bool:
     """Whether the name says no more than this entry."""
     return set(named.specific) - GENERIC - {"acute"} <= key
+
+
+def _by_ontology(said: Name, meant: Name) -> Comparison | None:
+    """Compare by the public vocabularies."""
+    known = ontology()
+    mine, theirs = known.find(said), known.find(meant)
+    if not mine or not theirs:
+        return None
+    one, other = mine.disease, theirs.disease
+    up, down = known.above(one).get(other, 0), known.above(other).get(one, 0)
+    if one != other and not up and not down:
+        siblings = not mine.rest and not theirs.rest and known.are_siblings(one, other)
+        return (
+            Comparison(Relation.SIBLING, "another kind of the same disease, by its public name") if siblings else None
+        )
+    # What both name becomes one word, what the narrower one adds another, and the rules for words decide.
+    more, less, shared = (str(one),) if up else (), (str(other),) if down else (), str(other if up else one)
+    found = _by_words(Name((*mine.rest, *more, shared)), Name((*theirs.rest, *less, shared)))
+    told = _IN_PUBLIC.get(found.relation)
+    steps = f", {up or down} level{'s' * (up + down > 1)} apart" if up or down else ""
+    return Comparison(found.relation, told + steps, details=said.key - meant.key) if told else None
 
 
 def _by_words(said: Name, meant: Name) -> Comparison:
@@ -385,7 +420,8 @@ def _swapped(said: Name, meant: Name) -> str:
     for one in sorted(said.key - meant.key):
         for other in sorted(meant.key - said.key):
             too_much_or_too_little = one.replace("hyper", "hypo") == other.replace("hyper", "hypo")
-            if too_much_or_too_little or (shared and any({one, other} <= group for group in _ALTERNATIVES)):
+            swapped = (one.isdigit() and other.isdigit()) or any({one, other} <= group for group in _ALTERNATIVES)
+            if too_much_or_too_little or (shared and swapped):
                 return f"{one} is not {other}"
     return ""
 
