@@ -174,8 +174,8 @@ def keys(diseases: list[Disease]) -> tuple[dict[str, int], int]:
             if not set(tokens) - GENERIC:
                 continue
             if ABBREVIATION.fullmatch(name):
-                if name.lower() not in ours and len(tokens) == 1:
-                    found[SHORT + tokens[0]].add(number)
+                if name.lower() not in ours:
+                    found[SHORT + "".join(tokens)].add(number)
                 continue
             for text in {key(tokens), key(spelled(UMLAUT.sub(r"\1\2", name)))}:
                 found[text].add(number)
@@ -184,13 +184,14 @@ def keys(diseases: list[Disease]) -> tuple[dict[str, int], int]:
     above = _above(diseases)
 
     def meant(text: str) -> int | None:
-        """The disease of which it is the usual name, or the widest if the others are kinds of it."""
-        for numbers in (found[text], labels[text]):
-            if text.startswith(SHORT) and len(numbers) > 1:
-                return None
-            widest = [one for one in numbers if all(one == other or one in above[other] for other in numbers)]
-            if len(numbers) == 1 or (numbers is labels[text] and widest):
-                return widest[0]
+        """The disease whose usual name it is, or else the one that has it; of several, the one all others are kinds of.
+
+        An abbreviation of several diseases stands for none.
+        """
+        for numbers in (labels.get(text), found[text]):
+            if numbers and (len(numbers) == 1 or not text.startswith(SHORT)):
+                widest = [one for one in numbers if all(one == other or one in above[other] for other in numbers)]
+                return widest[0] if widest else None
         return None
 
     index = {text: place for text in sorted(found) if (place := meant(text)) is not None}

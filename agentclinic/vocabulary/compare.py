@@ -43,6 +43,10 @@ STRICT = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT})
 """The relations that count as correct."""
 
 
+_SETTLED = STRICT | {Relation.MANIFESTATION}
+"""What our own rules say that no other vocabulary changes: to them, a complication may be a kind of the disease."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A relation and the reason for it."""
@@ -135,11 +139,11 @@ def compare(
         if _same(said.text, other) or _same(said.principal, other):
             return Comparison(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
     names = tuple(form for text in (truth, *accept) for form in _forms(text))
-    if any(_same(said.text, form) for form in names):
+    if any(_same(said.text, form) for form in (*names, truth, *accept)):
         return Comparison(Relation.SAME, "the same name")
-    if said.hedged:
+    if said.hedged and not _is_public(said.text):
         return Comparison(Relation.HEDGED, "names alternatives instead of one diagnosis")
-    if said.denied:
+    if said.denied and not _is_public(said.text):
         return Comparison(Relation.DIFFERENT, "denies rather than names")
     for other in partial:
         if _same(said.principal, other):
@@ -154,7 +158,21 @@ def _same(left: str, right: str) -> bool:
     if words(left) and sorted(words(left)) == sorted(words(right)):
         return True
     one, other = name(left), name(right)
-    return bool(one.words) and one.key == other.key
+    if not one.words or one.key == other.key:
+        return bool(one.words)
+    return (
+        not _ours(one, other) and (disease := ontology().whole(one)) is not None and disease == ontology().whole(other)
+    )
+
+
+def _is_public(text: str) -> bool:
+    """Whether a text is one name of the public vocabularies: "straddling or overriding tricuspid valve"."""
+    return ontology().whole(name(text)) is not None
+
+
+def _ours(*names: Name) -> bool:
+    """Whether our own tables have all the names, so that no other is asked."""
+    return all(map(taxonomy().has, names))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -182,16 +200,33 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
         if lacks_organism or _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
-        return _with_more(found, said, meant)
-    if found.relation is Relation.NARROWER_CONSISTENT:
+        found = _with_more(found, said, meant)
+    elif found.relation is not Relation.NARROWER_CONSISTENT:
+        found = (
+            _as_spelled(said.principal, truth)
+            or _by_brackets(said, truth)
+            or _by_what_follows(found, said, meant)
+            or _by_cause(found, said, meant)
+            or found
+        )
+    return _by_whole(found, name(said.text), meant)
+
+
+def _by_whole(found: Comparison, said: Name, meant: Name) -> Comparison:
+    """Compare the whole texts if they are public names, which may have commas, causes and brackets in them."""
+    if found.relation is Relation.MANIFESTATION or _ours(said, meant):
         return found
-    return (
-        _as_spelled(said.principal, truth)
-        or _by_brackets(said, truth)
-        or _by_what_follows(found, said, meant)
-        or _by_cause(found, said, meant)
-        or found
-    )
+    if ontology().whole(said) is None or ontology().whole(meant) is None:
+        return found
+    public = _by_ontology(said, meant)
+    if found.relation not in STRICT:
+        return _closer(found, public)
+    # Our rules may overlook what makes it another kind, but an acute form need not be called acute.
+    return found if not public or public.relation is Relation.BROADER else public
+
+
+def _closer(found: Comparison, other: Comparison | None) -> Comparison:
+    return other if other and _CLOSEST.index(other.relation) < _CLOSEST.index(found.relation) else found
 
 
 def _named(text: str, meant: Name) -> Comparison:
@@ -301,13 +336,13 @@ def _by_name(said: Name, meant: Name) -> Comparison:
         return Comparison(Relation.DIFFERENT, "does not say that the patient has it now")
     if not said.specific or not meant.specific:
         return Comparison(Relation.DIFFERENT, "names no disease in particular")
-    if found := _denying(said, meant) or _by_table(said, meant):
-        return found
+    known = _denying(said, meant) or _by_table(said, meant)
+    if known:
+        return known
     found = _by_words(said, meant)
-    if found.relation in (*STRICT, Relation.MANIFESTATION) or (taxonomy().has(said) and taxonomy().has(meant)):
+    if found.relation in _SETTLED or _ours(said, meant):
         return found
-    better = _by_ontology(said, meant)
-    return better if better and _CLOSEST.index(better.relation) < _CLOSEST.index(found.relation) else found
+    return _closer(found, _by_ontology(said, meant))
 
 
 def _denying(said: Name, meant: Name) -> Comparison | None:

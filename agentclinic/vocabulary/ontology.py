@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from agentclinic.vocabulary.names import GENERIC, GRADE, Name, spelled
+from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
 
 FILE = Path(__file__).parent / "data" / "ontology.txt.gz"
 SHORT = "="
@@ -46,15 +46,18 @@ class Ontology:
     """One line for each name: its words in alphabetical order and the place of the disease. Sorted, so that nothing
     needs to be built to look a name up; a name of several diseases is left out."""
 
-    def find(self, name: Name) -> Match | None:
+    def find(self, said: Name) -> Match | None:
         """The disease a name stands for, or the longest end of it does."""
-        for tokens in dict.fromkeys((name.spelled, name.words)):
-            if (whole := self._whole(tokens)) is not None:
-                return Match(whole)
-        return self._end(name.spelled)
+        whole = self.whole(said)
+        return self._end(said.spelled) if whole is None else Match(whole)
+
+    def whole(self, said: Name) -> int | None:
+        """The place of the disease a name stands for."""
+        tried = map(self._whole, dict.fromkeys((said.spelled, said.words)))
+        return next((found for found in tried if found is not None), None)
 
     def _whole(self, tokens: tuple[str, ...]) -> int | None:
-        found = self.place(SHORT + tokens[0]) if len(tokens) == 1 else None
+        found = self.place(SHORT + "".join(tokens))
         found = self.place(key(tokens)) if found is None else found
         bare = tuple(token for token in tokens if token not in GENERIC)
         if found is not None or not bare:
@@ -124,5 +127,5 @@ def ontology() -> Ontology:
 
 def synonyms(text: str) -> tuple[str, ...]:
     """The names of the disease that a whole text names; none if it is unknown."""
-    found = ontology().find(Name((), spelled(text)))
-    return ontology().names(found.disease) if found and not found.rest else ()
+    found = ontology().whole(name(text))
+    return () if found is None else ontology().names(found)
