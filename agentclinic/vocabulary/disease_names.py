@@ -10,6 +10,7 @@ from functools import lru_cache
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
+from agentclinic.vocabulary.ontology import synonyms as public_names
 from agentclinic.vocabulary.phrases import Phrasebook
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
@@ -84,7 +85,8 @@ class Names:
         heads = list(dict.fromkeys(_heads(titles)))
         chronic = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
         acute = [other for head in heads if head not in chronic for other in (head, *_group(head))]
-        self._phrases += [head for head in dict.fromkeys(acute) if head not in (*self._phrases, *chronic)]
+        public = [other for title in given for other in public_names(title) if _is_short(other) or _says_enough(other)]
+        self._phrases += [head for head in dict.fromkeys((*acute, *public)) if head not in (*self._phrases, *chronic)]
         chronic = [head for head in dict.fromkeys(chronic) if head not in self._phrases]
         # Not what an abbreviation stands for: it may stand for other diseases as well.
         written_out = [phrase for phrase in self._phrases if not _is_short(phrase) and _says_enough(phrase)]

@@ -111,7 +111,7 @@ def spelled(text: str) -> tuple[str, ...]:
     text = _GREEK_NUMBERED.sub(r"\1 ", text if text.isascii() else text.translate(_GREEK))
     text = _ARTICLE.sub("", _expand(_WITHOUT.sub("non-", text)))
     tokens = [token for part in reversed(_AFTER_HEAD.split(text)) for token in _join_prefixes(words(part))]
-    return tuple(token for token in map(_form, tokens) if token not in FUNCTION)
+    return tuple(token for token in map(form, tokens) if token not in FUNCTION)
 
 
 def implied(text: str) -> frozenset[str]:
@@ -160,7 +160,8 @@ def _join_prefixes(tokens: tuple[str, ...]) -> list[str]:
 
 
 @lru_cache(maxsize=65536)
-def _form(token: str) -> str:
+def form(token: str) -> str:
+    """A word of a name in one spelling."""
     negated = token.startswith("non") and len(token) > 6
     bare = token[3:] if negated else token
     if len(bare) > 4:
@@ -249,13 +250,13 @@ def lexicon() -> frozenset[str]:
         known.update(name(text).words)
     for finding in knowledge().findings.values():
         for text in (finding.name, *finding.terms):
-            known.update(_form(word) for word in words(text))
+            known.update(form(word) for word in words(text))
     return frozenset(known)
 
 
 def narrower(word: str) -> frozenset[str]:
     """Words for kinds of the same thing: haloperidol is an antipsychotic."""
-    return frozenset(map(_form, name_table().kinds.get(word, ())))
+    return frozenset(map(form, name_table().kinds.get(word, ())))
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,8 @@ _LONGEST = 12
 """Words of the longest part of a name that is looked up: 99.8 % of the names have no more."""
 _FAMILY = 200
 """A class with more kinds than this says where a disease is or how it comes about; sharing it makes no siblings."""
+_SHORT = 3
+"""Letters of an abbreviation that has too many meanings in charts to say which disease it is."""
 _HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
 
 
@@ -86,6 +88,10 @@ class Ontology:
         found, _, place = self.keys[at].partition("\t") if at < len(self.keys) else ("", "", "")
         return int(place) if found == wanted else None
 
+    def is_mondo(self, disease: int) -> bool:
+        """Whether it comes from Mondo; the terms of ICD-10-CM are also complaints, such as leg pain."""
+        return self.diseases[disease].startswith("MONDO")
+
     def names(self, disease: int) -> tuple[str, ...]:
         """The usual name of a disease and its exact synonyms."""
         return tuple(self.diseases[disease].split("\t")[3].split("|"))
@@ -125,7 +131,18 @@ def ontology() -> Ontology:
     return Ontology(source, diseases.split("\n"), names.split("\n"))
 
 
-def synonyms(text: str) -> tuple[str, ...]:
-    """The names of the disease that a whole text names; none if it is unknown."""
+def synonyms(text: str) -> list[str]:
+    """What else the disease that a whole text names is called; none if it is unknown.
+
+    Short abbreviations are left out, and so are names that mean another disease first.
+    """
+    known = ontology()
+    found = known.whole(name(text))
+    others = () if found is None else known.names(found)
+    return [other for other in others if len(other) > _SHORT and known.whole(name(other)) == found]
+
+
+def usual_name(text: str) -> str | None:
+    """The usual name of the disease that a whole text names."""
     found = ontology().whole(name(text))
-    return () if found is None else ontology().names(found)
+    return None if found is None else ontology().names(found)[0]
