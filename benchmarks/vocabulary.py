@@ -10,6 +10,7 @@ the time and memory of a start and of the first lookup, each in a new process.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import subprocess
 import sys
@@ -138,19 +139,15 @@ def print_share(label: str, hits: int, of: int) -> None:
     print(f"  {label:44s} {share.value:6.1%} ({share.low:.1%} - {share.high:.1%})")
 
 
-MEASURED = """
-import resource, sys, time
-start = time.perf_counter()
-{0}
-first, memory = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-{1}
-then, peak = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(f"{{first - start:.2f}} s, {{memory / 1024:.0f}} MB; then {{then - first:.2f}} s, {{(peak - memory) / 1024:.0f}} MB")
+START = """
+import json, resource, sys, time
+def used():
+    return time.perf_counter(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 """
 RUN = """
 from agentclinic.cli import main
-sys.argv = ["agentclinic", "run", "--dataset", "OpenOSCE", "--limit", "3", "-q", "--json"]
-sys.stdout, kept = open("/dev/null", "w"), sys.stdout
+sys.argv = ["agentclinic", "run", "--dataset", "OpenOSCE", "--limit", "3", "--quiet"]
+sys.stdout, kept = sys.stderr, sys.stdout
 try:
     main()
 except SystemExit:
@@ -159,23 +156,28 @@ sys.stdout = kept
 """
 LOOKUP = """
 from agentclinic.vocabulary import compare
-compare.compare("Granulomatosis with polyangiitis", "Gout")
+compare.compare("Heart attack", "Gout")
+before = used()
+compare.compare("Erdheim-Chester disease", "Polyostotic sclerosing histiocytosis")
+"""
+END = """
+after, table = used(), sys.modules.get("agentclinic.vocabulary.ontology")
+read = bool(table and table.ontology.cache_info().currsize)
+print(json.dumps([[end - start for start, end in zip(before, after)], after[2], read]))
 """
 
 
 def print_cost() -> None:
-    """Print time and peak memory of a short builtin run and of the first lookup."""
-    unknown = 'compare.compare("Erdheim-Chester disease", "Polyostotic sclerosing histiocytosis")'
-    loaded = "sys.stdout.write(f\"vocabularies read: {'agentclinic.vocabulary.ontology' in sys.modules and "
-    loaded += 'bool(sys.modules["agentclinic.vocabulary.ontology"].ontology.cache_info().currsize)}; ")'
-    for label, before, after in (
-        ("run of 3 OpenOSCE cases, all roles builtin", RUN, loaded),
-        ("our tables, then the first lookup", LOOKUP, unknown),
-    ):
+    """Print time and memory of a short builtin run and of the first lookup."""
+    for label, code in (("run of 3 OpenOSCE cases, all roles builtin", RUN), ("first lookup", LOOKUP)):
         with tempfile.TemporaryDirectory() as folder:
-            code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n" + MEASURED.format(before, after)
-            done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
-        print(f"{label}: {done.stdout.strip().splitlines()[-1]}")
+            program = f"{START}sys.path.insert(0, {str(ROOT)!r})\nbefore = used()\n{code}{END}"
+            done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, check=True)
+        (wall, processor, memory), peak, read = json.loads(done.stdout.splitlines()[-1])
+        print(
+            f"{label}: {wall:.2f} s ({processor:.2f} s of processor time), {memory:+.0f} MB, peak {peak:.0f} MB, "
+            f"vocabularies {'read' if read else 'not read'}"
+        )
 
 
 if __name__ == "__main__":
