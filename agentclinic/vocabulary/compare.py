@@ -263,7 +263,9 @@ def _by_brackets(said: ParsedDiagnosis, truth: str) -> Comparison | None:
     for inside in said.brackets:
         # "Stress-induced cardiomyopathy (takotsubo)": the parentheses may lack the head of the name before them.
         headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
-        if _same(inside, truth) or (len(meant.specific) > 1 and _same(headed, truth)):
+        # "Web (Plummer-Vinson type)" is like the disease.
+        named = words(inside)[-1:] != ("type",) and _same(inside, truth)
+        if named or (len(meant.specific) > 1 and _same(headed, truth)):
             return Comparison(Relation.SAME, "the same by the name in brackets")
         kind = _by_table(name(inside), meant)
         if kind and kind.relation is Relation.NARROWER_CONSISTENT:

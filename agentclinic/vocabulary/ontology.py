@@ -23,8 +23,8 @@ _LONGEST = 12
 """Words of the longest part of a name that is looked up: 99.8 % of the names have no more."""
 _FAMILY = 200
 """A class with more kinds than this says where a disease is or how it comes about; sharing it makes no siblings."""
-_SHORT = 3
-"""Letters of an abbreviation that has too many meanings in charts to say which disease it is."""
+_SHORT = 5
+"""Letters of a name that has too many meanings in charts to say which disease it is: COLD, a lung disease."""
 _HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
 
 
@@ -54,19 +54,20 @@ class Ontology:
         return self._end(said.spelled) if whole is None else Match(whole)
 
     def whole(self, said: Name) -> int | None:
-        """The place of the disease a name stands for."""
-        tried = map(self._whole, dict.fromkeys((said.spelled, said.words)))
-        return next((found for found in tried if found is not None), None)
-
-    def _whole(self, tokens: tuple[str, ...]) -> int | None:
-        found = self.place(SHORT + "".join(tokens))
-        found = self.place(key(tokens)) if found is None else found
-        bare = tuple(token for token in tokens if token not in GENERIC)
+        """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
+        found = self.exactly(said)
+        bare = tuple(token for token in said.spelled if token not in GENERIC)
         if found is not None or not bare:
             return found
-        # "Marfan" is Marfan syndrome, but "Cushing" may be a disease or a syndrome.
+        # "Cushing" may be a disease or a syndrome.
         near = {self.place(key((*bare, *head))) for head in _HEADS} - {None}
         return near.pop() if len(near) == 1 else None
+
+    def exactly(self, said: Name) -> int | None:
+        """The place of the disease that has this very name, in any spelling."""
+        tried = dict.fromkeys((said.spelled, said.words))
+        found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
+        return next((place for place in found if place is not None), None)
 
     def _end(self, tokens: tuple[str, ...]) -> Match | None:
         """The longest part that is a name and has nothing after it but a grade, a number or a letter."""
@@ -134,7 +135,7 @@ def ontology() -> Ontology:
 def synonyms(text: str) -> list[str]:
     """What else the disease that a whole text names is called; none if it is unknown.
 
-    Short abbreviations are left out, and so are names that mean another disease first.
+    Short words are left out, and so are names that mean another disease first.
     """
     known = ontology()
     found = known.whole(name(text))
