@@ -16,6 +16,7 @@ import argparse
 import gzip
 import json
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -23,7 +24,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -58,7 +59,7 @@ class Disease(NamedTuple):
 
 def main(argv: list[str] | None = None) -> None:
     """Read the packages and write the table."""
-    parser = argparse.ArgumentParser(description="Convert public vocabularies to our table of disease names.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="folder of the downloaded packages")
     parser.add_argument("--keys", action="store_true", help="write only the keys again, from the names in the table")
     arguments = parser.parse_args(argv)
@@ -82,6 +83,8 @@ def in_table() -> Iterator[Disease]:
 
 def from_packages(folder: Path) -> tuple[str, list[Disease]]:
     """The source in words, and the diseases of both packages."""
+    if not shutil.which("zstd"):
+        stop("the program zstd is needed to unpack Mondo; install it and try again")
     with zipfile.ZipFile(_only(folder, "cellxgene_ontology_guide-*.whl")) as wheel:
         file = max(name for name in wheel.namelist() if "/MONDO-ontology-" in name)
         version = file.split("-v")[1].split(".")[0]
@@ -105,8 +108,14 @@ def from_packages(folder: Path) -> tuple[str, list[Disease]]:
 def _only(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
-        sys.exit(f"{folder}: {len(found)} files match {pattern}; one is needed. The commands are in this file.")
+        stop(f"{folder}: {len(found)} files match {pattern}, and one is needed; see --help for the command")
     return found[0]
+
+
+def stop(message: str) -> NoReturn:
+    """Say what is missing, and exit as for any bad input."""
+    print(message, file=sys.stderr)
+    raise SystemExit(2)
 
 
 def from_mondo(terms: dict[str, Any]) -> Iterator[Disease]:
