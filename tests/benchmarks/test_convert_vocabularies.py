@@ -33,7 +33,8 @@ MONDO = {
 ICD = """<tabular><chapter><section>
 <diag><name>A00</name><desc>Wobble</desc><diag><name>A00.1</name><desc>Other wobble</desc>
 <inclusionTerm><note>Twitching wobble NOS</note><note>Wobble with any condition in B00</note></inclusionTerm>
-</diag></diag><diag><name>Z00</name><desc>Wobble</desc><inclusionTerm><note>Encounter for wobble</note></inclusionTerm></diag>
+</diag></diag>
+<diag><name>Z00</name><desc>Wobble</desc><inclusionTerm><note>Encounter for wobble</note></inclusionTerm></diag>
 </section></chapter></tabular>"""
 
 
