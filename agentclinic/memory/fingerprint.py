@@ -15,6 +15,8 @@ from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.names import name
+from agentclinic.vocabulary.ontology import usual_name
+from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import words
 
 _SIZE = 64
@@ -46,7 +48,9 @@ def overlap(left: str, right: str) -> float:
 def diagnosis_mark(diagnosis: str) -> str:
     """A hash of a diagnosis that is the same for its synonyms; it tells equal from different, and no name."""
     known = knowledge().disease_named(diagnosis)
-    key = known.id if known else " ".join(sorted(name(diagnosis).key))
+    # A name that our tables lack counts as the usual public one, whose mark stays what it was.
+    usual = None if known or taxonomy().has(name(diagnosis)) else usual_name(diagnosis)
+    key = known.id if known else " ".join(sorted(name(usual or diagnosis).key))
     return hashlib.sha256(f"diagnosis:{key}".encode()).hexdigest()[:12]
 
 

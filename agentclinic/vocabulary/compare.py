@@ -20,6 +20,7 @@ from agentclinic.vocabulary.names import (
     stands_for,
     wider,
 )
+from agentclinic.vocabulary.ontology import ontology
 from agentclinic.vocabulary.support import causes, unshown, unsupported
 from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import words
@@ -40,6 +41,10 @@ class Relation(StrEnum):
 
 STRICT = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT})
 """The relations that count as correct."""
+
+
+_SETTLED = STRICT | {Relation.MANIFESTATION}
+"""What our own rules say that no other vocabulary changes: to them, a complication may be a kind of the disease."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ _ALTERNATIVES = tuple(
         "internal external", "mellitus insipidus", "preserved reduced", "medial lateral", "cell squamous",
         "lymphocytic lymphoblastic myeloid", "conductive sensorineural", "stress urge overflow", "direct indirect",
         "unipolar bipolar", "iga igg igm", "squamous basal", "stenosis regurgitation", "major minor",
+        "mild moderate severe",
     )
 )  # fmt: skip
 # With one of these words, a text mentions the disease without saying that the patient has it now.
@@ -101,6 +107,12 @@ _FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that link a cause to a disease and add nothing themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
+_IN_PUBLIC = {
+    Relation.SAME: "the same disease, by its public names",
+    Relation.NARROWER_CONSISTENT: "a kind of the disease, by its public names",
+    Relation.BROADER: "a class that includes the disease, by its public names",
+}
+"""Reasons for relations found in the public vocabularies."""
 
 
 @lru_cache(maxsize=1)
@@ -127,11 +139,11 @@ def compare(
         if _same(said.text, other) or _same(said.principal, other):
             return Comparison(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
     names = tuple(form for text in (truth, *accept) for form in _forms(text))
-    if any(_same(said.text, form) for form in names):
+    if any(_same(said.text, form) for form in (*names, truth, *accept)):
         return Comparison(Relation.SAME, "the same name")
-    if said.hedged:
+    if said.hedged and not _is_public(said.text):
         return Comparison(Relation.HEDGED, "names alternatives instead of one diagnosis")
-    if said.denied:
+    if said.denied and not _is_public(said.text):
         return Comparison(Relation.DIFFERENT, "denies rather than names")
     for other in partial:
         if _same(said.principal, other):
@@ -146,7 +158,21 @@ def _same(left: str, right: str) -> bool:
     if words(left) and sorted(words(left)) == sorted(words(right)):
         return True
     one, other = name(left), name(right)
-    return bool(one.words) and one.key == other.key
+    if not one.words or one.key == other.key:
+        return bool(one.words)
+    return (
+        not _ours(one, other) and (disease := ontology().whole(one)) is not None and disease == ontology().whole(other)
+    )
+
+
+def _is_public(text: str) -> bool:
+    """Whether a text is one name of the public vocabularies: "straddling or overriding tricuspid valve"."""
+    return ontology().whole(name(text)) is not None
+
+
+def _ours(*names: Name) -> bool:
+    """Whether our own tables have all the names, so that no other is asked."""
+    return all(map(taxonomy().has, names))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -174,16 +200,33 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
         if lacks_organism or _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
-        return _with_more(found, said, meant)
-    if found.relation is Relation.NARROWER_CONSISTENT:
+        found = _with_more(found, said, meant)
+    elif found.relation is not Relation.NARROWER_CONSISTENT:
+        found = (
+            _as_spelled(said.principal, truth)
+            or _by_brackets(said, truth)
+            or _by_what_follows(found, said, meant)
+            or _by_cause(found, said, meant)
+            or found
+        )
+    return _by_whole(found, name(said.text), meant)
+
+
+def _by_whole(found: Comparison, said: Name, meant: Name) -> Comparison:
+    """Compare the whole texts if they are public names, which may have commas, causes and brackets in them."""
+    if found.relation is Relation.MANIFESTATION or _ours(said, meant):
         return found
-    return (
-        _as_spelled(said.principal, truth)
-        or _by_brackets(said, truth)
-        or _by_what_follows(found, said, meant)
-        or _by_cause(found, said, meant)
-        or found
-    )
+    if ontology().whole(said) is None or ontology().whole(meant) is None:
+        return found
+    public = _by_ontology(said, meant)
+    if found.relation not in STRICT:
+        return _closer(found, public)
+    # Our rules may overlook what makes it another kind, but an acute form need not be called acute.
+    return found if not public or public.relation is Relation.BROADER else public
+
+
+def _closer(found: Comparison, other: Comparison | None) -> Comparison:
+    return other if other and _CLOSEST.index(other.relation) < _CLOSEST.index(found.relation) else found
 
 
 def _named(text: str, meant: Name) -> Comparison:
@@ -220,7 +263,9 @@ def _by_brackets(said: ParsedDiagnosis, truth: str) -> Comparison | None:
     for inside in said.brackets:
         # "Stress-induced cardiomyopathy (takotsubo)": the parentheses may lack the head of the name before them.
         headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
-        if _same(inside, truth) or (len(meant.specific) > 1 and _same(headed, truth)):
+        # "Web (Plummer-Vinson type)" is like the disease.
+        named = words(inside)[-1:] != ("type",) and _same(inside, truth)
+        if named or (len(meant.specific) > 1 and _same(headed, truth)):
             return Comparison(Relation.SAME, "the same by the name in brackets")
         kind = _by_table(name(inside), meant)
         if kind and kind.relation is Relation.NARROWER_CONSISTENT:
@@ -293,7 +338,13 @@ def _by_name(said: Name, meant: Name) -> Comparison:
         return Comparison(Relation.DIFFERENT, "does not say that the patient has it now")
     if not said.specific or not meant.specific:
         return Comparison(Relation.DIFFERENT, "names no disease in particular")
-    return _denying(said, meant) or _by_table(said, meant) or _by_words(said, meant)
+    known = _denying(said, meant) or _by_table(said, meant)
+    if known:
+        return known
+    found = _by_words(said, meant)
+    if found.relation in _SETTLED or _ours(said, meant):
+        return found
+    return _closer(found, _by_ontology(said, meant))
 
 
 def _denying(said: Name, meant: Name) -> Comparison | None:
@@ -333,6 +384,27 @@ def _by_table(said: Name, meant: Name) -> Comparison | None:
 def _only(named: Name, key: frozenset[str]) -> bool:
     """Whether the name says no more than this entry."""
     return set(named.specific) - GENERIC - {"acute"} <= key
+
+
+def _by_ontology(said: Name, meant: Name) -> Comparison | None:
+    """Compare by the public vocabularies."""
+    known = ontology()
+    mine, theirs = known.find(said), known.find(meant)
+    if not mine or not theirs:
+        return None
+    one, other = mine.disease, theirs.disease
+    up, down = known.above(one).get(other, 0), known.above(other).get(one, 0)
+    if one != other and not up and not down:
+        siblings = not mine.rest and not theirs.rest and known.are_siblings(one, other)
+        return (
+            Comparison(Relation.SIBLING, "another kind of the same disease, by its public name") if siblings else None
+        )
+    # What both name becomes one word, what the narrower one adds another, and the rules for words decide.
+    more, less, shared = (str(one),) if up else (), (str(other),) if down else (), str(other if up else one)
+    found = _by_words(Name((*mine.rest, *more, shared)), Name((*theirs.rest, *less, shared)))
+    told = _IN_PUBLIC.get(found.relation)
+    steps = f", {up or down} level{'s' * (up + down > 1)} apart" if up or down else ""
+    return Comparison(found.relation, told + steps, details=said.key - meant.key) if told else None
 
 
 def _by_words(said: Name, meant: Name) -> Comparison:
@@ -385,7 +457,8 @@ def _swapped(said: Name, meant: Name) -> str:
     for one in sorted(said.key - meant.key):
         for other in sorted(meant.key - said.key):
             too_much_or_too_little = one.replace("hyper", "hypo") == other.replace("hyper", "hypo")
-            if too_much_or_too_little or (shared and any({one, other} <= group for group in _ALTERNATIVES)):
+            swapped = (one.isdigit() and other.isdigit()) or any({one, other} <= group for group in _ALTERNATIVES)
+            if too_much_or_too_little or (shared and swapped):
                 return f"{one} is not {other}"
     return ""
 

@@ -10,7 +10,9 @@ from functools import lru_cache
 from agentclinic.vocabulary.denial import clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
+from agentclinic.vocabulary.ontology import synonyms as public_names
 from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 
 # Qualifiers that can be dropped from a name.
@@ -84,7 +86,9 @@ class Names:
         heads = list(dict.fromkeys(_heads(titles)))
         chronic = [other for head in heads if _LASTING & set(words(head)) for other in (head, *_group(head))]
         acute = [other for head in heads if head not in chronic for other in (head, *_group(head))]
-        self._phrases += [head for head in dict.fromkeys(acute) if head not in (*self._phrases, *chronic)]
+        unknown = [title for title in given if not taxonomy().has(name(title))]
+        public = [other for title in unknown for other in public_names(title) if _says_enough(other)]
+        self._phrases += [head for head in dict.fromkeys((*acute, *public)) if head not in (*self._phrases, *chronic)]
         chronic = [head for head in dict.fromkeys(chronic) if head not in self._phrases]
         # Not what an abbreviation stands for: it may stand for other diseases as well.
         written_out = [phrase for phrase in self._phrases if not _is_short(phrase) and _says_enough(phrase)]

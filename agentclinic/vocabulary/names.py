@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rapidfuzz.distance import OSA
@@ -36,7 +36,21 @@ _PREFIXES = frozenset(
     "post pre anti micro macro multi sub hyper hypo pseudo neo intra inter extra auto meta peri para poly gastro "
     "cardio osteo broncho musculo cerebro veno vaso retro supra infra ultra hemo neuro".split()
 )
-_ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
+# Not x: X-linked.
+_ROMAN = {
+    "i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5", "vi": "6", "vii": "7", "viii": "8", "ix": "9", "xi": "11",
+    "xii": "12", "xiii": "13", "xiv": "14", "xv": "15", "xvi": "16", "iia": "2a", "iib": "2b", "iic": "2c",
+    "iiia": "3a", "iiib": "3b", "iiic": "3c",
+}  # fmt: skip
+_GREEK = {
+    ord(letter): f" {word} "
+    for letter, word in zip("αβγδεκλμω", "alpha beta gamma delta epsilon kappa lambda mu omega".split(), strict=True)
+}
+_GREEK_NUMBERED = re.compile(r"\b(alpha|beta|gamma|delta)(?=\d)", re.IGNORECASE)
+_BRITISH = (
+    (re.compile(r"ae|oe"), "e"), (re.compile(r"our"), "or"), (re.compile(r"is(?=(?:e|ed|ing|ation)$)"), "iz"),
+    (re.compile(r"leuc(?=[eo])"), "leuk"), (re.compile(r"sulph"), "sulf"), (re.compile(r"(?<=[bt])re$"), "er"),
+)  # fmt: skip
 # Adjectives formed from a disease: neutropenic fever is fever in neutropenia.
 _ADJECTIVES = (("emic", "emia"), ("penic", "penia"), ("otic", "osis"), ("itic", "itis"), ("oxic", "oxia"))
 # Adjectives that mean something else: nephritic syndrome is more than nephritis, an antibiotic is not antibiosis.
@@ -70,6 +84,8 @@ class Name:
     """A name in its one form; the last word is the head."""
 
     words: tuple[str, ...]
+    spelled: tuple[str, ...] = field(default=(), compare=False)
+    """The same before synonyms were replaced."""
 
     @property
     def key(self) -> frozenset[str]:
@@ -85,14 +101,17 @@ class Name:
 @lru_cache(maxsize=65536)
 def name(text: str) -> Name:
     """A text as a name."""
-    return Name(_book().replace(spelled(text)))
+    tokens = spelled(text)
+    return Name(_book().replace(tokens), tokens)
 
 
 def spelled(text: str) -> tuple[str, ...]:
     """The words of a name in one spelling, head last, abbreviations written out; synonyms stay as they are."""
-    text = _ARTICLE.sub("", _expand(_WITHOUT.sub("non-", _POSSESSIVE.sub("", tidy(text)))))
+    text = _POSSESSIVE.sub("", tidy(text))
+    text = _GREEK_NUMBERED.sub(r"\1 ", text if text.isascii() else text.translate(_GREEK))
+    text = _ARTICLE.sub("", _expand(_WITHOUT.sub("non-", text)))
     tokens = [token for part in reversed(_AFTER_HEAD.split(text)) for token in _join_prefixes(words(part))]
-    return tuple(token for token in map(_form, tokens) if token not in FUNCTION)
+    return tuple(token for token in map(form, tokens) if token not in FUNCTION)
 
 
 def implied(text: str) -> frozenset[str]:
@@ -141,12 +160,13 @@ def _join_prefixes(tokens: tuple[str, ...]) -> list[str]:
 
 
 @lru_cache(maxsize=65536)
-def _form(token: str) -> str:
+def form(token: str) -> str:
+    """A word of a name in one spelling."""
     negated = token.startswith("non") and len(token) > 6
     bare = token[3:] if negated else token
     if len(bare) > 4:
-        bare = bare.replace("ae", "e").replace("oe", "e").replace("our", "or")
-        bare = re.sub(r"is(?=(?:e|ed|ing|ation)$)", "iz", bare)
+        for british, american in _BRITISH:
+            bare = british.sub(american, bare)
     for plural, one in _PLURALS:
         if len(bare) > len(plural) + 3 and bare.endswith(plural):
             bare = bare.removesuffix(plural) + one
@@ -230,13 +250,13 @@ def lexicon() -> frozenset[str]:
         known.update(name(text).words)
     for finding in knowledge().findings.values():
         for text in (finding.name, *finding.terms):
-            known.update(_form(word) for word in words(text))
+            known.update(form(word) for word in words(text))
     return frozenset(known)
 
 
 def narrower(word: str) -> frozenset[str]:
     """Words for kinds of the same thing: haloperidol is an antipsychotic."""
-    return frozenset(map(_form, name_table().kinds.get(word, ())))
+    return frozenset(map(form, name_table().kinds.get(word, ())))
 
 
 @lru_cache(maxsize=1)
@@ -282,7 +302,8 @@ def corrected(diagnosis: Name, truth: Name) -> Name:
         return diagnosis
     missing = [word for word in truth.words if word not in diagnosis.key]
     better = {word: next((other for other in missing if _is_misspelling(word, other)), word) for word in unknown}
-    return Name(_book().replace(tuple(better.get(word, word) for word in diagnosis.words)))
+    right, written = (tuple(better.get(word, word) for word in said) for said in (diagnosis.words, diagnosis.spelled))
+    return Name(_book().replace(right), written)
 
 
 def _is_misspelling(word: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentclinic.vocabulary.name_table import relations, siblings
+from agentclinic.vocabulary.name_table import name_table, relations, siblings
 from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
 
 Key = frozenset[str]
@@ -34,6 +34,7 @@ class Taxonomy:
         self._known = set(self._families)
         for table in (self._parents, self._shows_as):
             self._known.update(table, *table.values())
+        self._ours = self._known | {_key(text) for entry in name_table().diseases for text in entry.names[:1]}
         self._by_word: dict[str, list[Key]] = defaultdict(list)
         for key in sorted(self._known, key=sorted):  # the order must not depend on the hash seed
             for word in key:
@@ -51,6 +52,10 @@ class Taxonomy:
         head = specific[-1]
         held = [key for key in self._by_word.get(head, ()) if key <= bare and key - GENERIC]
         yield from (key for key in held if not any(key < other for other in held))
+
+    def has(self, said: Name) -> bool:
+        """Whether our own tables have the name."""
+        return said.key - GRADE in self._ours
 
     def is_kind_of(self, child: Key, parent: Key) -> bool:
         """Whether the parent is reached in any number of steps."""

@@ -397,7 +397,7 @@
       ]));
       const others = told.runs.slice(1).map((name) => make("a", { class: "button", href: href({ compare: [name, ...told.runs.filter((one) => one !== name)] }, plain()) }, "Make " + letter(name) + " the baseline"));
       const sentences = told.sentences.map((text) => make("p", { class: "conclusion" }, text));
-      const remarks = told.remarks.map((text) => make("p", { class: "muted" }, text));
+      const remarks = told.remarks.map((text) => make("p", { class: "note" }, text));
       const warnings = told.warnings.map((text) => make("p", { class: "warn" }, text));
       box.replaceChildren(list.element, ...sentences, ...remarks, ...warnings, ...(source.live ? [make("div", { class: "actions" }, others)] : []), ...flips.flat());
     };

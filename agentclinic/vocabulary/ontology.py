@@ -1,0 +1,149 @@
+"""Disease names of public vocabularies, for names that our own tables do not have.
+
+`data/ontology.txt.gz` holds the human diseases of the Mondo Disease Ontology with their exact synonyms, and the
+inclusion terms of ICD-10-CM as kinds of the titles they are listed under. `benchmarks/convert_vocabularies.py` writes
+it; NOTICE says where it comes from. It is read when the first unknown name is met.
+"""
+
+from __future__ import annotations
+
+import gzip
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
+
+FILE = Path(__file__).parent / "data" / "ontology.txt.gz"
+SHORT = "="
+"""Marks an abbreviation in the table: it counts alone, never as part of a longer name."""
+_LONGEST = 12
+"""Words of the longest part of a name that is looked up: 99.8 % of the names have no more."""
+_FAMILY = 200
+"""A class with more kinds than this says where a disease is or how it comes about; sharing it makes no siblings."""
+_SHORT = 5
+"""Letters of a name that has too many meanings in charts to say which disease it is: COLD, a lung disease."""
+_HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
+
+
+@dataclass(frozen=True)
+class Match:
+    """The disease that a name ends in, and the words that are left over."""
+
+    disease: int
+    rest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Ontology:
+    """The names, and the diseases they stand for."""
+
+    source: str
+    """Where the data comes from, with versions."""
+    diseases: Sequence[str]
+    """One line each: id, the places of its parents, how many diseases are kinds of it, its names."""
+    keys: list[str]
+    """One line for each name: its words in alphabetical order and the place of the disease. Sorted, so that nothing
+    needs to be built to look a name up; a name of several diseases is left out."""
+
+    def find(self, said: Name) -> Match | None:
+        """The disease a name stands for, or the longest end of it does."""
+        whole = self.whole(said)
+        return self._end(said.spelled) if whole is None else Match(whole)
+
+    def whole(self, said: Name) -> int | None:
+        """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
+        found = self.exactly(said)
+        bare = tuple(token for token in said.spelled if token not in GENERIC)
+        if found is not None or not bare:
+            return found
+        # "Cushing" may be a disease or a syndrome.
+        near = {self.place(key((*bare, *head))) for head in _HEADS} - {None}
+        return near.pop() if len(near) == 1 else None
+
+    def exactly(self, said: Name) -> int | None:
+        """The place of the disease that has this very name, in any spelling."""
+        tried = dict.fromkeys((said.spelled, said.words))
+        found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
+        return next((place for place in found if place is not None), None)
+
+    def _end(self, tokens: tuple[str, ...]) -> Match | None:
+        """The longest part that is a name and has nothing after it but a grade, a number or a letter."""
+        last = len(tokens)
+        while last and (tokens[last - 1] in GRADE or len(tokens[last - 1]) == 1):
+            last -= 1
+        for end in range(len(tokens), max(0, last - 1), -1):
+            for start in range(max(0, end - _LONGEST), end):
+                part = tokens[start:end]
+                if not set(part) - GENERIC - GRADE:
+                    break
+                if (found := self.place(key(part))) is not None:
+                    return Match(found, (*tokens[:start], *tokens[end:]))
+        return None
+
+    def place(self, wanted: str) -> int | None:
+        """The place of the disease with a name that has this key."""
+        at = bisect_left(self.keys, f"{wanted}\t")
+        found, _, place = self.keys[at].partition("\t") if at < len(self.keys) else ("", "", "")
+        return int(place) if found == wanted else None
+
+    def is_mondo(self, disease: int) -> bool:
+        """Whether it comes from Mondo; the terms of ICD-10-CM are also complaints, such as leg pain."""
+        return self.diseases[disease].startswith("MONDO")
+
+    def names(self, disease: int) -> tuple[str, ...]:
+        """The usual name of a disease and its exact synonyms."""
+        return tuple(self.diseases[disease].split("\t")[3].split("|"))
+
+    def above(self, disease: int, steps: int | None = None) -> dict[int, int]:
+        """Everything a disease is a kind of, with the number of steps to it, up to a limit."""
+        found: dict[int, int] = {}
+        level, distance = self._parents(disease), 1
+        while level and (steps is None or distance <= steps):
+            found |= dict.fromkeys(level, distance)
+            level, distance = [up for one in level for up in self._parents(one) if up not in found], distance + 1
+        return found
+
+    def are_siblings(self, one: int, other: int) -> bool:
+        """Whether two diseases are kinds of the same one, each at most two steps below it."""
+        shared = self.above(one, 2).keys() & self.above(other, 2).keys()
+        return any(int(self.diseases[each].split("\t")[2]) <= _FAMILY for each in shared)
+
+    def _parents(self, disease: int) -> list[int]:
+        return [int(place) for place in self.diseases[disease].split("\t")[1].split()]
+
+    @cached_property
+    def version(self) -> str:
+        """Source and version of the data, in one line."""
+        return self.source.splitlines()[0]
+
+
+def key(tokens: Iterable[str]) -> str:
+    """The words of a name in alphabetical order: "anemia, iron deficiency" is "iron deficiency anemia"."""
+    return " ".join(sorted(set(tokens)))
+
+
+@lru_cache(maxsize=1)
+def ontology() -> Ontology:
+    """The shipped data, read once."""
+    source, diseases, names = gzip.decompress(FILE.read_bytes()).decode().split("\n\n")
+    return Ontology(source, diseases.split("\n"), names.split("\n"))
+
+
+def synonyms(text: str) -> list[str]:
+    """What else the disease that a whole text names is called; none if it is unknown.
+
+    Short words are left out, and so are names that mean another disease first.
+    """
+    known = ontology()
+    found = known.whole(name(text))
+    others = () if found is None else known.names(found)
+    return [other for other in others if len(other) > _SHORT and known.whole(name(other)) == found]
+
+
+def usual_name(text: str) -> str | None:
+    """The usual name of the disease that a whole text names."""
+    found = ontology().whole(name(text))
+    return None if found is None else ontology().names(found)[0]
