@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -35,11 +37,15 @@ from agentclinic.scoring.verdicts import case_key
 
 Data = dict[str, Any]
 BRIEF = 0.25
-"""Seconds of reading before a request is answered with what was read so far: the page is never without news for longer,
-and asks for the rest."""
+"""Seconds of reading before a request is answered with what was read so far, so that there is something to see at once;
+the page asks for the rest."""
+LONGER = 1.0
+"""Seconds for the rest: fewer answers, each of which the page has to draw, and still news every second."""
 COLUMNS = ("name", "outcome", "why", "truth", "answer", "sure", "turns", "tests", "price", "cost", "specialty", "key")
 """The values in a row about an encounter. `name` is its number in the run, with the repeat after a dot; `price` that of
 the tests and `cost` that of the models, in dollars; `key` is the same for the same case in another run."""
+UNSAID = frozenset({"planner", "confidence"})
+"""Roles in a transcript that are not part of the dialogue."""
 SNIPPET = 60
 """Characters shown on each side of what was searched for."""
 
@@ -70,7 +76,7 @@ def said_in(record: Record) -> list[tuple[int, str]]:
     """What was said in an encounter, with the numbers of the turns; the original may have kept it as one text."""
     if record.transcript is None:
         return [(0, inert(record.doctor_hist))]
-    return [(turn.turn, inert(turn.text)) for turn in record.transcript]
+    return [(turn.turn, inert(turn.text)) for turn in record.transcript if turn.role not in UNSAID]
 
 
 class Place(NamedTuple):
@@ -103,6 +109,7 @@ class RunIndex:
         self._modified = 0
         self._reading: Reading | None = None
         self._folder: RunFolder | None = None
+        self._judged: list[int] = []
         self._end = 0
         self._line = 0
 
@@ -119,7 +126,7 @@ class RunIndex:
                 for number, start, written in self._lines():
                     self._reading = self._reading or Reading(self.path)
                     try:
-                        record = self._reading.record(number, written.strip())
+                        record = self._reading.record(number, _content(written))
                     except InputError:
                         if written.endswith(b"\n"):
                             raise
@@ -171,13 +178,15 @@ class RunIndex:
     def shown(self, record: Record) -> Data:
         """What is shown about a record."""
         with self._lock:
-            self._folder = self._folder or RunFolder(load_run(self.path.parent))
+            judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
+            if self._folder is None or judged != self._judged:  # judged again since it was read
+                self._folder, self._judged = RunFolder(load_run(self.path.parent)), judged
             return encounter_data(record, self._folder.beside(record))
 
     def _written(self, place: Place) -> bytes:
         with self.path.open("rb") as file:
             file.seek(place.start)
-            return file.read(place.length).strip()
+            return _content(file.read(place.length))
 
     def _record(self, written: bytes, place: Place) -> Record:
         record = parse_record(written, self.path, place.number)[0]
@@ -197,7 +206,7 @@ class RunIndex:
             name = str(self.rows[at][0])
             place = self.places[name]
             written = self._written(place)
-            flat = folded(written.decode("utf-8", "replace").replace("\\n", " "))
+            flat = folded(re.sub(r"\\[nrt]", " ", written.decode("utf-8", "replace")))
             if "\\u" in flat or escaped in flat:  # most lines need not be parsed
                 hit = first_said(said_in(self._record(written, place)), wanted)
                 if hit:
@@ -205,6 +214,10 @@ class RunIndex:
             if time.monotonic() > until:
                 return found, at + 1 if at + 1 < len(self.rows) else None
         return found, None
+
+
+def _content(line: bytes) -> bytes:
+    return line.removeprefix(codecs.BOM_UTF8).strip()
 
 
 def folded(text: str) -> str:
@@ -218,7 +231,8 @@ def first_said(said: Sequence[tuple[int, str]], wanted: str) -> tuple[int, str] 
         flat = " ".join(text.split())
         at = flat.lower().find(wanted)
         if at >= 0:
-            return turn, flat[max(0, at - SNIPPET) : at + len(wanted) + SNIPPET]
+            start, end = max(0, at - SNIPPET), at + len(wanted) + SNIPPET
+            return turn, f"{'…' if start else ''}{flat[start:end]}{'…' if end < len(flat) else ''}"
     return None
 
 
@@ -278,7 +292,7 @@ class Library:
     def rows(self, name: str, first: int, version: str | None) -> Data:
         """The rows of a run from one on; all of them if the file was replaced since that version."""
         index = self.index(name)
-        more = index.read()
+        more = index.read(LONGER if first else BRIEF)
         first = first if version == index.version else 0
         run = run_data(listed(index.path.parent, self.folder, index.summary.summary()), index.problem)
         return {"version": index.version, "first": first, "rows": index.rows[first:], "more": more, "run": run}

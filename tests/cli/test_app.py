@@ -177,6 +177,7 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
         "data new",
         "judge majority",
         "memory merge",
+        "view",
     }
 
 

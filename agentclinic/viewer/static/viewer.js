@@ -4,7 +4,7 @@
 (() => {
   const { make, byId } = dom;
   const PAGE = 50; // rows on a page: a screen or two
-  const WAIT = 1500; // milliseconds between two looks for something new
+  const WAIT = 1000; // milliseconds between two looks for something new
   const main = byId("main");
 
   // The address
@@ -32,6 +32,7 @@
   let shelf = null; // what source.runs() gave
   const runs = async (fresh = false) => {
     if (fresh || !shelf) shelf = await source.runs();
+    byId("private").hidden = !shelf.private;
     return shelf;
   };
 
@@ -46,6 +47,8 @@
     if (got.first < of.rows.length || (of.version !== undefined && of.version !== got.version)) { of.rows = []; of.byName.clear(); }
     got.rows.forEach((values) => {
       const row = Object.fromEntries(columns.map((name, place) => [name, values[place]]));
+      const [scenario, repeat] = row.name.split(".");
+      row.order = parseInt(scenario, 10) * 1e6 + (parseInt(repeat, 10) || 0);
       row.block = values[columns.length]; // only in exported files
       row.words = [row.name, row.truth, row.answer, row.specialty, row.why].join("\n").toLowerCase();
       of.rows.push(row);
@@ -72,11 +75,12 @@
     let left = false;
     let timer = 0;
     const again = async () => {
+      if (left) return;
       let more = false;
       let failed = false;
       try { more = await look(); failure(""); } catch (error) { if (!left) failure(error.message); failed = true; }
       if (left || (!source.live && !more)) return;
-      timer = setTimeout(() => (document.hidden ? addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
+      timer = setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", again, { once: true }) : again()), more && !failed ? 0 : WAIT);
     };
     again();
     return () => { left = true; clearTimeout(timer); };
@@ -91,7 +95,8 @@
 
   // Tables: the columns have a name, a label, a cell and, to be sorted by, a value
 
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+  const collator = new Intl.Collator("en", { numeric: true }); // made once: thousands of rows are compared
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(a, b));
   const sorted = (rows, columns, by) => {
     const column = columns.find((one) => one.name === (by || "").replace(/^-/, "") && one.value);
     if (!column) return rows;
@@ -160,7 +165,7 @@
   // Runs
 
   const runsView = () => {
-    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model, data set", input: (event) => amend({ q: event.target.value }) });
+    const search = make("input", { type: "search", id: "search", placeholder: "name, doctor, model", input: (event) => amend({ q: event.target.value }) });
     const button = make("button", { type: "button", click: () => go({ compare: picked() }, plain()) }, "Compare");
     const picked = () => address().getAll("pick");
     const pick = (name, wanted) => amend({ pick: wanted ? [...picked(), name] : picked().filter((one) => one !== name) });
@@ -205,7 +210,6 @@
       const got = await runs(true);
       if (got.runs.length === 1) { location.replace(href({ run: got.runs[0].name }, plain())); return false; }
       if (before !== null && before !== undefined && got.runs.length > before) announce(plural(got.runs.length, "run"));
-      if (got.private && !main.querySelector(".private")) main.prepend(make("p", { class: "note private" }, "These runs hold credentialed data: they are shown on this machine only. Keep screenshots as you keep the data."));
       update();
       return got.more;
     });
@@ -217,7 +221,7 @@
   const outcomeTag = (row) => make("span", { class: "tag o-" + row.outcome }, (shelf.outcomes[row.outcome] || row.outcome.replaceAll("_", " ")));
   const failed = (row) => row.outcome !== "diagnosed_right";
   const CASE = [
-    { name: "case", label: "case", value: (row) => row.name, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, row.name) },
+    { name: "case", label: "case", value: (row) => row.order, cell: (row) => make("a", { href: href({ case: row.name, turn: null, page: null }), "data-row": row.name, "aria-label": "Case " + row.name }, row.name) },
     { name: "outcome", label: "outcome", value: (row) => row.outcome, cell: (row) => [outcomeTag(row), row.why && make("small", {}, row.why)] },
     { name: "specialty", label: "specialty", value: (row) => row.specialty, cell: (row) => known(row.specialty) },
     { name: "truth", label: "truth", value: (row) => row.truth, cell: (row) => [known(row.truth), heard(row)] },
@@ -261,7 +265,7 @@
     const wanted = address().get("said").trim().split(/\s+/).join(" ").toLowerCase();
     const at = words.toLowerCase().indexOf(wanted);
     const parts = at < 0 ? [words] : [words.slice(0, at), make("mark", {}, words.slice(at, at + wanted.length)), words.slice(at + wanted.length)];
-    return make("small", {}, turn ? make("a", { href: href({ case: row.name, turn, page: null }) }, "turn " + turn) : "said", ": …", parts, "…");
+    return make("small", {}, turn ? make("a", { href: href({ case: row.name, turn, page: null }) }, "turn " + turn) : "said", ": ", parts);
   };
 
   const chosen = (of) => {
@@ -276,7 +280,7 @@
   const runView = (name) => {
     const of = feed(name);
     const change = (key) => (event) => amend({ [key]: event.target.value, page: null });
-    const search = make("input", { type: "search", id: "search", placeholder: "truth, answer, specialty", input: change("q") });
+    const search = make("input", { type: "search", id: "search", placeholder: "truth or answer", input: change("q") });
     const said = make("input", { type: "search", placeholder: "words, e.g. chest pain", change: change("said") });
     const outcome = make("select", { change: change("outcome") });
     const specialty = make("select", { change: change("specialty") });
@@ -364,8 +368,14 @@
       }
       announce("No further case that is not right.");
     };
+    // Back from an encounter: to its row.
     const returned = lastCase;
-    if (returned) requestAnimationFrame(() => { if (view && view.update === update) focusRow(list.body, returned); });
+    if (returned) requestAnimationFrame(() => {
+      const at = chosen(of).findIndex((row) => row.name === returned);
+      if (at < 0 || !view || view.update !== update) return;
+      amend({ page: Math.floor(at / PAGE) + 1 });
+      focusRow(list.body, returned);
+    });
     return { update, leave, search, keys: { j: () => stepRow(list.body, 1), k: () => stepRow(list.body, -1), n: () => toFailure(1), p: () => toFailure(-1), u: () => go({}, plain()) } };
   };
 
