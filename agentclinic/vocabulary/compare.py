@@ -108,9 +108,10 @@ _FOLLOWS = frozenset("associated induced related mediated".split())
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
 _CLOSEST = list(Relation)
 _IN_PUBLIC = {
-    Relation.SAME: "the same disease, by its public names",
-    Relation.NARROWER_CONSISTENT: "a kind of the disease, by its public names",
-    Relation.BROADER: "a class that includes the disease, by its public names",
+    Relation.SAME: "the same disease in the public vocabularies",
+    Relation.NARROWER_CONSISTENT: "a kind of the disease in the public vocabularies",
+    Relation.BROADER: "a class that includes the disease in the public vocabularies",
+    Relation.SIBLING: "another kind of the same disease in the public vocabularies",
 }
 """Reasons for relations found in the public vocabularies."""
 
@@ -160,9 +161,7 @@ def _same(left: str, right: str) -> bool:
     one, other = name(left), name(right)
     if not one.words or one.key == other.key:
         return bool(one.words)
-    return (
-        not _ours(one, other) and (disease := ontology().whole(one)) is not None and disease == ontology().whole(other)
-    )
+    return not _ours(one, other) and ontology().whole(one) in {ontology().whole(other)} - {None}
 
 
 def _is_public(text: str) -> bool:
@@ -396,9 +395,7 @@ def _by_ontology(said: Name, meant: Name) -> Comparison | None:
     up, down = known.above(one).get(other, 0), known.above(other).get(one, 0)
     if one != other and not up and not down:
         siblings = not mine.rest and not theirs.rest and known.are_siblings(one, other)
-        return (
-            Comparison(Relation.SIBLING, "another kind of the same disease, by its public name") if siblings else None
-        )
+        return Comparison(Relation.SIBLING, _IN_PUBLIC[Relation.SIBLING]) if siblings else None
     # What both name becomes one word, what the narrower one adds another, and the rules for words decide.
     more, less, shared = (str(one),) if up else (), (str(other),) if down else (), str(other if up else one)
     found = _by_words(Name((*mine.rest, *more, shared)), Name((*theirs.rest, *less, shared)))

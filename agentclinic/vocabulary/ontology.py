@@ -11,7 +11,7 @@ import gzip
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from agentclinic.vocabulary.names import GENERIC, GRADE, Name, name
@@ -20,7 +20,7 @@ FILE = Path(__file__).parent / "data" / "ontology.txt.gz"
 SHORT = "="
 """Marks an abbreviation in the table: it counts alone, never as part of a longer name."""
 _LONGEST = 12
-"""Words of the longest part of a name that is looked up: 99.8 % of the names have no more."""
+"""Words of the longest part of a name that is looked up: 99.9 % of the names have no more."""
 _FAMILY = 200
 """A class with more kinds than this says where a disease is or how it comes about; sharing it makes no siblings."""
 _SHORT = 5
@@ -55,7 +55,7 @@ class Ontology:
 
     def whole(self, said: Name) -> int | None:
         """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
-        found = self.exactly(said)
+        found = self._exactly(said)
         bare = tuple(token for token in said.spelled if token not in GENERIC)
         if found is not None or not bare:
             return found
@@ -63,7 +63,7 @@ class Ontology:
         near = {self.place(key((*bare, *head))) for head in _HEADS} - {None}
         return near.pop() if len(near) == 1 else None
 
-    def exactly(self, said: Name) -> int | None:
+    def _exactly(self, said: Name) -> int | None:
         """The place of the disease that has this very name, in any spelling."""
         tried = dict.fromkeys((said.spelled, said.words))
         found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
@@ -114,7 +114,7 @@ class Ontology:
     def _parents(self, disease: int) -> list[int]:
         return [int(place) for place in self.diseases[disease].split("\t")[1].split()]
 
-    @cached_property
+    @property
     def version(self) -> str:
         """Source and version of the data, in one line."""
         return self.source.splitlines()[0]
