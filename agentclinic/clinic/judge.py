@@ -14,7 +14,10 @@ from agentclinic.clinic.prompts import Prompt, fill, load_prompt
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
 from agentclinic.models.structured import at_most
 from agentclinic.results.outcome import Verdict
-from agentclinic.vocabulary.compare import STRICT, Relation, compare
+from agentclinic.vocabulary.compare import STRICT, Relation, compare, first_diagnosis, uncommitted
+
+_NONE = "(none)"
+"""Shown to a judge if the doctor named no diagnosis."""
 
 
 class RelationVerdict(BaseModel):
@@ -40,8 +43,9 @@ class Judge:
     async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "") -> Verdict:
         """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No."""
         key = answer_key or AnswerKey()
-        # On one line, whatever ends a line: a diagnosis must not look like another section of the prompt.
-        user = fill(self._template, diagnosis=" ".join(diagnosis.splitlines()), truth=truth)
+        # Nothing else that the doctor writes: it may address the judge or look like another section of the prompt.
+        shown = first_diagnosis(diagnosis, truth, key.accept) or _NONE
+        user = fill(self._template, diagnosis=shown, truth=truth)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,
@@ -52,6 +56,10 @@ class Judge:
         )
         if reply.verdict:  # the builtin judge gives its relation without being asked
             return reply.verdict
+        # Whether a doctor commits to one diagnosis is decided by rule, whatever the model says.
+        if ruled := uncommitted(diagnosis, truth, key.accept):
+            relation, lenient = (ruled.relation.value, False) if self._relation else (None, None)
+            return Verdict(False, relation, f"by rule: {ruled.reason}", lenient)
         # A person at the keyboard may answer Yes or No to either question.
         if not isinstance(reply.parsed, RelationVerdict):
             right = read_verdict(reply.text) == "Yes"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
-from agentclinic.vocabulary.diagnosis_parser import ParsedDiagnosis, parse
+from agentclinic.vocabulary.diagnosis_parser import ParsedDiagnosis, diseases, parse
 from agentclinic.vocabulary.names import (
+    COURSE,
     FUNCTION,
     GENERIC,
     ORGANISMS,
     Name,
     corrected,
     implied,
+    is_known_disease,
+    is_place,
     name,
+    names_disease,
     spelled,
     stands_for,
     wider,
@@ -106,6 +111,16 @@ _LEADS_TO_WORDS = frozenset(
 _FOLLOWS = frozenset("associated induced related mediated".split())
 # Words that link a cause to a disease and add nothing themselves.
 _WAYS = frozenset("induced related associated mediated triggered likely probably possible possibly use chronic".split())
+# What other diseases often lead to, unless a further word makes it a disease of its own: psoriatic arthritis.
+_OFTEN_SECONDARY = frozenset(
+    "failure insufficiency obstruction perforation hemorrhage bleeding effusion shock embolism thrombosis ischemia "
+    "anemia fracture seizure arthritis nephritis glomerulonephritis pericarditis hepatitis uveitis neuritis vasculitis "
+    "peritonitis cholangitis sepsis ascites jaundice syncope coma delirium psychosis injury nephrosis tumor mass "
+    "crisis pain fever rash headache diarrhea vomiting cough dyspnea".split()
+)
+_SECONDARY_ENDINGS = ("emia", "penia", "uria", "plegia", "edema", "cardia", "pathy")
+# How adjectives end, which lack their noun before "and": "viral and bacterial pneumonia".
+_ADJECTIVE = ("al", "ic", "ous", "ar", "ary", "ory", "ive", "oid", "ed", "ant", "ent", "ile")
 _CLOSEST = list(Relation)
 _IN_PUBLIC = {
     Relation.SAME: "the same disease in the public vocabularies",
@@ -114,6 +129,11 @@ _IN_PUBLIC = {
     Relation.SIBLING: "another kind of the same disease in the public vocabularies",
 }
 """Reasons for relations found in the public vocabularies."""
+_SECTION_SIGNS = str.maketrans("[]{}", "()()", "<>`#*|")
+_MOST_JOINED = 4
+"""More parts joined with "and" are a list, whatever they are; trying each as the first would take quadratic time."""
+_LONGEST_SHOWN = 300
+"""Characters that another judge is shown; the longest diagnosis that we have labelled has 69."""
 
 
 @lru_cache(maxsize=1)
@@ -133,26 +153,84 @@ def compare(
 
     With a chart, a narrower diagnosis is unsupported if the chart does not show what it adds.
     """
-    said = parse(diagnosis)
-    if not words(said.principal):
-        return Comparison(Relation.DIFFERENT, "no diagnosis was named")
+    said, names = parse(_unbroken(diagnosis, truth)), _names(truth, accept)
     for other, reason in reject:
-        if _same(said.text, other) or _same(said.principal, other):
+        if words(said.principal) and (_same(said.text, other) or _same(said.principal, other)):
             return Comparison(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
-    names = tuple(form for text in (truth, *accept) for form in _forms(text))
     if any(_same(said.text, form) for form in (*names, truth, *accept)):
         return Comparison(Relation.SAME, "the same name")
-    if said.hedged and not _is_public(said.text):
-        return Comparison(Relation.HEDGED, "names alternatives instead of one diagnosis")
-    if said.denied and not _is_public(said.text):
-        return Comparison(Relation.DIFFERENT, "denies rather than names")
+    if nothing_named := _uncommitted(said):
+        return nothing_named
+    is_named = any(_same(text, form) for form in names for text in (said.principal, said.full))
     for other in partial:
-        if _same(said.principal, other):
+        if _same(said.principal, other) and not is_named:
             return Comparison(Relation.BROADER, f"partly right by the answer key: {other!r}", allowed=True)
+    said = _first_named(said, names)
     closest = min((_related(said, form) for form in names), key=lambda c: _CLOSEST.index(c.relation))
     if closest.relation not in STRICT and said.open_brackets:
         return Comparison(Relation.HEDGED, "names alternatives in brackets")
     return _by_chart(closest, said, truth, chart)
+
+
+def uncommitted(diagnosis: str, truth: str, accept: tuple[str, ...] = ()) -> Comparison | None:
+    """What can be said without knowing any disease: that no diagnosis, several or a denial was given; None if not."""
+    said = parse(_unbroken(diagnosis, truth))
+    return None if any(_same(said.text, form) for form in _names(truth, accept)) else _uncommitted(said)
+
+
+def _uncommitted(said: ParsedDiagnosis) -> Comparison | None:
+    if not words(said.principal):
+        return Comparison(Relation.DIFFERENT, "no diagnosis was named")
+    if (said.hedged or said.denied) and _is_public(said.text):
+        return None
+    if said.hedged:
+        return Comparison(Relation.HEDGED, "names alternatives instead of one diagnosis")
+    if said.denied:
+        return Comparison(Relation.DIFFERENT, "denies rather than names")
+    return None
+
+
+def first_diagnosis(diagnosis: str, truth: str, accept: tuple[str, ...] = ()) -> str:
+    """The first-named diagnosis on one line, for a judge that must not see what a doctor writes around it.
+
+    It keeps its cause, its kind and other names in brackets, but no further disease and nothing meant for the judge.
+    """
+    names = _names(truth, accept)
+    said = parse(_unbroken(diagnosis, truth))
+    if any(_same(said.text, form) for form in names):
+        return _on_one_line(said.text)
+    said = _first_named(said, names)
+    inside = "; ".join(text for text in said.brackets if not _is_other(text, said.principal))
+    brackets = f" ({inside})" if inside else ""
+    kinds = (
+        part
+        for part in said.parts
+        if part in said.settled or not (part in said.full or any(map(is_known_disease, diseases(part))))
+    )
+    likely = (f"most likely {part}" if part in said.settled else part for part in kinds)
+    return _on_one_line(", ".join((said.principal + brackets + said.full[len(said.principal) :], *likely)))
+
+
+def _is_other(text: str, principal: str) -> bool:
+    """Whether both are known diseases that have nothing to do with each other: "gout (cellulitis)"."""
+    unrelated = _named(text, name(principal)).relation in (Relation.DIFFERENT, Relation.SIBLING)
+    return unrelated and is_known_disease(text) and is_known_disease(principal)
+
+
+def _on_one_line(text: str) -> str:
+    """Without line breaks and the signs that mark sections of a prompt, and not too long."""
+    return " ".join(text.translate(_SECTION_SIGNS).split())[:_LONGEST_SHOWN].strip()
+
+
+def _names(truth: str, accept: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(form for text in (truth, *accept) for form in _forms(text))
+
+
+def _unbroken(diagnosis: str, truth: str) -> str:
+    """A diagnosis with the commas within the true name removed: "hand, foot and mouth disease" is no list."""
+    return (
+        re.sub(re.escape(truth), truth.replace(",", ""), diagnosis, flags=re.IGNORECASE) if "," in truth else diagnosis
+    )
 
 
 def _same(left: str, right: str) -> bool:
@@ -195,7 +273,9 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
         whole = _named(said.full, meant)
         # "Lobar pneumonia due to S. pneumoniae": the name alone may lack only the organism.
         left_out = set(meant.specific) - name(said.principal).key
-        lacks_organism = whole.relation in STRICT and bool(left_out) and left_out <= ORGANISMS
+        lacks_organism = (
+            whole.relation in STRICT and bool(left_out) and left_out <= ORGANISMS & set(meant.specific[:-1])
+        )
         if lacks_organism or _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
@@ -203,7 +283,7 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
     elif found.relation is not Relation.NARROWER_CONSISTENT:
         found = (
             _as_spelled(said.principal, truth)
-            or _by_brackets(said, truth)
+            or _by_brackets(found, said, truth)
             or _by_what_follows(found, said, meant)
             or _by_cause(found, said, meant)
             or found
@@ -228,6 +308,54 @@ def _closer(found: Comparison, other: Comparison | None) -> Comparison:
     return other if other and _CLOSEST.index(other.relation) < _CLOSEST.index(found.relation) else found
 
 
+def _first_named(said: ParsedDiagnosis, names: tuple[str, ...]) -> ParsedDiagnosis:
+    """Without the diseases joined to the first, unless a true name joins them as well."""
+    parts = diseases(said.principal)
+
+    def fits(text: str, *relations: Relation) -> bool:
+        return any(_named(text, name(form)).relation in (relations or STRICT) for form in names)
+
+    if len(parts) == 1 or fits(said.principal, Relation.SAME):
+        return said
+    joined = ((len(diseases(form)), name(form)) for form in names)
+    double = (many for many, form in joined if many > 1 and _named(" and ".join(parts[:many]), form).relation in STRICT)
+    kept = max(double, default=1)
+    many = len(parts) > kept + _MOST_JOINED
+    for count in range(kept, kept + 1 if many else len(parts)):
+        first, rest = (" and ".join(several) for several in (parts[:count], parts[count:]))
+        last = first.split()[-1]
+        # What is before "and" may lack the head of what follows: "hand and wrist osteoarthritis".
+        lacks_head = last.endswith(_ADJECTIVE) or is_place(last)
+        if many or names_disease(first) or fits(first) or (fits(rest) and not lacks_head):
+            full = first + said.full[len(said.principal) :]
+            cause = said.cause if full.endswith(said.cause) else diseases(said.cause)[0]
+            end = said.text.find(parts[count])
+            brackets = tuple(inside for inside in said.brackets if said.text.find(inside) < end)
+            return replace(said, principal=first, full=full, cause=cause, brackets=brackets)
+    return said
+
+
+def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
+    """Whether the first-named diagnosis is neither a wider name nor a sign of the truth, nor perhaps a name of it.
+
+    A name that shares a word with the truth may be another name of it: lupoid and autoimmune hepatitis.
+    """
+    shared = set(name(said.principal).specific) & meant.key - COURSE
+    if found.relation is Relation.SIBLING:
+        return not found.of_class
+    return found.relation is Relation.DIFFERENT and not shared
+
+
+def _is_no_sign(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
+    """Whether it is another disease, and not what diseases often lead to: heart failure, but not lung cancer."""
+    first = name(said.principal)
+    if not _is_unlike(said, meant, found) or not is_known_disease(said.principal) or taxonomy().is_sign(first):
+        return False
+    *before, last = (word for word in first.specific if word not in COURSE)
+    often = last in _OFTEN_SECONDARY or (last.endswith(_SECONDARY_ENDINGS) and last != "leukemia")
+    return not often or not all(map(is_place, before))
+
+
 def _named(text: str, meant: Name) -> Comparison:
     return _by_name(corrected(name(text), meant), meant)
 
@@ -246,10 +374,21 @@ def _with_more(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Compari
     tail = said.full[len(said.principal) :].split("without")[0]
     brackets = [inside for inside in said.brackets if not _another_name(inside, meant)]
     added = (tail, *said.parts, *said.possible, *brackets)
-    details = frozenset(word for text in added for word in name(text).specific) - meant.key - FUNCTION - _WAYS
-    if not details:
+    if not _details(added, meant):
         return found
+    # A second disease says nothing about the first that the chart would have to show: "asthma with diabetes".
+    details = _details([text for text in added if not _is_second(text, meant)], meant)
     return Comparison(Relation.NARROWER_CONSISTENT, "the disease, and more about it", details=details)
+
+
+def _details(texts: Iterable[str], meant: Name) -> frozenset[str]:
+    return frozenset(word for text in texts for word in name(text).specific) - meant.key - FUNCTION - _WAYS
+
+
+def _is_second(text: str, meant: Name) -> bool:
+    """Whether "with ..." names a known disease that has nothing to do with the diagnosis."""
+    other = text.strip().removeprefix("with ")
+    return text.strip() != other and is_known_disease(other) and _named(other, meant).relation is Relation.DIFFERENT
 
 
 def _another_name(text: str, meant: Name) -> bool:
@@ -257,8 +396,13 @@ def _another_name(text: str, meant: Name) -> bool:
     return (text.isupper() and " " not in text) or text.lower().startswith("formerly") or name(text).key <= meant.key
 
 
-def _by_brackets(said: ParsedDiagnosis, truth: str) -> Comparison | None:
+def _by_brackets(found: Comparison, said: ParsedDiagnosis, truth: str) -> Comparison | None:
+    """The truth as another name in brackets; after another known disease, brackets hold a second disease."""
     meant = name(truth)
+    if _is_unlike(said, meant, found) and is_known_disease(said.principal):
+        return None
+    if (name(said.principal).key - meant.key) & _NOT_IT:
+        return None
     for inside in said.brackets:
         # "Stress-induced cardiomyopathy (takotsubo)": the parentheses may lack the head of the name before them.
         headed = f"{inside} {said.principal.split(' of ')[0].split()[-1]}"
@@ -274,7 +418,8 @@ def _by_brackets(said: ParsedDiagnosis, truth: str) -> Comparison | None:
 
 def _by_what_follows(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparison | None:
     """A broad name narrowed by what follows it: "meningitis, likely bacterial", "arthritis - gout"."""
-    settled = [whole for text in said.settled for whole in (text, f"{text} {said.principal}")]
+    named_first = () if _is_no_sign(said, meant, found) else said.settled
+    settled = [whole for text in named_first for whole in (text, f"{text} {said.principal}")]
     if found_strict := _first_strict(settled, meant):
         return found_strict
     if found.of_class and (named := _first_strict(said.parts, meant)):
@@ -285,9 +430,6 @@ def _by_what_follows(found: Comparison, said: ParsedDiagnosis, meant: Name) -> C
                 better = _named(parse(text).principal, meant)
                 if better.relation in STRICT or (better.relation is Relation.SIBLING and text != part):
                     return better
-    first = said.principal.split(" and ")[0]
-    if first != said.principal and _named(first, meant).relation in STRICT:
-        return _named(first, meant)
     return None
 
 
@@ -300,7 +442,9 @@ def _by_cause(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparis
     """The truth is named as the cause of what is named first."""
     if not name(said.full).key & _NOT_IT and any(_named(cause, meant).relation in STRICT for cause in said.causes):
         return Comparison(
-            Relation.MANIFESTATION, "what the disease leads to, and the disease as its cause", as_cause=True
+            Relation.MANIFESTATION,
+            "what the disease leads to, and the disease as its cause",
+            as_cause=not _is_no_sign(said, meant, found),
         )
     if found.relation is not Relation.BROADER and _follows_from(said, meant):
         return Comparison(Relation.MANIFESTATION, "names what the disease leads to, and the disease as its cause")

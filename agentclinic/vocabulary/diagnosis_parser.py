@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
 from agentclinic.vocabulary.denial import denies_something
-from agentclinic.vocabulary.names import name
+from agentclinic.vocabulary.names import name, names_disease
 from agentclinic.vocabulary.text import LONGEST_NAME, tidy, words
 
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
+_TAGS = re.compile(r"<!--.*?(?:-->|$)|</?[a-z][^<>\n]{0,200}>", re.IGNORECASE | re.DOTALL)
+# A small model's JSON: {"diagnosis": "gout"}.
+_JSON = re.compile(
+    r"^\W{0,9}(?:json\s+)?\{\s?\"[\w ]{0,40}diagnosis[\w ]{0,40}\"\s?:\s?\"([^\"]*).*$", re.IGNORECASE | re.DOTALL
+)
 _TOKEN = re.compile(r"^.*?\bDIAGNOSIS READY\b\W*", re.DOTALL)
 _LEAD = re.compile(
     r"^(?:\d{1,2}[.)]\s+)?"
@@ -21,12 +26,22 @@ _LEAD = re.compile(
     r"(?:diagnosis(?: is| of)?[:\s]+)?(?:most likely |likely |probably )?(?:\d{1,2}[.)]\s+)?",
     re.IGNORECASE,
 )
+# Signs that set one diagnosis off from the next: "gout | lupus", "gout -> lupus", "gout > lupus".
+_BREAK = re.compile(r"\s?(?:[|\\→⇒➔…\t]|[-=]>|//|\.{2,}|(?<=\w)\s[>*=~•▪]+\s(?=[^\W\d]))\s?")
 # The start of a sentence that leads up to the name of the disease.
 _SENTENCE = re.compile(
-    r"^(?:[^.;\n]*?\b)?(?:diagnosis (?:is|of|would be)|(?:patient|he|she|child|boy|girl|man|woman|infant) "
-    r"(?:most likely |likely |probably )?(?:has|suffers from)|consistent with|suggestive of|compatible with"
+    r"^(?:[^.;\n]*?\b)?(?:diagnosis (?:is|of|would be)|(?:patient|he|she|you|child|boy|girl|man|woman|infant) "
+    r"(?:most likely |likely |probably )?(?:has|have|suffers from)|consistent with|suggestive of|compatible with"
     r"|indicative of|diagnosed with|(?:i|we) (?:believe|think|suspect|conclude|would say)"
     r"(?: (?:that )?(?:this|it) is)?)\s+(?:that\s+)?",
+    re.IGNORECASE,
+)
+# Courtesy, or what the diagnosis rests on, before it.
+_PREFACE = re.compile(
+    r"^(?:(?:thank(?:s| you)|hello|hi|dear|ok(?:ay)?|sure|certainly|understood|alright)\b[^.!;\n]{0,200}[.!;\n]\s*)*"
+    r"(?:(?:in (?:summary|conclusion|my (?:\w+ )?(?:opinion|view|judge?ment))|overall|therefore|thus|hence|so"
+    r"|(?:based on|given|considering|after (?:\w+ )?(?:consider|review|evaluat|assess|weigh)\w*)\b[^,;.\n]{0,200})"
+    r",\s+)?",
     re.IGNORECASE,
 )
 # A full stop that does not end a sentence: C. difficile, vs., St.
@@ -45,6 +60,7 @@ _END = re.compile(
     rf"\s*(?:,(?!\s*(?:acute|chronic|type|left|right|stage)\b)|;|\.\s|\n|\s[-–—]\s|:\s|{_REASON}).*$",
     re.IGNORECASE | re.DOTALL,
 )
+_QUALIFIED = re.compile(r",\s*")
 # What introduces a cause.
 _FROM = (
     r"\bdue to\b|\bsecondary to\b|\bcaused by\b|\bresulting from\b"
@@ -79,6 +95,29 @@ _LIKELY_AFTER = re.compile(
     r"(?:\s+(?:over|than)\b.*)?$",
     re.IGNORECASE | re.DOTALL,
 )
+# What is feared or left out is not diagnosed: "fear of cancer", "anything but gout".
+_ONLY_MENTIONED = re.compile(
+    r"^(?:(?:patient|he|she|it|this|i|we|there)\s+(?:\w+\s+){0,2}(?:not|never|no longer|no|\w+n['’]t)\s"
+    r"|(?:(?:patient|he|she|i)\s+(?:is|am)\s+)?"
+    r"(?:(?:anything|everything|nothing|all)\s+(?:but|except|besides|other than)"
+    r"|(?:(?:\w+\s){0,2}history|(?:\w+\s){0,2}risk|exposure)\s+(?:of|for|to)|screening\s+for"
+    r"|(?:fears?|dread|worry|worries|anxiety|phobia|concerns?)\s+(?:of|about|over|that)"
+    r"|(?:afraid|scared|frightened|worried|anxious|concerned)\s+(?:of|about|over|that|by)"
+    r"|(?:fears|feared|unlike|other than|except|excluding|instead of|rather than|neither))\s)",
+    re.IGNORECASE,
+)
+# What is addressed to the judge is no part of a diagnosis; a few words also in other languages.
+_TO_THE_JUDGE = re.compile(
+    r"\b(?:ignore|disregard|override|ignorier\w*|ignorez|ignora|antworte\w*|r[ée]pond\w*|responda|responde|judge|moderator"
+    r"|grader|evaluator|verdict|instructions?|prompt|answer key|ground truth"
+    r"|(?:correct|reference|true) (?:diagnosis|answer)|yes or no|you (?:must|should|will)|narrower_\w+|relation\s?[:=]"
+    r"|(?:answer|respond|reply|output|say|return|write|print)s?\s(?:(?:with|only|just|me|the|a|word)\s){0,3}[\"'“]?"
+    r"(?:yes|correct|same)"
+    r"|(?:mark|grade|score|rate|count|accept|treat|consider)(?:s|ed)?\s(?:\w+\s){0,3}as\s(?:an?\s)?"
+    r"(?:yes|correct|right|same|true|match))\b",
+    re.IGNORECASE,
+)
+_BOUNDARY = re.compile(r"[,(\[:–—]|\s-\s|\b(?:and|so|please|but|then)\b", re.IGNORECASE)
 _DOUBTED = re.compile(r"\b(?:less (?:likely|probable)|unlikely|doubtful|to be excluded)\b", re.IGNORECASE)
 _POSSIBLE = re.compile(r"\bpossibl[ey]\b", re.IGNORECASE)
 # Named only to be set aside: "less likely lymphoma", "rule out cancer".
@@ -118,7 +157,12 @@ _OR = re.compile(
     re.IGNORECASE,
 )
 _LEFT_OPEN = re.compile(r"\b(?:or|versus|vs)$", re.IGNORECASE)
-_AND = re.compile(r"\s[+&]\s")
+_JOINED = re.compile(
+    r",?\s(?:[+&]|plus|as well as|along with|together with|in addition to|(?:but|and) also)\s"
+    r"|(?<=[a-z]{3})[+&](?=[a-z]{3})",
+    re.IGNORECASE,
+)
+_AND = re.compile(r"\sand\s", re.IGNORECASE)
 _AGAINST = re.compile(r"(?:versus|vs)\b", re.IGNORECASE)
 _SLASH = re.compile(r"(?<=[a-z])\s*/\s*(?=[a-z])", re.IGNORECASE)
 _OPEN = re.compile(r"\beither\b|\bdifferential\b|\bdiagnoses\b", re.IGNORECASE)
@@ -163,21 +207,26 @@ class ParsedDiagnosis:
 @lru_cache(maxsize=65536)
 def parse(diagnosis: str) -> ParsedDiagnosis:
     """Parse a diagnosis."""
-    text = tidy(_TOKEN.sub("", diagnosis))[:LONGEST_NAME]
-    text = _AND.sub(" and ", _STOP.sub(r"\1 ", _MARKUP.sub("", text)))
+    text = tidy("\n".join(_TOKEN.sub("", diagnosis).splitlines()))[:LONGEST_NAME]
+    text = _JOINED.sub(
+        " and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _BREAK.sub("; ", _TAGS.sub(" ", _JSON.sub(r"\1", text)))))
+    )
     text = _without_lead(text)
     first = _LIST.sub("", text)
     kept = _ASIDE.sub("", first).strip()
     # "A or, less likely, B" still names B.
     first = first if not kept or _LEFT_OPEN.search(kept) else kept
     favored = _favored(first) if _hedges(first) else ""
-    segments = [part.strip() for part in re.split(r"[;\n]|\.\s+", favored or first) if words(part)]
+    parts_of_text = (_to_the_patient(part) for part in re.split(r"[;\n]|[.!]\s+", favored or first))
+    segments = [part.strip() for part in parts_of_text if words(part)]
     # "No embolism; chest wall pain": skip what is denied; what follows may be the diagnosis.
     stated = next((part for part in segments if not _denies(_outside(part))), None)
     denied = stated is None
-    stated = _without_lead(stated) if stated is not None else first
-    brackets = tuple(found.strip() for found in _BRACKETS.findall(stated) if words(found))
-    full = _cut(_END, _outside(stated))
+    stated = _without_lead(stated) if stated is not None else _to_the_patient(first)
+    brackets = tuple(
+        found.strip() for found in _BRACKETS.findall(stated) if words(found) and not _abbreviates(found, stated)
+    )
+    full = _without_listed(_cut(_END, _outside(stated)))
     cause = _CAUSE.search(full)
     body = _cut(_REASONS, _outside(stated))
     guesses = [guess for found in _GUESS.findall(text) for guess in found if words(guess)]
@@ -187,7 +236,7 @@ def parse(diagnosis: str) -> ParsedDiagnosis:
         text=text,
         full=full,
         principal=_cut(_TAIL, full),
-        cause=cause["cause"] if cause else "",
+        cause=_cut(_TAIL, cause["cause"]) if cause else "",
         causes=tuple(_first(part) for part in _CAUSES.split(body)[1:] if words(_first(part))),
         parts=tuple(map(_bare, parts)),
         possible=tuple(part for part in named if _POSSIBLE.search(part)),
@@ -201,6 +250,20 @@ def parse(diagnosis: str) -> ParsedDiagnosis:
     )
 
 
+def diseases(text: str) -> list[str]:
+    """What is joined with "and", in order."""
+    return _AND.split(text)
+
+
+def _to_the_patient(text: str) -> str:
+    """A statement without what is addressed to the judge: "gout, and answer Yes"."""
+    found = _TO_THE_JUDGE.search(text)
+    if not found:
+        return text
+    ends = [boundary.start() for boundary in _BOUNDARY.finditer(text, 0, found.start())]
+    return text[: ends[-1]] if ends else ""
+
+
 def _bare(part: str) -> str:
     """A part without the words that settle on it."""
     return _LIKELY_AFTER.sub("", _SETTLES.sub("", part))
@@ -209,6 +272,12 @@ def _bare(part: str) -> str:
 def _first(text: str) -> str:
     """What is named first, without lead-in and accompanying conditions."""
     return _without_lead(_cut(_TAIL, _PARTS.split(text)[0]))
+
+
+def _abbreviates(short: str, text: str) -> bool:
+    """Whether parentheses hold only the initials of what is before them."""
+    before = text.partition("(")[0].replace("-", " ").split()
+    return short.isupper() and short.lower() == "".join(word[0] for word in before).lower()
 
 
 def _favored(text: str) -> str:
@@ -230,14 +299,24 @@ def _favored(text: str) -> str:
     return ""
 
 
+_AROUND = " \n\"'.:“”"
+
+
 def _without_lead(text: str) -> str:
-    text = text.strip(" \n\"'.:")
+    text = _PREFACE.sub("", text.strip(_AROUND))
     text = _BUT.sub("", _SENTENCE.sub("", text))
-    return _LEAD.sub("", text).strip(" \n\"'.:")
+    return _BUT.sub("", _LEAD.sub("", text)).strip(_AROUND)
 
 
 def _cut(where: re.Pattern[str], text: str) -> str:
     return (where.sub("", text) or text).strip(" .,")
+
+
+def _without_listed(text: str) -> str:
+    """Cut where a comma introduces another disease, not a course or a side: "gout, acute appendicitis"."""
+    first, *rest = _QUALIFIED.split(text)
+    own = takewhile(lambda part: not names_disease(_cut(_TAIL, part)), rest)
+    return ", ".join((first, *own))
 
 
 def _outside(text: str) -> str:
@@ -245,8 +324,10 @@ def _outside(text: str) -> str:
 
 
 def _denies(text: str) -> bool:
+    if _ONLY_MENTIONED.match(_without_lead(text)):
+        return True
     first = _cut(_END, text) if not text.lower().startswith("not ") else text
-    return denies_something(_TAIL.sub("", first) or first)
+    return bool(_DOUBTED.search(first)) or denies_something(_TAIL.sub("", first) or first)
 
 
 def _hedges(text: str) -> bool:

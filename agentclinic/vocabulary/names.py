@@ -9,6 +9,7 @@ from functools import lru_cache
 from rapidfuzz.distance import OSA
 
 from agentclinic.vocabulary.base import knowledge
+from agentclinic.vocabulary.lexicon import found
 from agentclinic.vocabulary.name_table import name_table, relations, siblings
 from agentclinic.vocabulary.text import tidy, words
 
@@ -117,11 +118,11 @@ def spelled(text: str) -> tuple[str, ...]:
 def implied(text: str) -> frozenset[str]:
     """Words a name implies: those of its synonyms, and the organism that is its only cause."""
     meant = name(text)
-    found = set(_book().words_of.get(meant.words, ()))
+    implied_words = set(_book().words_of.get(meant.words, ()))
     for disease, organism in name_table().caused_by.items():
         if name(disease).key <= meant.key:
-            found |= name(organism).key
-    return frozenset(found | {wide for word in found for wide in wider(word)})
+            implied_words |= name(organism).key
+    return frozenset(implied_words | {wide for word in implied_words for wide in wider(word)})
 
 
 def _expand(text: str) -> str:
@@ -252,6 +253,55 @@ def lexicon() -> frozenset[str]:
         for text in (finding.name, *finding.terms):
             known.update(form(word) for word in words(text))
     return frozenset(known)
+
+
+# What the last word of a disease's name ends in, if the tables do not have the name.
+_DISEASE_ENDINGS = (
+    "itis", "osis", "iasis", "oma", "emia", "pathy", "penia", "uria", "algia", "plegia", "plasia", "trophy", "phobia",
+)  # fmt: skip
+COURSE = frozenset("acute chronic subacute left right bilateral".split())
+"""Words that do not make a name another disease, nor a disease of no name."""
+# Nor do these: allergic conjunctivitis.
+_ORIGIN = frozenset("allergy virus bacteria fungus infectious".split())
+
+
+@lru_cache(maxsize=1)
+def _known() -> tuple[frozenset[frozenset[str]], frozenset[str]]:
+    """The diseases of the tables by the words of their names, and the last words of these names."""
+    related = (*relations("broader"), *relations("narrower"), *relations("manifestations"))
+    listed = (entry.names for entry in name_table().diseases if len(entry.names) > 1)
+    groups = (*listed, *siblings(), *((entry.name, *entry.of) for entry in related))
+    names = [name(text) for group in groups for text in group]
+    last = frozenset(one.words[-1] for one in names)
+    # Not the place in "horseshoe kidney": the kidney is no disease.
+    return frozenset(one.key - GRADE - COURSE for one in names), frozenset(w for w in last if not is_place(w))
+
+
+def is_place(word: str) -> bool:
+    """Whether a word names a part of the body."""
+    return any(hit.concept.type == "place" for hit in found(word))
+
+
+@lru_cache(maxsize=65536)
+def is_known_disease(text: str) -> bool:
+    """Whether a text is the name of a disease in the tables, give or take its grade, course, side and origin."""
+    key = name(text).key - GRADE - COURSE
+    known = _known()[0]
+    return bool(key - GENERIC - _ORIGIN) and (key in known or key - _ORIGIN in known)
+
+
+@lru_cache(maxsize=65536)
+def names_disease(text: str) -> bool:
+    """Whether a text names a disease on its own, judging by its last word if it is not in the tables.
+
+    "Gout" and "Frobisher syndrome" do; "viral" of "viral and bacterial pneumonia" does not.
+    """
+    said = name(text)
+    if not set(said.specific) - COURSE:
+        return False
+    last = said.words[-1]
+    by_last_word = len(last) > 2 and (last in GENERIC or last in _known()[1] or last.endswith(_DISEASE_ENDINGS))
+    return by_last_word or is_known_disease(text)
 
 
 def narrower(word: str) -> frozenset[str]:
