@@ -31,7 +31,7 @@ ENOUGH_LABELS = 40
 """From here on, 95% intervals covered the truth in 94 to 98% of simulated runs (`benchmarks/correction.py`)."""
 _PRIOR = 1 / 3
 """Labels added to each kind of error and of success. One third leaves the median of a share where the data have it
-(Kerman 2011); one half made the intervals of good judges too wide in `benchmarks/correction.py`."""
+(Kerman 2011); in a trial with 300 cases and 40 labels, good judges were covered up to 97.5% with one half, 96.2% so."""
 _WIDEST = 1.5
 """The most an interval is widened for few labels: with fewer than five labelled cases the factor means nothing."""
 _YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)

@@ -19,8 +19,8 @@ from agentclinic.scoring.judges.panel import Panel, Unit
 FIRST_OF_EACH = 5
 """Labels that every stratum gets first: with fewer its share is little more than a guess."""
 _SPREAD = {False: 0.3, True: 0.5}
-"""Standard deviation of a label, by whether the judges split: one in ten of what they agree on is wrong (measured for
-the builtin judge; language models are of that order), and half of what they split on."""
+"""Standard deviation of a label, by whether the judges split. Assumed, not measured: one in ten verdicts is wrong where
+they agree, and half where they split. A poor guess costs precision, but does not bias the estimates."""
 
 
 class Stratum(NamedTuple):
