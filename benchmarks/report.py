@@ -35,19 +35,21 @@ OPENED = 3
 """How often each page is opened; medians are printed."""
 
 
-def play(folder: Path) -> list[dict[str, Any]]:
-    """The records of one builtin run."""
+def play(folder: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """One builtin run, and its records."""
     settings = Settings(run=RunSettings(dataset="OpenOSCE", output_dir=str(folder)))
     done = anyio.run(execute, make_plan(settings), Progress())
-    return [entry for _, entry in read_json_lines(done.folder / "scenarios.jsonl", journal=True)]
+    return done.folder, [entry for _, entry in read_json_lines(done.folder / "scenarios.jsonl", journal=True)]
 
 
-def write_run(folder: Path, records: list[dict[str, Any]], encounters: int) -> Path:
+def write_run(folder: Path, played: Path, records: list[dict[str, Any]], encounters: int) -> Path:
     """A run with this many encounters, made by repeating the records: the builtin clinic never varies.
 
+    It holds the cases of the run that was played, so that the pages hold their charts.
     Neighbours in the file are different cases, so that packing gains nothing from the repeats.
     """
     folder.mkdir()
+    shutil.copy(played / "cases.jsonl", folder)
     with (folder / "scenarios.jsonl").open("w", encoding="utf-8") as file:
         for number in range(encounters):
             repeat, place = divmod(number, len(records))
@@ -102,9 +104,9 @@ def main() -> None:
         place = Path(name)
         pages: dict[str, Path] = {}
         build: dict[str, float] = {}
-        records = play(place / "played")
+        played, records = play(place / "played")
         for size in sizes:
-            folder = write_run(place / f"run{size}", records, size)
+            folder = write_run(place / f"run{size}", played, records, size)
             began = time.process_time()
             collected = collect([load_run(folder)], [folder.name])
             text = page(collected)

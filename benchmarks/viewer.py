@@ -86,8 +86,8 @@ def main() -> None:
         print("chromium is not installed; install it with: apt-get install --no-install-recommends chromium")
         return
     with tempfile.TemporaryDirectory() as name:
-        records = play(Path(name) / "played")
-        runs = {size: write_run(Path(name) / f"run{size}", records, size) for size in sizes}
+        played, records = play(Path(name) / "played")
+        runs = {size: write_run(Path(name) / f"run{size}", played, records, size) for size in sizes}
         medians = {}
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

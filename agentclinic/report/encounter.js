@@ -20,8 +20,8 @@ const { renderEncounter, renderSideBySide } = (() => {
   const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const plain = (text) => text.replaceAll("_", " ");
 
-  // A long text in pieces, on demand.
-  const text = (name, className, words) => {
+  // A long text in pieces, on demand. Empty parts are not in the data.
+  const text = (name, className, words = "") => {
     const box = make(name, { class: className }, words.slice(0, LONG));
     if (words.length <= LONG) return [box];
     let at = LONG;
@@ -54,7 +54,7 @@ const { renderEncounter, renderSideBySide } = (() => {
     row("Diagnosis", data.diagnosis || "none");
     row("Outcome", make("span", { class: "tag o-" + (Object.hasOwn(OUTCOMES, data.outcome) ? data.outcome : "other") }, own(OUTCOMES, data.outcome, plain(data.outcome))));
     if (data.verdict) row("Judge" + (data.verdict.judge ? " (" + data.verdict.judge + ")" : ""), verdict(data.verdict));
-    (data.verdicts || []).forEach((given) => row("Judge (" + given.judge + ")", verdict(given)));
+    (data.verdicts || []).forEach((given) => row("Judge (" + (given.judge || "unnamed") + ")", verdict(given)));
     if (data.fault) row("Fault", data.fault.role + ", " + plain(data.fault.error) + ": " + data.fault.message);
     row("Why", (data.why || []).join("; "));
     row("Played by", players(data));
@@ -107,12 +107,11 @@ const { renderEncounter, renderSideBySide } = (() => {
     const cell = make("div", { class: "enc-said" + (lane ? " by-" + role : "") });
     const kind = said && said.kind && own(KINDS, said.kind);
     cell.append(make("p", { class: "enc-who" }, make("b", {}, lane || role), kind && make("span", { class: "enc-kind" }, kind)));
-    if (said) cell.append(...text("p", "text", said.text));
+    if (said && (said.text || role !== "confidence")) cell.append(...text("p", "text", said.text || "(nothing)"));
     const more = [];
     if (said) {
       if (said.told) more.push(make("p", { class: "enc-told" }, said.told.map(chip)));
       if (fresh) more.push(make("p", { class: "enc-fresh" }, "Uncovers " + plural(fresh, "fact")));
-      if (said.by_code) more.push(make("p", {}, role === "measurement" ? "Chosen by code" : "Worded by code"));
       (said.slips || []).forEach((slip) => more.push(make("p", { class: "enc-slip" }, "Slip: " + slip)));
       (said.notes || []).forEach((note) => more.push(make("p", {}, "Note: " + note)));
     }
@@ -130,7 +129,7 @@ const { renderEncounter, renderSideBySide } = (() => {
     return cell;
   };
 
-  const chip = ({ topic, from }) => make("span", { class: "from" + (Object.hasOwn(FROM, from) ? " " + from : "") }, topic + ": " + own(FROM, from, from));
+  const chip = ({ topic, from }) => make("span", { class: "from" + (Object.hasOwn(FROM, from) ? " " + from : "") }, (topic ? topic + ": " : "") + own(FROM, from, from));
   const planned = (plan) => folded("Planning notes", text("p", "text", plan.text), (plan.notes || []).map((note) => make("p", {}, "Note: " + note)), plan.differential && differential(plan.differential));
   const step = (taken) => make("dl", {}, [
     ["Learned", taken.learned], ["Recorded by", taken.by], ["Doubts", (taken.doubts || []).join("; ")], ["Next", taken.action],
@@ -429,7 +428,7 @@ const { renderEncounter, renderSideBySide } = (() => {
     const facts = alike && whole ? chart(sides.map((data) => ({ ...data, chart: whole.chart })), names, link) : null;
     const uncovers = (side, turn) => {
       const found = (fresh[side].get(turn) || []).map((place) => sides[side].chart && sides[side].chart[place]).filter(Boolean);
-      return found.length > 0 && make("p", { class: "enc-fresh" }, "Uncovers: " + found.map((fact) => [called(fact).at(-1), fact.text.replace(/\.$/, "")].filter(Boolean).join(" ")).join("; "));
+      return found.length > 0 && make("p", { class: "enc-fresh" }, "Uncovers: " + found.map((fact) => [called(fact).at(-1), (fact.text || "").replace(/\.$/, "")].filter(Boolean).join(" ")).join("; "));
     };
     const cell = (side, turn) => make("div", { class: "enc-cell", "data-run": names[side] }, said[side].has(turn)
       ? [said[side].get(turn).map((part) => entry(part, 0)), uncovers(side, turn)]

@@ -33,10 +33,10 @@ from agentclinic.results.run_cases import case_finder
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY
 from agentclinic.results.turn import Turn
-from agentclinic.results.utterance import SLIPS
 from agentclinic.scoring.economics import by_order
 from agentclinic.scoring.information import AT_THE_DOOR, key_findings_in
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
+from agentclinic.scoring.slips import slip_name
 from agentclinic.scoring.verdicts import case_key, names_truth
 
 Data = dict[str, Any]
@@ -365,11 +365,10 @@ class _Shown:
                 "text": inert(turn.text),
                 "kind": turn.action.kind if turn.action else None,
                 "raw": inert(turn.raw) if turn.raw is not None and turn.raw != turn.text else None,
-                "slips": [_text(SLIPS.get(slip) or slip.replace("_", " ")) for slip in turn.slips],
+                "slips": [_text(slip_name(slip) or slip.replace("_", " ")) for slip in turn.slips],
                 "told": told,
                 "differential": self._differential(turn.differential),
                 "notes": [_text(note) for note in turn.notes],
-                "by_code": (details.get("worded_by") or details.get("chosen_by")) in ("code", "matcher"),
                 "tool": _text(tool) if isinstance(tool := details.get("tool"), str) else None,
                 "step": self._steps.at(place),
                 "recalled": self._recalled(recalled) if isinstance(recalled, dict) else None,

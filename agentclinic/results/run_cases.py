@@ -96,7 +96,7 @@ def case_finder(folder: Path) -> Callable[[Record], Case | None]:
             return None
         with path.open("rb") as file:
             file.seek(place[1])
-            return _read(path, place[0], file.readline().decode("utf-8", "replace"))
+            return _read(path, place[0], file.readline())
 
     return find
 
@@ -105,7 +105,7 @@ _BEGINNING = re.compile(rb'\{"scenario_id":(\d{1,12}),"case_hash":"(\w{1,64})"')
 """How the lines of `case_lines` begin."""
 
 
-def _read(path: Path, number: int, line: str | bytes) -> Case:
+def _read(path: Path, number: int, line: bytes) -> Case:
     try:
         entry = loads(line)
         image = entry.get("image")

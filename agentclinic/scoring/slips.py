@@ -15,10 +15,15 @@ _PATIENT = {
 _NAMES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory"}
 
 
+def slip_name(kind: str) -> str:
+    """What the model did; empty for a kind that is not known."""
+    return SLIPS.get(kind) or _PATIENT.get(kind, "")
+
+
 def slip_rows(outcome: Summary) -> list[tuple[str, str, str, int, float]]:
     """Role, kind, what the model did, utterances with it, and how many that is per 100 utterances of the role."""
     return [
-        (_NAMES[role], kind, SLIPS.get(kind) or _PATIENT.get(kind, ""), count, 100 * count / outcome.utterances[role])
+        (_NAMES[role], kind, slip_name(kind), count, 100 * count / outcome.utterances[role])
         for role in _NAMES
         for kind, count in sorted(outcome.slips.get(role, {}).items(), key=lambda entry: (-entry[1], entry[0]))
     ]

@@ -231,7 +231,8 @@ def first_said(said: Sequence[tuple[int, str]], wanted: str) -> tuple[int, str] 
         flat = " ".join(text.split())
         at = flat.lower().find(wanted)
         if at >= 0:
-            return turn, flat[max(0, at - SNIPPET) : at + len(wanted) + SNIPPET]
+            start, end = max(0, at - SNIPPET), at + len(wanted) + SNIPPET
+            return turn, f"{'…' if start else ''}{flat[start:end]}{'…' if end < len(flat) else ''}"
     return None
 
 

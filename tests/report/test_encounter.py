@@ -38,7 +38,7 @@ DOCTORS: dict[str, Json] = {
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The same case, met by each kind of doctor with builtin roles."""
     place = tmp_path_factory.mktemp("runs")
-    settings = {"dataset": "OpenOSCE", "num_scenarios": 1, "total_inferences": 6}
+    settings: Json = {"dataset": "OpenOSCE", "num_scenarios": 1, "total_inferences": 6}
     return {
         name: anyio.run(run_here, settings_for(None, place / name, **settings, **doctor))[0].folder
         for name, doctor in DOCTORS.items()
@@ -93,7 +93,7 @@ def test_tokens_time_price_slips_and_memory_of_a_turn(tmp_path: Path) -> None:
     asked = {"turn": 1, "role": "doctor", "text": "Since when?", "raw": "Doctor: Since when?", "slips": ["own_label"],
              "usage": used, "details": {"memory": offered}}  # fmt: skip
     made = record(memory="bm25 0123", transcript=[asked], timing={"turns": [61.04]}, cost_usd={"doctor": 2.0})
-    config = {"run": {"doctor_llm": "d"}, "openai": {"prices": {"d": {"input": 2, "output": 4}}}}
+    config: Json = {"run": {"doctor_llm": "d"}, "openai": {"prices": {"d": {"input": 2, "output": 4}}}}
     folder = write_run(tmp_path / "run", [made], config)
     store_of(folder / "memory.jsonl")
     (turn,) = data_of(folder)["turns"]
@@ -242,10 +242,12 @@ def test_an_older_run_is_shown_with_what_it_lacks(browser: Browser, runs: dict[s
         assert "What brings you in today?" in page.locator(".told").inner_text()
         # 0.2 kept turns, but neither the case nor, for a language model, which facts its replies used.
         told = [{**turn, "disclosures": [], "action": None} for turn in entry["transcript"]]
+        told[2] |= {"text": "", "slips": ["empty"]}
         later = data_of(write_run(tmp_path / "later", [{**entry, "transcript": told, "checksum": None}]))
         page.evaluate("shown => { renderEncounter(document.getElementById('root'), shown); }", later)
         assert "the patient used is not recorded for any" in page.locator(".enc-summary").inner_text()
         assert "What brings you in today?" in page.locator("#turn-1 > .by-doctor").inner_text()
+        assert "(nothing)" in page.locator("#turn-2 > .by-doctor").inner_text()
         assert page.locator(".enc-curve").count() == 1
 
 

@@ -46,7 +46,9 @@ const source = (() => {
     for (const [turn, text] of said) {
       const whole = flat(text);
       const at = whole.toLowerCase().indexOf(wanted);
-      if (at >= 0) return [turn, whole.slice(Math.max(0, at - SNIPPET), at + wanted.length + SNIPPET)];
+      if (at < 0) continue;
+      const [start, end] = [Math.max(0, at - SNIPPET), at + wanted.length + SNIPPET];
+      return [turn, (start ? "…" : "") + whole.slice(start, end) + (end < whole.length ? "…" : "")];
     }
     return null;
   };

@@ -265,7 +265,7 @@
     const wanted = address().get("said").trim().split(/\s+/).join(" ").toLowerCase();
     const at = words.toLowerCase().indexOf(wanted);
     const parts = at < 0 ? [words] : [words.slice(0, at), make("mark", {}, words.slice(at, at + wanted.length)), words.slice(at + wanted.length)];
-    return make("small", {}, turn ? make("a", { href: href({ case: row.name, turn, page: null }) }, "turn " + turn) : "said", ": …", parts, "…");
+    return make("small", {}, turn ? make("a", { href: href({ case: row.name, turn, page: null }) }, "turn " + turn) : "said", ": ", parts);
   };
 
   const chosen = (of) => {
