@@ -155,7 +155,9 @@ def compare(
     """
     said, names = parse(_unbroken(diagnosis, truth)), _names(truth, accept)
     for other, reason in reject:
-        if words(said.principal) and (_same(said.text, other) or _same(said.principal, other)):
+        # A rejected name that the public vocabularies take for the truth is rejected only as it stands.
+        same = _alike if any(_same(other, form) for form in names) else _same
+        if words(said.principal) and (same(said.text, other) or same(said.principal, other)):
             return Comparison(Relation.DIFFERENT, f"rejected by the answer key: {reason}")
     if any(_same(said.text, form) for form in (*names, truth, *accept)):
         return Comparison(Relation.SAME, "the same name")
@@ -205,7 +207,7 @@ def first_diagnosis(diagnosis: str, truth: str, accept: tuple[str, ...] = ()) ->
     kinds = (
         part
         for part in said.parts
-        if part in said.settled or not (part in said.full or any(map(is_known_disease, diseases(part))))
+        if part in said.settled or not (part in said.full or any(map(_is_disease, diseases(part))))
     )
     likely = (f"most likely {part}" if part in said.settled else part for part in kinds)
     return _on_one_line(", ".join((said.principal + brackets + said.full[len(said.principal) :], *likely)))
@@ -214,7 +216,7 @@ def first_diagnosis(diagnosis: str, truth: str, accept: tuple[str, ...] = ()) ->
 def _is_other(text: str, principal: str) -> bool:
     """Whether both are known diseases that have nothing to do with each other: "gout (cellulitis)"."""
     unrelated = _named(text, name(principal)).relation in (Relation.DIFFERENT, Relation.SIBLING)
-    return unrelated and is_known_disease(text) and is_known_disease(principal)
+    return unrelated and _is_disease(text) and _is_disease(principal)
 
 
 def _on_one_line(text: str) -> str:
@@ -233,18 +235,32 @@ def _unbroken(diagnosis: str, truth: str) -> str:
     )
 
 
-def _same(left: str, right: str) -> bool:
+def _alike(left: str, right: str) -> bool:
+    """Whether two names are the same by our own rules."""
     if words(left) and sorted(words(left)) == sorted(words(right)):
         return True
     one, other = name(left), name(right)
-    if not one.words or one.key == other.key:
-        return bool(one.words)
-    return not _ours(one, other) and ontology().whole(one) in {ontology().whole(other)} - {None}
+    return bool(one.words) and one.key == other.key
+
+
+def _same(left: str, right: str) -> bool:
+    if _alike(left, right):
+        return True
+    one, other = name(left), name(right)
+    return bool(one.words) and not _ours(one, other) and ontology().whole(one) in {ontology().whole(other)} - {None}
 
 
 def _is_public(text: str) -> bool:
     """Whether a text is one name of the public vocabularies: "straddling or overriding tricuspid valve"."""
     return ontology().whole(name(text)) is not None
+
+
+def _is_disease(text: str) -> bool:
+    """Whether a text is the name of a disease, in our tables or in Mondo."""
+    if is_known_disease(text):
+        return True
+    found = ontology().whole(name(text))
+    return found is not None and ontology().is_mondo(found)
 
 
 def _ours(*names: Name) -> bool:
@@ -326,7 +342,7 @@ def _first_named(said: ParsedDiagnosis, names: tuple[str, ...]) -> ParsedDiagnos
         last = first.split()[-1]
         # What is before "and" may lack the head of what follows: "hand and wrist osteoarthritis".
         lacks_head = last.endswith(_ADJECTIVE) or is_place(last)
-        if many or names_disease(first) or fits(first) or (fits(rest) and not lacks_head):
+        if many or names_disease(first) or _is_disease(first) or fits(first) or (fits(rest) and not lacks_head):
             full = first + said.full[len(said.principal) :]
             cause = said.cause if full.endswith(said.cause) else diseases(said.cause)[0]
             end = said.text.find(parts[count])
@@ -349,7 +365,7 @@ def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
 def _is_no_sign(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
     """Whether it is another disease, and not what diseases often lead to: heart failure, but not lung cancer."""
     first = name(said.principal)
-    if not _is_unlike(said, meant, found) or not is_known_disease(said.principal) or taxonomy().is_sign(first):
+    if not _is_unlike(said, meant, found) or not _is_disease(said.principal) or taxonomy().is_sign(first):
         return False
     *before, last = (word for word in first.specific if word not in COURSE)
     often = last in _OFTEN_SECONDARY or (last.endswith(_SECONDARY_ENDINGS) and last != "leukemia")
@@ -388,7 +404,7 @@ def _details(texts: Iterable[str], meant: Name) -> frozenset[str]:
 def _is_second(text: str, meant: Name) -> bool:
     """Whether "with ..." names a known disease that has nothing to do with the diagnosis."""
     other = text.strip().removeprefix("with ")
-    return text.strip() != other and is_known_disease(other) and _named(other, meant).relation is Relation.DIFFERENT
+    return text.strip() != other and _is_disease(other) and _named(other, meant).relation is Relation.DIFFERENT
 
 
 def _another_name(text: str, meant: Name) -> bool:
@@ -399,7 +415,7 @@ def _another_name(text: str, meant: Name) -> bool:
 def _by_brackets(found: Comparison, said: ParsedDiagnosis, truth: str) -> Comparison | None:
     """The truth as another name in brackets; after another known disease, brackets hold a second disease."""
     meant = name(truth)
-    if _is_unlike(said, meant, found) and is_known_disease(said.principal):
+    if _is_unlike(said, meant, found) and _is_disease(said.principal):
         return None
     if (name(said.principal).key - meant.key) & _NOT_IT:
         return None

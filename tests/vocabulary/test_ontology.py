@@ -6,8 +6,10 @@ import random
 
 import pytest
 
+from agentclinic.cases.model import AnswerKey
+from agentclinic.cases.registry import load_cases
 from agentclinic.memory.fingerprint import diagnosis_mark
-from agentclinic.vocabulary.compare import Relation, compare
+from agentclinic.vocabulary.compare import STRICT, Relation, compare
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.names import name
 from agentclinic.vocabulary.ontology import SHORT, ontology, synonyms
@@ -66,6 +68,14 @@ def test_the_answer_key_is_read_with_the_public_names() -> None:
     rejected = (("Kikuchi-Fujimoto disease", "no necrosis"),)
     told = compare("Histiocytic necrotizing lymphadenitis", "Lymphadenitis", reject=rejected)
     assert (told.relation, told.reason) == (Relation.DIFFERENT, "rejected by the answer key: no necrosis")
+
+
+def test_every_shipped_diagnosis_is_right_even_if_the_vocabularies_take_a_rejected_name_for_it() -> None:
+    for case in load_cases("OpenOSCE"):
+        key = case.answer_key or AnswerKey()
+        assert compare(case.diagnosis, case.diagnosis, key.accept, key.partial, key.reject).relation in STRICT
+        for other, _ in key.reject:
+            assert compare(other, case.diagnosis, key.accept, key.partial, key.reject).relation not in STRICT
 
 
 def test_names_that_our_tables_have_do_not_need_the_vocabularies() -> None:
