@@ -259,7 +259,7 @@ def _is_disease(text: str) -> bool:
     """Whether a text is the name of a disease, in our tables or in Mondo."""
     if is_known_disease(text):
         return True
-    found = ontology().whole(name(text))
+    found = ontology().exactly(name(text))
     return found is not None and ontology().is_mondo(found)
 
 

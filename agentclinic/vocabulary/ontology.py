@@ -55,7 +55,7 @@ class Ontology:
 
     def whole(self, said: Name) -> int | None:
         """The place of the disease a name stands for; "Marfan" is Marfan syndrome."""
-        found = self._exactly(said)
+        found = self.exactly(said)
         bare = tuple(token for token in said.spelled if token not in GENERIC)
         if found is not None or not bare:
             return found
@@ -63,7 +63,7 @@ class Ontology:
         near = {self.place(key((*bare, *head))) for head in _HEADS} - {None}
         return near.pop() if len(near) == 1 else None
 
-    def _exactly(self, said: Name) -> int | None:
+    def exactly(self, said: Name) -> int | None:
         """The place of the disease that has this very name, in any spelling."""
         tried = dict.fromkeys((said.spelled, said.words))
         found = (self.place(text) for tokens in tried for text in (SHORT + "".join(tokens), key(tokens)))
