@@ -9,10 +9,10 @@ from agentclinic.results.run_data import RunData
 from agentclinic.scoring.format import percent
 from agentclinic.scoring.judges.against_labels import labelled_run
 
-FALSE_NO, RIGHT = 17, 80
+FALSE_NO, RIGHT = 18, 80
 FALSE_YES, WRONG = 3, 38
 """Verdicts on 118 diagnoses of NEJM_Ext cases that no rule was written with, against two readers who agree (kappa
-0.98); measured by `benchmarks/judge.py --rows test` on 15 November 2026, see benchmarks/README.md."""
+0.98); measured by `benchmarks/judge.py --rows test` on 16 November 2026, see benchmarks/README.md."""
 
 
 def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
