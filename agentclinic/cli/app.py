@@ -433,7 +433,7 @@ def report(
 @app.command()
 def view(
     folder: Annotated[
-        Path, typer.Argument(help="Folder with runs, or of a single run; folders below it are searched, too.")
+        Path, typer.Argument(help="Folder of runs, or of a single run; subfolders are searched, too.")
     ] = Path("runs"),
     export: Annotated[
         Path | None,
@@ -447,7 +447,7 @@ def view(
 ) -> None:
     """Look at runs in the browser: list, compare, filter and search them, and read every encounter.
 
-    Serves this machine only, until Ctrl-C, and follows runs that are still going.
+    Serves this machine only, until Ctrl-C, and follows runs in progress.
     """
     if export is not None:
         from agentclinic.viewer.export import export as write
@@ -591,7 +591,7 @@ def judge_label(
     labeller: Annotated[
         str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
     ] = None,
-    number: Annotated[int, typer.Option(min=1, help="Labels to have in the end, earlier ones included.")] = 60,
+    number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the sample.")] = 0,
 ) -> None:
     """Label a sample of a run's diagnoses at the terminal, to measure its judge.
@@ -774,7 +774,7 @@ def play(
         bool,
         typer.Option(
             "--panel",
-            help="Every player meets every case once, in an order of their own, and is asked for their experience; "
+            help="Every player meets every case once, in an order of their own, and is asked about their experience; "
             "everyone is a doctor.",
         ),
     ] = False,
@@ -788,8 +788,8 @@ def play(
 ) -> None:
     """Play cases in the browser, as the doctor or as the patient of a model.
 
-    Serves this machine only, at port 8642 unless another is named, until Ctrl-C. Games are saved as runs with the
-    model name human:PLAYER, which `agentclinic compare` takes beside those of models.
+    Serves this machine only, on port 8642 unless you choose another, until Ctrl-C. Games are saved as runs with the
+    model name human:PLAYER, which `agentclinic compare` can compare with those of models.
     """
     from agentclinic.cli.play import play_command
 

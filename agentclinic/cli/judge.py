@@ -111,7 +111,7 @@ def _show_labels(labels: LabelReport) -> None:
     print(f"Against {labels.used} labels in {labels.file}{unused}")
     for judge in labels.judges:
         print("\n".join(f"  {line}" for line in agreement_lines(judge)))
-        print(f"    accuracy it sees  {as_percent(judge.accuracy)}")
+        print(f"    uncorrected       {as_percent(judge.accuracy)}")
         print(f"    corrected, PPI++  {as_percent(judge.corrected)}")
         print(f"    Rogan and Gladen  {as_percent(judge.rogan_gladen)}")
         for note in label_notes(judge):

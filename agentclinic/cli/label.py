@@ -61,7 +61,7 @@ def _login_name() -> str:
 
 
 class _Session:
-    """One sitting: what was labelled, and what is asked next."""
+    """One sitting: what has been labeled, and what is asked next."""
 
     def __init__(self, panel: Panel, first: str, name: str, seed: int) -> None:
         self.screen = Screen()

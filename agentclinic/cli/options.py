@@ -53,7 +53,7 @@ JudgeOption = Annotated[
 ]
 CorrectedOption = Annotated[
     bool,
-    typer.Option("--corrected", help="Also correct the accuracy for the judge's errors, by the labels in RUN/labels/."),
+    typer.Option("--corrected", help="Also correct the accuracy for the judge's errors, using RUN/labels/."),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
 OutputOption = Annotated[
@@ -115,12 +115,12 @@ CheckOption = Annotated[
 HostOption = Annotated[
     str,
     typer.Option(
-        help="Address to listen at; one that other machines can reach needs AGENTCLINIC_PASSWORD in the environment.",
+        help="Address to listen on; one that other machines can reach needs AGENTCLINIC_PASSWORD in the environment.",
         metavar="ADDRESS",
     ),
 ]
 PortOption = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.", show_default=False)
+    int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.", show_default=False)
 ]
 BrowserOption = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
 

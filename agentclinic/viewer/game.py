@@ -125,7 +125,7 @@ class Times:
         self._lines = [entry for _, entry in read_json_lines(path, "a line of times")]
 
     def note(self, event: Literal["shown", "answered"], turn: int) -> None:
-        """Take down the time."""
+        """Record the time."""
         entry = {"turn": turn, event: self._clock()}
         self._file.append(entry)
         self._lines.append(entry)
@@ -375,7 +375,7 @@ class PlayerRun:
         elif number is None:
             number = random.choice([n for n, state in enumerate(self.states(), 1) if state == "new"] or [None])
         if number is None:
-            raise InputError("There is no case left that you have not played.")
+            raise InputError("There are no new cases left.")
         if self.panel and self._unit(number).key not in self.records and number != self.next_number():
             raise InputError("In a panel, everyone plays each case once, in an order of their own.")
         if self._known(self._unit(number)):

@@ -201,7 +201,7 @@ def listen(host: str = LOOPBACK, port: int = 0) -> socket.socket:
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot listen at {host}, port {port} ({reason}); name another --port or --host") from None
+        raise InputError(f"cannot listen on {host}, port {port} ({reason}); choose another --port or --host") from None
 
 
 def address_of(listener: socket.socket) -> str:

@@ -47,7 +47,7 @@ def _answering(answer: Callable[[QueryParams], Any]) -> Callable[[Request], Resp
 
 def _text(asked: QueryParams, name: str) -> str:
     if not asked.get(name):
-        raise InputError(f"{name}: missing in the address")
+        raise InputError(f"{name}: missing from the address")
     return asked[name]
 
 

@@ -10,7 +10,7 @@ const source = (() => {
   };
   const policy = window.trustedTypes ? trustedTypes.createPolicy("exported", { createScriptURL: address }) : { createScriptURL: address };
   const kept = new Map();
-  const KEPT = 24; // files in memory: the reader goes back and forth between neighbours
+  const KEPT = 24; // files in memory: the reader goes back and forth between neighbors
 
   const load = (name) => {
     if (!kept.has(name)) {
@@ -24,7 +24,7 @@ const source = (() => {
     const packed = await new Promise((done, failed) => {
       arrived.set(name, done);
       script.src = policy.createScriptURL(name);
-      script.onerror = () => failed(new Error("data/" + name + ".js is missing in this folder; export the runs again."));
+      script.onerror = () => failed(new Error("data/" + name + ".js is missing from this folder; export the runs again."));
       document.head.append(script);
     });
     script.remove();
@@ -79,7 +79,7 @@ const source = (() => {
       const { runs: all } = await runs();
       const order = all.map((run) => run.name).filter((name) => names.includes(name));
       const found = (await load("compared"))[order.join("\n")];
-      if (!found) throw new Error("This export compares all runs, and pairs of a few. For others, run: agentclinic compare " + names.join(" "));
+      if (!found) throw new Error("This export compares only all its runs or, if there are at most six, any two. For others, run: agentclinic compare " + names.join(" "));
       if (found.error) throw new Error(found.error);
       return found;
     },

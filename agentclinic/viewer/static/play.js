@@ -68,9 +68,9 @@
     show("Consulting room", [make("span", {}, room.panel ? "Panel: you are the doctor" : "Be the doctor, or the patient")],
       make("form", { class: "panel play-section", submit: send },
         make("p", { class: "lede" }, room.panel
-          ? "You will meet simulated patients, one after another, in an order of your own. Your questions, orders, diagnoses and the time you take are recorded under the name you enter."
+          ? "You will meet simulated patients, one after another, in a random order. Your questions, orders, diagnoses and the time you take are recorded under the name you enter."
           : "Your games are recorded under the name you enter, as a run that can be compared with models. Choose any name."),
-        field("Your name", name, "Letters, digits, spaces; at most 40."),
+        field("Your name", name, "Letters, digits and spaces; at most 40 characters."),
         room.panel && [field("Your training", training), field("Specialty, if any", specialty), field("Years in practice", years)],
         returning, problem,
         make("p", {}, make("button", { class: "primary" }, "Enter"))));
@@ -80,7 +80,7 @@
   const codePage = (code) => {
     const next = make("button", { class: "primary", type: "button", click: lobby }, "Continue");
     show("Welcome", [], make("section", { class: "panel" },
-      make("p", {}, "This browser remembers you. To come back from another one, you need this code, which is shown only now:"),
+      make("p", {}, "This browser remembers you. To come back from another one, you need this code, which is shown only once:"),
       make("p", { class: "code", id: "code" }, code), next));
     next.focus();
   };
@@ -183,7 +183,7 @@
     const keep = () => {
       kept.set({ question: question.value, test: test.value, diagnosis: diagnosis.value, sure: sure.value, beliefs: rows().filter(([name]) => name) });
       const total = stated().reduce((all, one) => all + one.probability, 0);
-      sum.textContent = total > 1.0005 ? `These add up to ${percent(total)}; more than 100% is scaled down.` : `Something else: ${percent(1 - total)}`;
+      sum.textContent = total > 1.0005 ? `These add up to ${percent(total)}; they will be scaled down to 100%.` : `Something else: ${percent(1 - total)}`;
       const last = beliefs.lastElementChild;
       if (!last || last.querySelector("input").value.trim()) belief("", "");
     };
@@ -248,7 +248,7 @@
       if (doctor && state.images.length && !talk.querySelector("img, a")) talk.append(make("li", { class: "clinic" }, make("b", {}, "Image"), state.images.map(picture)));
       const mine = state.phase === "yours";
       turn.textContent = state.phase === "theirs" ? "Waiting for an answer…" : !mine ? "" : doctor
-        ? `Turn ${view.turn} of ${view.limit}. ${view.last ? "This is your last turn: only a diagnosis counts now." : "It is your turn."}` : "The doctor waits for your answer.";
+        ? `Turn ${view.turn} of ${view.limit}. ${view.last ? "This is your last turn: only a diagnosis counts now." : "It is your turn."}` : "The doctor is waiting for your answer.";
       for (const other of moves.querySelectorAll(".early")) other.hidden = Boolean(view && view.last);
       enable(mine);
       tell(problem, state.problem ? new Error(state.problem) : null);
@@ -336,7 +336,7 @@
       const unknown = known.filter((test) => !test).length;
       price.textContent = !ordered.length ? "Type to find a test; several are separated by commas."
         : unknown === ordered.length && typed && fits.length ? `Known: ${fits.slice(0, 4).map((test) => `${test.name} ${dollars(test.usd)}`).join("; ")}${fits.length > 4 ? "; …" : ""}`
-        : unknown === ordered.length ? "Not in the list of prices; you can order it all the same."
+        : unknown === ordered.length ? "Not in the price list; you can order it anyway."
         : `${dollars(total)}${unknown ? `, and ${plural(unknown, "test")} without a price` : ""} (${prices})`;
     };
     input.addEventListener("input", offer);
@@ -368,7 +368,7 @@
         doctor && end.calibration && make("section", {}, make("h2", {}, "Your calibration"), calibrationTable(end.calibration)),
         make("section", {}, make("h2", {}, "Other doctors on this case"), end.others.length
           ? table("Runs in the same folder", ["doctor", "right", "turns on average"], end.others.map((other) => [other.doctor, `${other.right} of ${other.n}`, other.turns.toFixed(1)]))
-          : make("p", { class: "note" }, "No other run in this folder has played it.")),
+          : make("p", { class: "note" }, "No other run in this folder has this case.")),
         make("section", {}, make("h2", {}, "Turn by turn"), replay)));
     renderEncounter(replay, end.encounter, {});
     heading.focus({ preventScroll: true });

@@ -182,7 +182,7 @@
     ];
     const list = table("Runs", columns);
     const count = make("p", { class: "tally", role: "status" });
-    const none = make("p", { class: "note", hidden: true }, "There is no run in this folder yet. agentclinic run writes one.");
+    const none = make("p", { class: "note", hidden: true }, "There are no runs in this folder yet. To make one: agentclinic run");
     let shown = "";
     const update = () => {
       if (!shelf) return;
@@ -366,7 +366,7 @@
         focusRow(list.body, found[at].name);
         return;
       }
-      announce("No further case that is not right.");
+      announce("No more cases that are not right.");
     };
     // Back from an encounter: to its row.
     const returned = lastCase;
@@ -496,7 +496,7 @@
     [["Enter"], "open the row"],
     [["n", "p"], "next, previous case that is not right"],
     [["→", "←"], "next, previous encounter"],
-    [["u"], "up: to the run, to the list of runs"],
+    [["u"], "up: to the run, then to the list of runs"],
     [["/"], "search"],
     [["?"], "this help"],
   ];
