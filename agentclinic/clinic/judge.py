@@ -40,12 +40,17 @@ class Judge:
         self.system_prompt = fill(prompt.text("relation_system" if relation else "system_base"))
         self._template = prompt.text("relation_user_template" if relation else "user_prompt_template")
 
-    async def judge(self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "") -> Verdict:
-        """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No."""
+    async def judge(
+        self, diagnosis: str, truth: str, answer_key: AnswerKey | None = None, chart: str = "", *, whole: bool = False
+    ) -> Verdict:
+        """Compare; a reply that is neither Yes nor No nor a relation is malformed, never a No.
+
+        With `whole`, the text is shown as it is, because it is not a doctor's diagnosis but may name the disease.
+        """
         key = answer_key or AnswerKey()
         # Nothing else that the doctor writes: it may address the judge or look like another section of the prompt.
-        shown = first_diagnosis(diagnosis, truth, key.accept) or _NONE
-        user = fill(self._template, diagnosis=shown, truth=truth)
+        shown = " ".join(diagnosis.split()) if whole else first_diagnosis(diagnosis, truth, key.accept)
+        user = fill(self._template, diagnosis=shown or _NONE, truth=truth)
         reply = await self.model.reply(
             Request(
                 Purpose.MODERATOR,
@@ -57,7 +62,7 @@ class Judge:
         if reply.verdict:  # the builtin judge gives its relation without being asked
             return reply.verdict
         # Whether a doctor commits to one diagnosis is decided by rule, whatever the model says.
-        if ruled := uncommitted(diagnosis, truth, key.accept):
+        if not whole and (ruled := uncommitted(diagnosis, truth, key.accept)):
             relation, lenient = (ruled.relation.value, False) if self._relation else (None, None)
             return Verdict(False, relation, f"by rule: {ruled.reason}", lenient)
         # A person at the keyboard may answer Yes or No to either question.

@@ -148,7 +148,7 @@ async def _objection(experience: Experience, case: Case, judge: Judge) -> str | 
     said = dict.fromkeys(" ".join(mention.words) for mention in disease_mentions(text) if not mention.negated)
     for phrase in (*said, text):
         try:
-            verdict = await judge.judge(phrase, case.diagnosis, case.answer_key)
+            verdict = await judge.judge(phrase, case.diagnosis, case.answer_key, whole=True)
         except (MalformedError, RefusedError):
             return "not cleared by the judge"
         if verdict.correct or verdict.correct_lenient or verdict.relation == Relation.BROADER:

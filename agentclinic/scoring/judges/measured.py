@@ -14,6 +14,9 @@ FALSE_YES, WRONG = 3, 38
 """Verdicts on 118 diagnoses of NEJM_Ext cases that no rule was written with, against two readers who agree (kappa
 0.98); measured by `benchmarks/judge.py --rows test` on 16 November 2026, see benchmarks/README.md."""
 
+_LONGEST = 200
+"""Characters of the judges' names: records of others may hold anything, and a browser lays out a long word slowly."""
+
 
 def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
     """Which judge the accuracy comes from, and how often it errs: by labels if there are any, else as measured."""
@@ -25,6 +28,7 @@ def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
         who = f"{run.judge} (the majority of {', '.join(members)})" if members else f"{run.judge}"
     else:
         who = ", ".join(names) or "an unknown judge"
+    who = who if len(who) <= _LONGEST else f"{who[:_LONGEST]}..."
     found = labelled_run(run.path, run.judge, seed)
     if found is not None:
         rates = [percent(rate.value) for rate in (found.missed, found.credited)]
