@@ -39,10 +39,10 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.installed-dev browser
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 tests-full: $(VENV)/.installed-dev browser
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # Tests of pages need a browser. Without one, and without the right to install it, they are skipped and say so.
 browser:

@@ -6,6 +6,7 @@ import pytest
 from scripted_server import ScriptedServer
 
 from agentclinic import privacy
+from agentclinic.runs.lazy_model import set_ambient_settings
 
 
 @pytest.fixture
@@ -16,8 +17,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def _a_process_of_its_own() -> None:
-    """No test works under the class of data that an earlier one met."""
+    """No test works under the class of data that an earlier one met, or with its settings."""
     privacy.forget()
+    set_ambient_settings(None)
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def test_links_lead_to_files_that_are_there(document: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.slow
 def test_flags_are_written_with_dashes() -> None:
     """In the docs and in what the program prints; only the table of the original's flags has its spelling."""
     places = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "agentclinic").rglob("*.py"))]

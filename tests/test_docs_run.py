@@ -22,7 +22,16 @@ def readers(server_process: ScriptedServer, tmp_path_factory: pytest.TempPathFac
     return Clinic(call, server_process.base_url, tmp_path_factory.mktemp("readers"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+LONG = frozenset(
+    "audit card custom-doctor datasets generate getting-started memory original privacy python report runs scoring "
+    "test-policy uncertainty viewer".split()
+)
+"""Pages whose commands take more than a second or two; `make test-full` and `make docs-test` run them."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page.stem in LONG else (), id=page.name) for page in PAGES]
+)
 def test_what_a_page_says_is_true(page: Path, readers: Clinic, server: ScriptedServer, tmp_path: Path) -> None:
     follow(page, readers, tmp_path)
 

@@ -69,6 +69,7 @@ def test_the_interval_is_wider_if_the_auditor_was_measured_on_fewer_replies() ->
     assert width(1) > width(10) > width(1000)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_truth_about_as_often_as_it_should() -> None:
     """Simulated: true rate 0.3, sensitivity 0.8 measured on 60 replies, specificity 0.9 on 80; 300 runs of 50 cases."""
     rng = np.random.default_rng(1)

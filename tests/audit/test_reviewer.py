@@ -187,6 +187,7 @@ async def test_an_error_that_every_request_would_meet_stops_the_reviews(
     assert len(server.log()) == 1
 
 
+@pytest.mark.slow
 async def test_calibration_corrects_the_rates_and_is_kept_with_the_run(
     run: Path, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_review_is_bounded() -> None:
     assert review_of(0).model_validate(CLEAN)
 
 
+@pytest.mark.slow
 def test_the_command_shows_failed_reviews_and_tokens_and_ends_with_code_3(
     run: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:

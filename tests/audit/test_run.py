@@ -220,6 +220,7 @@ def test_a_run_with_nothing_to_audit_is_refused(tmp_path: Path, records: list[di
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_prints_rates_and_lists_findings(run: Path) -> None:
     short = clinic("audit", run).stdout
     assert "invented_number     2 of 16 (12.5%)" in short
@@ -253,6 +254,7 @@ def test_every_format_has_the_same_figures(run: Path, tmp_path: Path) -> None:
     assert [row["scenario_id"] for row in csv.DictReader(io.StringIO(only))] == ["7"]
 
 
+@pytest.mark.slow
 def test_hostile_text_cannot_break_a_table_or_become_a_formula(tmp_path: Path) -> None:
     said = ("patient", "=HYPERLINK(1) | any fever?", "I have lost 14 pounds | <script>alert(1)</script>")
     run = make_run(tmp_path / "run", [record(0, [said])])

@@ -45,6 +45,7 @@ def parser() -> object:
     return P.Parser(planted, (b'{"steps": [1, 2, 3], "name": "a long name that does not matter", "other": [{}]}\n',))
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_found_and_its_input_made_small(parser: object) -> None:
     with F.watched():
         found = next(F.mutations(parser, 500, seed=1))

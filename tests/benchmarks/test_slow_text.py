@@ -29,6 +29,7 @@ FROZE_ON_LONGER = {"generate.mimic.story.without_gaps": "\n", "lint.timeline.spa
 """The same for readers of notes and charts, which no limit cuts."""
 
 
+@pytest.mark.slow
 def test_no_utterance_freezes_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(S, "TOO_SLOW", 2.0)
     readers = S.readers()

@@ -217,6 +217,7 @@ def test_flags_override_the_file_and_both_spellings_work(tmp_path: Path) -> None
     assert (record["max_infs"], record["silent_symptom"]) == (7, "unknown")
 
 
+@pytest.mark.slow
 def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "agentclinic.config.json").write_text(
         json.dumps({"run": {"measurement_cost_llm": "gpt-4o", "num_scenarios": 1}})
@@ -227,6 +228,7 @@ def test_a_deprecated_key_is_accepted_with_a_warning(tmp_path: Path) -> None:
     assert "warning: run.measurement_cost_llm is ignored" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_path: Path) -> None:
     """Its `openai` and `llm` sections apply, even next to an llm.config.json, unless --llm-config is given."""
     given = point_at(tmp_path, server, tries=2)
@@ -248,6 +250,7 @@ def test_a_runs_config_used_json_repeats_the_run(server: ScriptedServer, tmp_pat
     assert "127.0.0.1:9 could not be reached" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_command_of_the_originals_script_runs_unchanged(server: ScriptedServer, tmp_path: Path) -> None:
     key = "sk-given-on-the-command-line"
     point_at(tmp_path, server)
@@ -430,6 +433,7 @@ def test_with_json_nothing_else_is_on_standard_output(server: ScriptedServer, tm
     assert "--retry-failed" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_terminal_progress_is_plain_lines_and_quiet_has_none(tmp_path: Path) -> None:
     told = clinic("run", "--num_scenarios", "3", cwd=tmp_path)
     quiet = clinic("run", "--num_scenarios", "3", "--quiet", cwd=tmp_path)
@@ -488,6 +492,7 @@ def on_terminal(arguments: list[str], cwd: Path) -> str:
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_bar_shows_the_progress(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(latency=0.03)  # slow enough that the bar, drawn ten times a second, is seen half way

@@ -80,6 +80,7 @@ def as_doctor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Terminal, Path]
     return first, folder
 
 
+@pytest.mark.slow
 def test_a_whole_case_as_doctor_can_be_read_and_is_recorded(as_doctor: tuple[Terminal, Path]) -> None:
     terminal, folder = as_doctor
     screen = terminal.screen
@@ -114,6 +115,7 @@ def test_a_whole_case_as_doctor_can_be_read_and_is_recorded(as_doctor: tuple[Ter
     assert record["differential"]["source"] == "stated"
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_the_case_is_played_again(as_doctor: tuple[Terminal, Path]) -> None:
     _, folder = as_doctor
     again = Terminal("resume", str(only_run(folder / "runs")), cwd=folder)
@@ -127,6 +129,7 @@ def test_after_ctrl_c_the_case_is_played_again(as_doctor: tuple[Terminal, Path])
     assert [record["scenario_id"] for record in records(only_run(folder / "runs"))] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_whole_case_as_patient(tmp_path: Path) -> None:
     terminal = Terminal("run", "--patient-llm", "human", "--scenarios", "0", cwd=tmp_path)
     terminal.type("patient> ", ":script")

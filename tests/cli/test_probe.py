@@ -107,6 +107,7 @@ def test_a_named_endpoint_is_probed_and_an_unknown_one_is_refused(server: Script
     assert not (tmp_path / "kept.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_the_sample_is_tried_and_the_model_is_shown_beside_the_matcher(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(rules=[SEES])  # chooses nothing and says nothing
@@ -153,6 +154,7 @@ def test_single_failures_do_not_end_the_sample(server: ScriptedServer, tmp_path:
     assert (sample["orders"]["rows"], sample["not_tried"]) == (37, 0)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_during_the_sample_ends_it(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "patient", "nth": list(range(9, 200))}, "fault": "reset"}])

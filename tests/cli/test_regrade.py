@@ -18,6 +18,7 @@ def folder(tmp_path: Path) -> Path:
     return only_run(tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_regrade_shows_progress_like_a_run_and_quiet_hides_it(folder: Path, tmp_path: Path) -> None:
     shown = clinic("regrade", folder, "--name", "first", cwd=tmp_path)
     quiet = clinic("regrade", folder, "--name", "second", "--quiet", cwd=tmp_path)
@@ -30,6 +31,7 @@ def test_regrade_shows_progress_like_a_run_and_quiet_hides_it(folder: Path, tmp_
     assert f"score it with: agentclinic score {folder} --judge second" in quiet.stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_regrade_with_exit_code_130_and_says_how_to_continue(
     folder: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -51,6 +53,7 @@ def test_ctrl_c_ends_regrade_with_exit_code_130_and_says_how_to_continue(
     assert "Run the same command again to judge the rest." in process.stderr
 
 
+@pytest.mark.slow
 def test_diagnoses_judged_without_their_chart_are_counted(folder: Path, tmp_path: Path) -> None:
     with_cases = clinic("regrade", folder, "--name", "whole", cwd=tmp_path)
     assert "without the chart" not in with_cases.stderr
@@ -62,6 +65,7 @@ def test_diagnoses_judged_without_their_chart_are_counted(folder: Path, tmp_path
     assert json.loads(without.stdout)["without_chart"] == 4
 
 
+@pytest.mark.slow
 def test_a_jury_judges_votes_and_shows_its_splits_in_one_command(
     folder: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_lines_of_csv_keep_their_ends_and_rich_may_style() -> None:
     assert out.getvalue() == "a,b\r\n\x1b[1mbold\x1b[0m"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["reader gone", "closed"])
 def test_a_run_goes_on_when_no_one_reads_what_it_says(way: str, tmp_path: Path) -> None:
     command = [*CLINIC, "run", "--num_scenarios", "3", "--output_dir", "out"]
@@ -97,6 +98,7 @@ def test_a_file_that_is_not_for_records_is_left_as_it_is(
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_cases_that_are_not_ascii_can_be_played_where_the_system_knows_only_ascii(tmp_path: Path) -> None:
     row = osce(truth="Ménière’s disease", objective="Assess a woman with “vertigo” – 37 °C.")
     (tmp_path / "fälle.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")

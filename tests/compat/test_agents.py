@@ -461,6 +461,7 @@ def test_calls_from_plain_threads_use_one_background_loop() -> None:
     assert len(set(loops)) == 1
 
 
+@pytest.mark.slow
 def test_a_script_that_called_a_model_ends_quietly(server: ScriptedServer) -> None:
     script = f"""
         import agentclinic

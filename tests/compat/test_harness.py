@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers import osce
 from runs_support import environment
 from scripted_server import ScriptedServer
@@ -102,6 +103,7 @@ COUNT = 20
 WRONG = (3, 11)
 
 
+@pytest.mark.slow
 def test_the_originals_harness_drives_the_drop_in_doctor_over_20_scenarios(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_launcher_reaches_the_installed_package(folder: Path, tmp_path: Path
     assert "Evaluate a doctor on a data set." in done.stdout
 
 
+@pytest.mark.slow
 def test_the_launcher_runs_the_originals_command_line(folder: Path) -> None:
     done = python(
         "agentclinic.py", "--config", "agentclinic.config.json", "--workers", "2", "--num_scenarios", "2", "--json",
@@ -116,6 +117,7 @@ CHECK = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
 def test_importing_in_the_folder_gives_the_installed_package(folder: Path, tmp_path: Path, elsewhere: bool) -> None:
     if elsewhere:
@@ -256,6 +258,7 @@ FOREIGN = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
 def test_the_doctor_drops_into_a_checkout_of_the_original(tmp_path: Path, folder: Path, elsewhere: bool) -> None:
     """There, a script has the package's name, and scenarios have only the original's methods."""

@@ -108,6 +108,7 @@ def new_run(folder: Path) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_the_quick_start_plays_with_its_prompts_and_policy_and_an_edit_is_sent(
     folder: Path, server: ScriptedServer
 ) -> None:
@@ -158,6 +159,7 @@ def test_its_old_run_can_be_used_except_for_resuming(folder: Path) -> None:
     assert "was not written by this program" in said
 
 
+@pytest.mark.slow
 def test_its_second_quick_start_makes_cases_from_mimic_with_its_generation_config(
     folder: Path, server: ScriptedServer
 ) -> None:
@@ -170,6 +172,7 @@ def test_its_second_quick_start_makes_cases_from_mimic_with_its_generation_confi
     assert "gpt-5" in sent(server, "writer"), "the model that the config names, at the endpoint that it names"
 
 
+@pytest.mark.slow
 def test_its_generation_config_makes_cases_from_questions(folder: Path) -> None:
     write_questions(folder / "questions.jsonl", [question(number) for number in range(2)])
     python(

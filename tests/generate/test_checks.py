@@ -341,6 +341,7 @@ def test_age_and_sex_are_given_if_known(age: int | None, sex: str, expected: str
     assert check(row, prepared) == []
 
 
+@pytest.mark.slow
 @needs_public_data
 def test_no_public_case_is_said_to_name_an_invented_disease() -> None:
     """Whatever is found is a false alarm."""

@@ -72,6 +72,7 @@ def keys_so_far(path: Path) -> set[str]:
     return {json.loads(line)["generation"]["key"] for line in text.split("\n")[:-1]}
 
 
+@pytest.mark.slow
 def test_ctrl_c_finishes_cases_in_progress_and_says_how_to_resume(server: ScriptedServer, tmp_path: Path) -> None:
     command = ready(tmp_path, server)
     process = start(*command, cwd=tmp_path)
@@ -91,6 +92,7 @@ def test_ctrl_c_finishes_cases_in_progress_and_says_how_to_resume(server: Script
     assert keys(tmp_path / "made" / "cases.jsonl")[: len(done)] == done
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_stops_at_once_and_what_is_made_is_kept(server: ScriptedServer, tmp_path: Path) -> None:
     command = ready(tmp_path, server)
     process = start(*command, cwd=tmp_path)

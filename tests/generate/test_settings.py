@@ -106,6 +106,7 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
         assert set(gen_config()[source]) == {"limit", "output", "base_dataset_dir"}  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["inside", "from another folder"])
 def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bool, tmp_path: Path) -> None:
     folder = tmp_path / "my clinic"

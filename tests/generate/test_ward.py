@@ -23,6 +23,7 @@ def case(made: Path, source: str) -> dict[str, Any]:
     return next(row for row in lines(made) if row["history_source"] == source)
 
 
+@pytest.mark.slow
 def test_every_history_source_occurs_and_is_counted(made: Path) -> None:
     manifest = json.loads(made.with_name("made.manifest.json").read_text())
     assert set(manifest["by_history_source"]) == {"note", "triage", "codes", "none"}
@@ -57,6 +58,7 @@ def test_a_case_with_nothing_on_record_is_labs_only(made: Path) -> None:
     assert "not on record" in bare["OSCE_Examination"]["Objective_for_Doctor"]
 
 
+@pytest.mark.slow
 def test_the_file_is_clean_and_can_be_enlarged(made: Path, tmp_path: Path) -> None:
     checked = json.loads(clinic("data", "check", str(made), "--json", cwd=tmp_path).stdout)["files"][0]
     assert (checked["rows"], checked["errors"], checked["leaks"]) == (6, [], [])

@@ -167,6 +167,7 @@ async def test_what_is_learned_from_credentialed_data_is_credentialed_and_may_no
     assert [lesson.data_class for lesson in read_lessons(learned.path)] == [DataClass.CREDENTIALED]
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_it_with_several_at_work_and_the_same_command_asks_only_for_the_rest(
     run: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_ctrl_c_stops_it_with_several_at_work_and_the_same_command_asks_only_for
     assert len({line["source"]["unit"] for line in lines(tmp_path / "experiences.jsonl")}) == 6
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_ends_it_with_exit_code_3_and_the_reason(
     run: Path, server: ScriptedServer, tmp_path: Path
 ) -> None:

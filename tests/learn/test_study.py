@@ -45,6 +45,7 @@ def records(folder: Path, settings: Settings) -> dict[str, list[Json]]:
     return {name: lines(study.arm(name).folder / "scenarios.jsonl") for name in ARMS}
 
 
+@pytest.mark.slow
 def test_a_study_end_to_end_again_with_the_same_seed_and_not_with_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -526,6 +526,7 @@ def test_what_only_looks_like_a_defect_is_not_reported(changes: dict[str, Any]) 
     assert problems(**changes) == []
 
 
+@pytest.mark.slow
 def test_every_check_reports_something_in_this_file() -> None:
     marks = next(mark for mark in test_a_planted_defect_is_found_where_it_was_planted.pytestmark)
     planted = [case_of(row(**changes)) for changes, _, _ in marks.args[1]]
@@ -629,6 +630,7 @@ def test_defects_between_rows_are_found(
     assert expected in in_file(rows)
 
 
+@pytest.mark.slow
 def test_the_shipped_cases_pass_the_check(capsys: pytest.CaptureFixture[str]) -> None:
     main(["data", "check", "OpenOSCE", "OpenOSCE_Demo", "--quality"])
     assert capsys.readouterr().out.count("quality: error 0, warning 0") == 2
@@ -650,6 +652,7 @@ def test_the_twins_of_openosce_differ_in_one_or_two_findings() -> None:
     assert {len(differences(case, twin)) for case, twin in pairs} <= {1, 2}
 
 
+@pytest.mark.slow
 @needs_public_data
 def test_public_cases_are_not_checked_for_annotations() -> None:
     codes = {

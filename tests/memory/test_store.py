@@ -46,6 +46,7 @@ while True:
 """Eight processes that append without end and report each finished lesson; a line is long enough to be cut in two."""
 
 
+@pytest.mark.slow
 def test_eight_processes_append_and_are_killed_and_nothing_reported_is_lost(tmp_path: Path) -> None:
     store = tmp_path / "experiences.jsonl"
     chance = random.Random(18)

@@ -561,6 +561,7 @@ def test_a_name_is_allowed_exactly_if_all_its_addresses_are_loopback(
     assert (gate.refusal("llm.lab") is None) == (bool(addresses) and all(map(loopback, addresses)))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_no_host_makes_the_gate_fail(host: str) -> None:
     assert CLOSED.refusal(host) is not None or is_loopback_address(host)

@@ -96,6 +96,7 @@ def test_the_card_has_what_is_needed_to_repeat_the_run(tmp_path: Path) -> None:
         assert f"| {file} | {hashlib.sha256((folder / file).read_bytes()).hexdigest()} |" in text
 
 
+@pytest.mark.slow
 def test_the_card_uses_the_cases_in_the_run_and_never_looks_for_the_data_set(tmp_path: Path) -> None:
     folder = played(tmp_path)
     before = card(folder)
@@ -170,6 +171,7 @@ def test_hostile_names_cannot_break_the_tables(tmp_path: Path) -> None:
     assert "\n# heading" not in text
 
 
+@pytest.mark.slow
 def test_the_command_prints_or_writes_and_refuses_what_is_not_a_run(tmp_path: Path) -> None:
     folder = original(tmp_path)
     printed = clinic("card", folder, cwd=tmp_path).stdout

@@ -56,6 +56,7 @@ def data_of(folder: Path, place: int = 0) -> Json:
 # --- the data -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_facts_that_replies_uncover_are_those_of_the_runs_own_chart(runs: dict[str, Path]) -> None:
     shown, (case,), (entry,) = data_of(runs["plain"]), read_cases(runs["plain"]), records(runs["plain"])
     assert [fact["id"] for fact in shown["chart"]] == [fact.path for fact in case.facts]
@@ -251,6 +252,7 @@ def test_an_older_run_is_shown_with_what_it_lacks(browser: Browser, runs: dict[s
         assert page.locator(".enc-curve").count() == 1
 
 
+@pytest.mark.slow
 @needs_browser
 def test_hostile_text_in_records_and_charts_stays_text(browser: Browser, tmp_path: Path) -> None:
     attacks = list(ATTACKS.values())
@@ -273,6 +275,7 @@ def test_hostile_text_in_records_and_charts_stays_text(browser: Browser, tmp_pat
         assert page.evaluate("window.__ran") is None
 
 
+@pytest.mark.slow
 @needs_browser
 def test_two_runs_side_by_side_show_what_only_one_of_them_uncovered(browser: Browser, runs: dict[str, Path]) -> None:
     one, other = data_of(runs["plain"]), data_of(runs["history"])

@@ -41,6 +41,7 @@ def test_csv_has_a_line_per_encounter(played: Path) -> None:
     assert rows[8]["reasons"] == "moderator failed: timeout"
 
 
+@pytest.mark.slow
 def test_json_has_the_numbers_of_score(played: Path) -> None:
     told = json.loads(clinic("report", played, "--format", "json", "-o", "-", cwd=played).stdout)
     printed = json.loads(clinic("score", played, "--json", cwd=played).stdout)
@@ -116,6 +117,7 @@ def test_a_report_on_several_runs_goes_to_the_current_folder_and_its_extension_s
         clinic("report", other, "-o", name, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_a_report_is_never_overwritten(played: Path, tmp_path: Path) -> None:
     journal = played / "scenarios.jsonl"
     before = journal.read_bytes()
@@ -134,6 +136,7 @@ def test_a_file_that_is_not_a_report_is_never_overwritten(played: Path, tmp_path
     assert precious.read_text(encoding="utf-8").startswith("# agentclinic")
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_reported_is_named(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [])
     broken = write_run(tmp_path / "broken", [record()])

@@ -117,6 +117,7 @@ def _open(page: Page, place: int) -> None:
     page.wait_for_function("place => location.hash.endsWith('/' + place)", arg=place)
 
 
+@pytest.mark.slow
 def test_a_huge_text_is_shown_piece_by_piece(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["hostile"]) as watch:
         watch.page.select_option("#f-outcome", "all")
@@ -236,6 +237,7 @@ def test_a_transcript_is_one_click_away_and_stays_packed_until_then(browser: Bro
         assert page.evaluate("document.activeElement.dataset.place") == place, "the focus is back where it was"
 
 
+@pytest.mark.slow
 def test_an_address_opens_a_transcript(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"], "#transcript/OpenOSCE/1.2@B") as watch:
         watch.page.wait_for_selector("dialog[open]")
@@ -254,6 +256,7 @@ def test_an_address_opens_a_transcript(browser: Browser, folders: dict[str, Path
             assert watch.problems == []
 
 
+@pytest.mark.slow
 def test_columns_can_be_sorted_with_the_keyboard(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"]) as watch:
         page = watch.page
@@ -307,6 +310,7 @@ def test_the_transcripts_in_the_file_are_those_of_the_records(folders: dict[str,
     ]
 
 
+@pytest.mark.slow
 def test_encounters_can_be_searched_filtered_and_paged(browser: Browser, folders: dict[str, Path]) -> None:
     with watched(browser, folders["several"]) as watch:
         page = watch.page
@@ -345,6 +349,7 @@ def test_the_page_never_scrolls_sideways(name: str, width: int, browser: Browser
         assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_the_button_switches_between_light_and_dark(browser: Browser, folders: dict[str, Path]) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
     with watched(browser, folders["original"], color_scheme="light") as watch:

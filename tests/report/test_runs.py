@@ -41,6 +41,7 @@ async def test_runs_are_listed_with_what_was_played_how_it_went_and_whether_it_i
         assert {run.state for run in list_runs(half.folder)} == {"running"}
 
 
+@pytest.mark.slow
 async def test_the_command_filters_and_refuses_what_is_no_folder(tmp_path: Path) -> None:
     cases, runs = own_cases(tmp_path, 1), tmp_path / "runs"
     for doctor in ("plain", "door_only"):

@@ -147,6 +147,7 @@ def test_result_lines_are_records(tmp_path: Path) -> None:
     assert (first.repeat, again.repeat) == (0, 1), "the script appends: the same scenario again is a repeat"
 
 
+@pytest.mark.slow
 def test_a_file_of_results_can_be_scored_reported_compared_and_audited(tmp_path: Path) -> None:
     write_rows(tmp_path / "results.jsonl", result_line(), result_line(1, **UNDECIDED))
     write_rows(tmp_path / "other.jsonl", result_line(correct=False), result_line(1, **UNDECIDED))
@@ -219,6 +220,7 @@ def test_the_originals_used_config_plays_its_run_again(tmp_path: Path, monkeypat
     assert played["presented"] == 1
 
 
+@pytest.mark.slow
 @needs_original
 def test_a_run_of_the_original_can_be_used_except_for_resuming(tmp_path: Path) -> None:
     refused = clinic("resume", OLD_RUN, cwd=tmp_path, expect=2).stderr

@@ -54,6 +54,7 @@ def test_two_runs_with_the_same_seed_differ_in_timing_only(tmp_path: Path) -> No
     assert {path.name for path in first.iterdir()} == {path.name for path in second.iterdir()}
 
 
+@pytest.mark.slow
 async def test_the_number_of_workers_changes_nothing_but_the_order(tmp_path: Path) -> None:
     sets = []
     for workers in (1, 4):

@@ -60,6 +60,7 @@ def test_a_cost_that_is_never_known_ends_a_run_with_a_budget_in_dollars() -> Non
     assert budget.used_up(failed) is None
 
 
+@pytest.mark.slow
 def test_max_cost_stops_between_encounters_and_resume_counts_what_was_spent(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_max_cost_stops_between_encounters_and_resume_counts_what_was_spent(
     assert cost(entries[:-1]) < 0.3 <= cost(entries)
 
 
+@pytest.mark.slow
 def test_the_price_of_a_record_is_its_tokens_by_the_users_prices(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server, {"scripted": {"input": 2.0, "output": 8.0, "cached_input": 0.5}, "*": PRICES["*"]})
     clinic(*RUN, "--num_scenarios", "1", "--doctor_llm", "scripted", "--patient_llm", "other", cwd=tmp_path)
@@ -97,6 +99,7 @@ def test_the_price_of_a_record_is_its_tokens_by_the_users_prices(server: Scripte
     )
 
 
+@pytest.mark.slow
 def test_an_unknown_price_refuses_max_cost_and_says_how_to_set_one(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     done = clinic(*RUN, *AT_ENDPOINT, "--max-cost", "5", cwd=tmp_path, expect=2)
@@ -109,6 +112,7 @@ def test_an_unknown_price_refuses_max_cost_and_says_how_to_set_one(server: Scrip
     clinic(*RUN, *AT_ENDPOINT, "--num_scenarios", "1", "--max-cost", "5", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_prices_that_were_set_after_a_run_began_count_for_what_it_spent(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     clinic(*RUN, *AT_ENDPOINT, "--token-limit", "1", cwd=tmp_path, expect=3)
@@ -123,6 +127,7 @@ def test_prices_that_were_set_after_a_run_began_count_for_what_it_spent(server: 
     assert len(records(folder)) == 1, "the one encounter that was there used it up"
 
 
+@pytest.mark.slow
 def test_limits_and_the_check_do_not_belong_to_the_digest(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server)
     clinic(*RUN, *AT_ENDPOINT, "--token-limit", "1", "--max-cost", "100", "--no-check", cwd=tmp_path, expect=3)
@@ -169,6 +174,7 @@ def test_regrade_keeps_a_budget_and_counts_earlier_calls(server: ScriptedServer,
     clinic(*judge, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_generate_keeps_a_budget_and_counts_earlier_calls(server: ScriptedServer, tmp_path: Path) -> None:
     priced(tmp_path, server)
     server.control(rules=[{"match": {"purpose": "writer"}, "reply": STORY.model_dump_json()}])

@@ -33,6 +33,7 @@ def failing(kind: str) -> list[dict[str, object]]:
     return [{"match": {"purpose": "check"}, "fault": kind}]
 
 
+@pytest.mark.slow
 def test_a_run_asks_each_model_once_and_with_few_tokens_and_does_not_record_it(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_what_every_request_would_meet_ends_the_run_before_it_begins(
     assert asked(server) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["503", "429", "hang"])
 def test_what_may_pass_is_a_warning_and_the_run_goes_on(fault: str, server: ScriptedServer, tmp_path: Path) -> None:
     """A server that is still loading its model answers 503, or nothing for a while."""
@@ -136,6 +138,7 @@ def test_what_may_pass_is_a_warning_and_the_run_goes_on(fault: str, server: Scri
     assert len(records(only_run(tmp_path / "out"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["empty", "refusal", "length_empty"])
 def test_any_answer_passes(fault: str, server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
@@ -144,6 +147,7 @@ def test_any_answer_passes(fault: str, server: ScriptedServer, tmp_path: Path) -
     assert clinic(*RUN, "--doctor_llm", "scripted", cwd=tmp_path).stderr == ""
 
 
+@pytest.mark.slow
 def test_a_server_that_rejects_only_our_limit_on_the_answer_passes(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(rules=[{"match": {"purpose": "check", "nth": 1}, "fault": "bad_request"}])
@@ -152,6 +156,7 @@ def test_a_server_that_rejects_only_our_limit_on_the_answer_passes(server: Scrip
     assert ["max_output_tokens" in entry["body"] for entry in server.checks()] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_server_with_chat_completions_only_passes(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     server.control(responses=False)
@@ -159,6 +164,7 @@ def test_a_server_with_chat_completions_only_passes(server: ScriptedServer, tmp_
     assert [entry["api"] for entry in server.checks()] == ["responses", "chat"]
 
 
+@pytest.mark.slow
 def test_it_can_be_left_out_and_builtin_roles_need_none(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
     clinic(*RUN, cwd=tmp_path)
@@ -180,6 +186,7 @@ def test_a_custom_doctor_may_not_need_the_model_named_for_it(server: ScriptedSer
     assert "did you mean 'scripted'?" in done.stderr, "the only model that the server has"
 
 
+@pytest.mark.slow
 def test_resume_changes_nothing_if_the_check_fails_and_asks_no_one_if_nothing_is_missing(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

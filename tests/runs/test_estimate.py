@@ -50,6 +50,7 @@ def test_a_dry_run_says_what_each_role_would_use_and_on_what_that_is_based(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_run_within_a_factor_of_two(server: ScriptedServer, tmp_path: Path) -> None:
     """The scripted doctor uses all of six turns and orders one test; to the server, four characters are a token."""
     point_at(tmp_path, server)

@@ -49,6 +49,7 @@ def time_limit(fault: str) -> dict[str, float]:
     return {"request_timeout": 2.0} if fault == "hang" else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_lasting_fault_ends_the_encounter_with_the_right_outcome_and_culprit(
@@ -69,6 +70,7 @@ async def test_a_lasting_fault_ends_the_encounter_with_the_right_outcome_and_cul
     assert record["usage"][role]["retries"] == asked(server, role) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fault", [name for name, expected in FAULTS.items() if expected.retried])
 async def test_a_passing_fault_is_tried_again_and_only_leaves_a_count(
@@ -144,6 +146,7 @@ async def test_a_judge_that_says_neither_yes_nor_no_has_failed_and_the_doctor_is
     assert record["usage"]["moderator"]["input_tokens"] > 0
 
 
+@pytest.mark.slow
 async def test_an_encounter_that_takes_too_long_is_missing_not_wrong(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "patient"}, "fault": "hang"}])
 

@@ -235,6 +235,7 @@ def attest(folder: Path, **changes: Any) -> None:
     configure(folder, endpoints=endpoint, privacy={"hosts": {"10.0.0.7:8443": {**ATTESTED, **changes}}})
 
 
+@pytest.mark.slow
 def test_an_attestation_is_written_down_and_has_to_stand_when_a_run_is_resumed(
     tmp_path: Path, server: ScriptedServer
 ) -> None:
@@ -283,6 +284,7 @@ def test_a_run_that_was_credentialed_stays_so(folder: Path, server: ScriptedServ
 # Judging again
 
 
+@pytest.mark.slow
 def test_regrading_is_guarded_and_private(folder: Path, server: ScriptedServer) -> None:
     point_at(folder, server)
     clinic(*RUN, *AT_ENDPOINT, cwd=folder)
@@ -426,6 +428,7 @@ def test_a_users_doctor_may_ask_a_model_here(folder: Path, server: ScriptedServe
     assert asked(server, "query") == 6
 
 
+@pytest.mark.slow
 def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
     """A bug of ours, made by breaking a part of the program."""
     program = (

@@ -40,6 +40,7 @@ def test_once_lets_work_in_progress_finish_and_says_how_to_resume(
     assert units(records(folder)) == [(row, 0) for row in range(14)]
 
 
+@pytest.mark.slow
 def test_twice_stops_now_and_writes_nothing_of_work_in_progress(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 99))}, "fault": "hang"}])
     point_at(tmp_path, server)

@@ -45,6 +45,7 @@ async def check_readable(folder: Path, count: int, settings: Any) -> None:
     assert summarise(load_run(folder, "scripted").records()).presented == count
 
 
+@pytest.mark.slow
 async def test_an_odd_tool_call_is_one_failed_turn(server: ScriptedServer, tmp_path: Path) -> None:
     doubts = '[{"diagnosis": "Gout \\ud800", "probability": %s}]'
     step = '{"new_information": "a \\ud800 b", "current_uncertainties": %s, "next_step_action": "DIAGNOSIS READY"}'

@@ -166,6 +166,7 @@ async def test_a_server_that_closes_for_a_day_stops_the_run_at_once_and_nothing_
     assert (await resume(plan_again(finished.folder), finished.folder, Progress())).missing == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_another_answer_and_what_failed_last_is_played_again(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_ctrl_c_does_not_wait_for_another_answer_and_what_failed_last_is_played_
     assert records(only_run(tmp_path / "out")) == []
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nothing_could_be_judged_exits_with_1(server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server, tries=1)
     server.control(rules=[{"match": {"purpose": "moderator"}, "fault": "500"}])
@@ -201,6 +203,7 @@ def test_a_run_in_which_nothing_could_be_judged_exits_with_1(server: ScriptedSer
     clinic("resume", folder, "--retry-failed", cwd=tmp_path)  # one verdict is a result
 
 
+@pytest.mark.slow
 def test_a_sweep_with_an_arm_in_which_nothing_could_be_judged_exits_with_1(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -215,6 +218,7 @@ def test_a_sweep_with_an_arm_in_which_nothing_could_be_judged_exits_with_1(
     assert "nothing could be judged in 1 of 2 arms: doctor_llm bad" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_regrade_without_any_verdict_exits_with_1(server: ScriptedServer, tmp_path: Path) -> None:
     clinic("run", "--output_dir", "out", "--num_scenarios", "2", "--quiet", cwd=tmp_path)
     point_at(tmp_path, server, tries=1)

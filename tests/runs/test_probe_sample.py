@@ -111,6 +111,7 @@ def test_every_row_is_about_an_open_case_that_has_not_changed_and_its_facts_exis
     assert {fact.path for fact in facts} >= {*entry["paths"], *entry.get("equivalent", ())}
 
 
+@pytest.mark.slow
 def test_a_model_that_answers_as_marked_is_recommended_as_grounded() -> None:
     trial, result = tried(as_marked)
 
@@ -126,6 +127,7 @@ def test_a_model_that_answers_as_marked_is_recommended_as_grounded() -> None:
     assert trial.stopped is None
 
 
+@pytest.mark.slow
 def test_a_model_that_repeats_the_suggestions_does_as_well_as_the_matcher_and_wins_nothing() -> None:
     _, result = tried(as_suggested)
 
@@ -136,6 +138,7 @@ def test_a_model_that_repeats_the_suggestions_does_as_well_as_the_matcher_and_wi
     assert result.questions.model.f1 == pytest.approx(result.questions.matcher.f1, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_model_that_chooses_everything_is_worse() -> None:
     def everything(row: Row, request: Request) -> list[str]:
         del request
@@ -226,6 +229,7 @@ def test_the_figures_of_the_matcher_in_the_documentation_are_current() -> None:
         assert f"| {name} | {found.precision:.2f} | {found.recall:.2f} | {found.f1:.2f} |" in page
 
 
+@pytest.mark.slow
 def test_the_matcher_is_the_one_that_runs_use() -> None:
     """The suggestions of a grounded patient and laboratory are what the matcher's figures are computed from."""
     seen: dict[int, set[str]] = {}

@@ -79,6 +79,7 @@ async def test_an_incomplete_judgement_is_judged_again(
     assert len(lines(path)) == 4
 
 
+@pytest.mark.slow
 async def test_a_judgement_on_another_diagnosis_does_not_count(
     finished: Finished, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ class Guesses:
 """
 
 
+@pytest.mark.slow
 def test_judging_again_looks_into_the_charts_of_the_run_and_nowhere_else(tmp_path: Path) -> None:
     """A run on a file used to be judged by names alone once the file was gone, and 'was wrong, is right' came out."""
     chart = osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia")

@@ -61,6 +61,7 @@ def without_network(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 def test_the_lock_on_sockets_holds(tmp_path: Path, server: ScriptedServer) -> None:
     """Else the two tests below would show nothing."""
     point_at(tmp_path, server, tries=1)
@@ -71,6 +72,7 @@ def test_the_lock_on_sockets_holds(tmp_path: Path, server: ScriptedServer) -> No
     assert asked(server) == 0
 
 
+@pytest.mark.slow
 def test_a_builtin_run_needs_no_network(tmp_path: Path) -> None:
     done = without_network("run", "--num_scenarios", "3", "--workers", "2", "--output_dir", "out", cwd=tmp_path)
 
@@ -78,6 +80,7 @@ def test_a_builtin_run_needs_no_network(tmp_path: Path) -> None:
     assert len(records(only_run(tmp_path / "out"))) == 3
 
 
+@pytest.mark.slow
 async def test_a_replay_without_network_gives_the_same_records(server: ScriptedServer, tmp_path: Path) -> None:
     recording = tmp_path / "recording.jsonl"
     # One of each: a lasting failure, a wrong answer, a passing failure.

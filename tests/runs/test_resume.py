@@ -88,6 +88,7 @@ async def test_a_run_that_was_stopped_before_its_first_record_can_be_resumed(tmp
     assert units(records(finished.folder)) == [(0, 0)]
 
 
+@pytest.mark.slow
 async def test_repeats_are_separate_units_and_stay_separate_on_resuming(server: ScriptedServer, tmp_path: Path) -> None:
     finished, entries = await run_here(settings_for(server, tmp_path, num_scenarios=3, repeats=4))
     assert units(entries) == [(row, repeat) for row in range(3) for repeat in range(4)]
@@ -248,6 +249,7 @@ async def test_a_doctors_own_failure_is_a_result_and_not_played_again(server: Sc
     assert records(finished.folder) == entries
 
 
+@pytest.mark.slow
 def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "doctor"}, "fault": "hang"}])
     point_at(tmp_path, server)
@@ -267,6 +269,7 @@ def test_a_second_process_on_the_same_run_is_refused(server: ScriptedServer, tmp
     assert len(records(only_run(tmp_path / "out"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "mend"),
     [("auth", "set the endpoint's key"), ("quota", "add credit"), ("no_model", "agentclinic probe")],
@@ -304,6 +307,7 @@ async def test_a_refused_judge_stops_the_run_too(server: ScriptedServer, tmp_pat
     assert "moderator" in (finished.reason or "")
 
 
+@pytest.mark.slow
 def test_the_token_limit_ends_the_run_cleanly_and_a_higher_one_resumes_it(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -353,6 +357,7 @@ def test_a_run_can_be_played_outside_the_main_thread(tmp_path: Path) -> None:
     assert len(records(only_run(tmp_path))) == 1
 
 
+@pytest.mark.slow
 def test_a_password_in_the_address_is_taken_from_the_config_again(server: ScriptedServer, tmp_path: Path) -> None:
     config = point_at(tmp_path, server)
     config.write_text(config.read_text().replace("http://", "http://nurse:open-sesame@"))
@@ -366,6 +371,7 @@ def test_a_password_in_the_address_is_taken_from_the_config_again(server: Script
     assert {entry["headers"].get("authorization", "")[:6] for entry in server.log()} == {"Basic "}
 
 
+@pytest.mark.slow
 def test_an_address_from_the_environment_is_part_of_the_run(server: ScriptedServer, tmp_path: Path) -> None:
     clinic(
         "run",
@@ -388,6 +394,7 @@ def test_an_address_from_the_environment_is_part_of_the_run(server: ScriptedServ
     assert asked(server) > 0
 
 
+@pytest.mark.slow
 def test_a_run_can_be_resumed_from_another_folder(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()

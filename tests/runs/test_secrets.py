@@ -104,6 +104,7 @@ def test_a_server_that_quotes_the_key_in_its_error_is_not_quoted(
     assert_clean(done, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_that_crashes_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
     """A bug of ours, made by breaking a part of the program: then a traceback is shown, without the key."""
     env = plant("config", server, tmp_path)
@@ -145,6 +146,7 @@ def test_an_interrupted_run_keeps_the_secret(server: ScriptedServer, tmp_path: P
     assert_clean(process, tmp_path)
 
 
+@pytest.mark.slow
 def test_refusing_to_resume_or_to_start_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> None:
     env = plant("address", server, tmp_path)
     clinic(*RUN, cwd=tmp_path, env=env)
@@ -177,6 +179,7 @@ def test_a_probe_keeps_the_secret(server: ScriptedServer, tmp_path: Path) -> Non
     assert_clean(done, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_process_itself_shows_no_key_when_it_starts(server: ScriptedServer, tmp_path: Path) -> None:
     """With Python's own warnings and development mode on, which show more than usual."""
     env = plant("config", server, tmp_path)

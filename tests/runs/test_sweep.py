@@ -26,6 +26,7 @@ def write_sweep(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_every_combination_is_played_and_each_factor_compared_with_all_else_equal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_the_baseline_is_the_arm_that_the_config_names(tmp_path: Path) -> None:
     assert baseline({}, baseline={"missing_test": "normal"})["missing_test"] == "normal"
 
 
+@pytest.mark.slow
 def test_the_same_command_again_plays_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_sweep_that_cannot_work_is_refused_before_anything_is_played(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_the_arms_and_plays_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["sweep", str(write_sweep(tmp_path)), "--dry-run"])
     assert "arm 4 of 4: total_inferences 2, missing_test normal" in capsys.readouterr().err

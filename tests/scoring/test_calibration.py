@@ -204,6 +204,7 @@ def test_the_leader_has_the_highest_number_and_the_first_of_equals() -> None:
 # Numbers
 
 
+@pytest.mark.slow
 def test_perfect_forecasts_look_perfect() -> None:
     found = only(calibrated(many(1000), seed=1))
     assert found.slope is not None
@@ -365,6 +366,7 @@ def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
     return made
 
 
+@pytest.mark.slow
 def test_scores_recalibrated_on_another_run_become_probabilities() -> None:
     mapping = fitted(planner_records(600))
     assert mapping.slope == pytest.approx(0.2, abs=0.05)
@@ -423,6 +425,7 @@ def test_a_falling_recalibration_reverses_the_order() -> None:
 # Streams
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:

@@ -356,6 +356,7 @@ def measure(p: Floats, y: Floats, w: Floats) -> dict[str, Floats]:
     return {"brier": m.brier(p, y, w), "auroc": m.auroc(p, y, w), **m.brier_parts(p, y, w)._asdict()}
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_when_cases_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """60 cases, three repeats that always agree: as 180 independent ones their intervals would be far too narrow."""
     monkeypatch.setattr(m, "resamples", lambda n: 200)

@@ -446,6 +446,7 @@ def test_the_order_of_records_changes_nothing() -> None:
     assert score(records) == before
 
 
+@pytest.mark.slow
 def test_the_builtin_clinic_finds_key_facts_in_its_own_chart(tmp_path: Path) -> None:
     records = list(load_run(_builtin_run(tmp_path)).records())
     # What the laboratory disclosed differs from doctor to doctor: take an encounter with an order, and what it brought.

@@ -160,6 +160,7 @@ def test_a_whole_game_by_keyboard_in_which_nothing_leaks(browser: Browser, tmp_p
     assert [turn["differential"] is not None for turn in record["transcript"]] == [False, False, True, False, True]
 
 
+@pytest.mark.slow
 def test_two_people_at_once_see_only_their_own(browser: Browser, tmp_path: Path) -> None:
     with (
         room(tmp_path) as traffic,
@@ -195,6 +196,7 @@ def test_two_people_at_once_see_only_their_own(browser: Browser, tmp_path: Path)
     assert [record["doctor_llm"] for folder in played for record in records(folder)] == ["human:anna"]
 
 
+@pytest.mark.slow
 def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_path: Path) -> None:
     with room(tmp_path) as traffic, visiting(browser, traffic.address, bypass_csp=True) as seen:
         page = seen.page
@@ -217,6 +219,7 @@ def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_p
     assert (record["doctor_llm"], record["patient_llm"]) == ("builtin", "human:ben")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_down_is_asked_again_without_losing_a_word(
     browser: Browser, tmp_path: Path, server: ScriptedServer
 ) -> None:

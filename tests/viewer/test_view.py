@@ -109,6 +109,7 @@ def test_runs_are_searched_sorted_and_compared(watch: Watched) -> None:
     expect(page.locator(".enc-turn")).to_have_count(3)
 
 
+@pytest.mark.slow
 def test_filters_and_order_are_in_the_address(watch: Watched) -> None:
     page = watch.page
     page.get_by_role("link", name="alpha").click()
@@ -152,6 +153,7 @@ def test_everything_that_was_said_is_searched(watch: Watched) -> None:
     expect(page.locator(".tally")).to_have_text("0 of 60 encounters")
 
 
+@pytest.mark.slow
 def test_keys_move_through_rows_failures_and_encounters(watch: Watched) -> None:
     page = watch.page
     at(page, "run=alpha")
@@ -257,6 +259,7 @@ def test_every_view_is_accessible(scheme: str, views: int, browser: Browser, for
             assert serious(watch.page) == [], fragment
 
 
+@pytest.mark.slow
 def test_every_view_fits_a_small_screen(browser: Browser, forms: dict[str, str]) -> None:
     with visiting(browser, forms["served"], viewport={"width": 400, "height": 800}) as watch:
         for fragment, ready in VIEWS.items():
@@ -297,6 +300,7 @@ def test_a_run_is_followed_while_it_goes_on(browser: Browser, tmp_path: Path) ->
         assert watch.problems == []
 
 
+@pytest.mark.slow
 def test_a_folder_of_one_run_opens_that_run_and_a_lost_server_is_said(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "alone", [record(0)])
     with serving(viewer_app(tmp_path / "alone")) as address:

@@ -376,6 +376,7 @@ def test_a_claim_needs_support_in_the_chart_and_what_is_implied_does_not(said: s
     assert (compared.relation in STRICT) is right, compared
 
 
+@pytest.mark.slow
 def test_no_disease_of_ours_is_accepted_as_another() -> None:
     names = [disease.name for disease in knowledge().diseases.values()]
     assert [(one, other) for one in names for other in names if one != other and _accepted(one, other)] == []

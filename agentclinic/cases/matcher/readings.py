@@ -143,12 +143,6 @@ _PLACES = {
     "lung": "lung lungs respiratory pulmonary",
 }
 PLACE_OF = {singular(word): place for place, listed in _PLACES.items() for word in listed.split()}
-_GREATER = {
-    "finger": ("hand", "arm", "limb"), "hand": ("arm", "limb"), "elbow": ("arm", "limb", "joint"), "arm": ("limb",),
-    "foot": ("leg", "limb"), "ankle": ("leg", "limb", "joint"), "calf": ("leg", "limb"), "leg": ("limb",),
-    "knee": ("leg", "limb", "joint"), "hip": ("joint",), "shoulder": ("joint",), "eyebrow": ("face",),
-    "nose": ("face",), "jaw": ("face",), "head": (), "groin": ("pelvis",), "genitals": ("pelvis",),
-}  # fmt: skip
 _UPPER_LOWER = re.compile(r"\b(upper|lower)\s+(?:limb|extremit)\w*", re.IGNORECASE)
 _PAIN = re.compile(
     r"\b(?:pain\w*|aches?|aching|hurt\w*|sore|soreness|discomfort|tender\w*|cramp\w*|tension|\w+ache)\b", re.IGNORECASE
@@ -175,11 +169,6 @@ _VAGUE = frozenset(
 )
 VAGUE_STEMS = frozenset(stem(singular(word)) for word in _VAGUE)
 """The same, without their endings."""
-TRIGGERS = frozenset(
-    "exertion meals lying upright bending gaze position emotion rest night morning evening cold heat sun motion sex "
-    "breathing light noise urinating menses chewing coughing touch alcohol ice walking stimulation stool".split()
-)
-"""Things that bring on or relieve complaints."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +198,3 @@ def reading(text: str) -> Reading:
         bool(_PAIN.search(text)),
         frozenset(word for word in named if word.isdigit()),
     )
-
-
-def same_place(asked: frozenset[str], charted: frozenset[str]) -> bool:
-    """Whether a place asked about is a charted one, part of it, or contains it."""
-    return any(a == c or a in _GREATER.get(c, ()) or c in _GREATER.get(a, ()) for a in asked for c in charted)

@@ -192,6 +192,7 @@ def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
         load_policy("mine", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_the_error_and_writes_nothing(tmp_path: Path) -> None:
     written(tmp_path, {"red_flags": ["hypotention"]}, "mine")
     arguments: list[str | Path] = [

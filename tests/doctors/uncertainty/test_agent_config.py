@@ -202,6 +202,7 @@ def test_the_digest_changes_with_the_agent_and_its_prompts(tmp_path: Path, monke
     assert "agent" not in plan_of().digest
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     agent_file(tmp_path, "temperature: null", "temperature: 0")

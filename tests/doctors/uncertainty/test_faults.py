@@ -348,6 +348,7 @@ async def test_a_doctor_that_refuses_is_at_fault_and_keeps_its_steps(server: Scr
     assert played.facts == FACTS[:1]
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Path) -> None:
     """A limit on file size stands in for a full disk: a write is cut short in the same way."""
     script = """

@@ -344,6 +344,7 @@ WRITER = """
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_complete_files_and_every_step_it_reported(tmp_path: Path) -> None:
     """Each process is killed after a few steps, during the next one; what it printed was done."""
     chance, told = random.Random(7), dict[str, int]()

@@ -31,6 +31,7 @@ def table(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_demo_gives_more_than_fifty_admissions_of_as_many_patients() -> None:
     choice, cases = made()
     assert len(cases) == len(choice.admissions) == len({one.subject_id for one in choice.admissions}) >= 50

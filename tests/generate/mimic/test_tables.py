@@ -199,6 +199,7 @@ def test_no_patient_data_is_left_in_the_temporary_folder(tmp_path: Path, monkeyp
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.slow
 def test_files_of_a_killed_process_are_removed_and_those_of_a_running_one_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
