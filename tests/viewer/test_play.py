@@ -205,7 +205,7 @@ def test_the_patients_seat_shows_the_patients_facts_only(browser: Browser, tmp_p
         expect(page.get_by_role("complementary")).to_contain_text("feverword")
         assert serious(page) == []
         over, answers = page.locator("#ending"), page.get_by_role("log").locator(".mine")
-        waiting = page.get_by_role("status").filter(has_text="The doctor waits")
+        waiting = page.get_by_role("status").filter(has_text="The doctor is waiting")
         while waiting.is_visible():
             assert traffic.found(*SECRETS) == set()
             given = answers.count()
