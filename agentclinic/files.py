@@ -21,7 +21,7 @@ def expanded(path: str | Path) -> Path:
     """The path with `~` and `~user` replaced by that home folder; an error if there is no such user."""
     try:
         return Path(path).expanduser()
-    except RuntimeError:
+    except (RuntimeError, ValueError):  # a zero byte in the user's name
         raise InputError(f"{path}: there is no home folder of that name; write the full path") from None
 
 

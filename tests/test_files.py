@@ -98,5 +98,7 @@ def test_a_second_process_cannot_lock_the_same_folder(tmp_path: Path) -> None:
 def test_a_home_folder_that_does_not_exist_and_a_name_that_no_file_can_have() -> None:
     with pytest.raises(InputError, match=r"~nosuchuser/x: there is no home folder of that name"):
         expanded("~nosuchuser/x")
+    with pytest.raises(InputError, match="there is no home folder of that name"):
+        expanded("~\0")
     assert expanded("~/x") == Path.home() / "x"
     assert [exists(Path(name)) for name in ("/", "a" * 3000, "a\0b")] == [True, False, False]
