@@ -50,10 +50,14 @@ def is_builtin_or_person(name: str | None) -> bool:
     return name == "builtin" or is_person(name)
 
 
-MOST_WORKERS = 4096
-"""Far above what any endpoint serves at once; a system lets one process open about as many connections."""
+MOST_WORKERS = 20_000
+"""More than any endpoint serves at once, and twice what we have tried (docs/scale.md)."""
 MOST_REPEATS = 1000
 """With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
+
+
+MOST_PROCESSES = 4096
+"""Worker processes on a cluster: more than the largest that labs have; a larger number is a slip."""
 
 
 class _Section(BaseModel):
@@ -104,6 +108,12 @@ class RunSettings(_Section):
     """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
     workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """How many encounters, cases or requests to work on at the same time."""
+    engine: Literal["local", "ray"] = "local"
+    """Where the work is done: in this process, or by the worker processes of a Ray cluster (docs/scale.md)."""
+    address: str | None = None
+    """Address of the Ray cluster, e.g. auto or 10.0.0.1:6379 (default: start one on this machine for this command)."""
+    processes: int | None = Field(default=None, ge=1, le=MOST_PROCESSES)
+    """Worker processes on the Ray cluster, which share `workers` (default: one per CPU, at most `workers`)."""
     inf_type: Literal["llm", "human_doctor", "human_patient"] = "llm"
     """Models in all roles, or a person at the terminal as the doctor or the patient."""
     doctor_llm: str = "builtin"
@@ -640,7 +650,15 @@ def choices(field: FieldInfo) -> list[str]:
 
 def variable(name: str) -> str | None:
     """A variable from the environment, or else from `.env` in the working folder."""
-    return os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+    return _provided.get(name) or os.environ.get(name) or _dotenv(Path.cwd() / ".env").get(name) or None
+
+
+_provided: dict[str, str] = {}
+
+
+def provide(variables: Mapping[str, str]) -> None:
+    """Use these variables in this process from now on; unlike its environment, no other process can read them."""
+    _provided.update(variables)
 
 
 @cache

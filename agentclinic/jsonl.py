@@ -111,6 +111,11 @@ class JsonLines:
         """Bytes of an incomplete last line that were removed."""
         self._size = os.fstat(self._file).st_size
 
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self._size
+
     def append(self, entry: Any) -> None:
         """Write one line; if `durable`, it is on the disk, not only in the system's memory, when this returns."""
         try:

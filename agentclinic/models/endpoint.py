@@ -11,7 +11,7 @@ import base64
 import gc
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial, reduce
@@ -39,7 +39,7 @@ from agentclinic.models.base import (
 from agentclinic.models.clipping import clip
 from agentclinic.models.gate import OPEN, Gate
 from agentclinic.models.images import image_url
-from agentclinic.models.retry import Clock, Limiter, with_retries
+from agentclinic.models.retry import Clock, Limiter, Turns, with_retries
 from agentclinic.models.structured import (
     InvalidReplyError,
     complaint,
@@ -71,6 +71,10 @@ _SDK_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Ver
 """X-Stainless-... headers in which the SDK describes this machine: no server needs them, and they cost time."""
 
 
+Share = Callable[[str, str, int], Turns]
+"""Makes the turns for an address, a key and a number of requests at once that all processes of a run share."""
+
+
 class HttpAnswer(NamedTuple):
     """An HTTP answer of any status."""
 
@@ -93,6 +97,7 @@ class Client:
         clock: Clock | None = None,
         gate: Gate = OPEN,
         connect_timeout: float = CONNECT_TIMEOUT,
+        share: Share | None = None,
     ) -> None:
         self._connect_timeout = connect_timeout
         self.runtime = runtime or RuntimeSettings()
@@ -126,7 +131,8 @@ class Client:
         self._trust_env = proxies and not is_loopback(parts.hostname or "") and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
-        self.limiter = Limiter(min(workers, self._connections), self.clock)
+        self._most = most = min(workers, self._connections)
+        self.limiter: Turns = share(address.rstrip("/"), self._key, most) if share else Limiter(most, self.clock)
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
         """The API the server has; None while `auto` has not found out."""
@@ -193,7 +199,7 @@ class Client:
         import httpx2
         from openai import AsyncOpenAI, Omit
 
-        if self.limiter.limit >= MANY_WORKERS:
+        if self._most >= MANY_WORKERS:
             _spare_the_collector()
         timeout = httpx2.Timeout(self.runtime.request_timeout, connect=self._connect_timeout, pool=None)
         transport = None
@@ -240,8 +246,10 @@ class Clients:
         clock: Clock | None = None,
         gate: Gate = OPEN,
         connect_timeout: float = CONNECT_TIMEOUT,
+        share: Share | None = None,
     ) -> None:
         self._connect_timeout = connect_timeout
+        self._share = share
         self._llm = llm or LLMSettings()
         self._gate = gate
         self._workers = workers
@@ -271,6 +279,7 @@ class Clients:
                 clock=self._clock,
                 gate=self._gate,
                 connect_timeout=self._connect_timeout,
+                share=self._share,
             )
         return Endpoint(name, self._clients[where], responses=self._llm.responses)
 

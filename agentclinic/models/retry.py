@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from agentclinic.models.base import ClosedForLongError, ModelError, RateLimitError
 
@@ -43,6 +43,26 @@ class Clock:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.monotonic
     random: random.Random = field(default_factory=random.Random)
+
+
+class Turns(Protocol):
+    """Who may send a request to an endpoint, and when."""
+
+    async def acquire(self) -> float:
+        """Wait for a turn and take it; returns the time when it was taken."""
+        ...
+
+    def release(self) -> None:
+        """Give the turn back."""
+        ...
+
+    def succeeded(self) -> None:
+        """Record that a request was answered."""
+        ...
+
+    def throttled(self, since: float, retry_after: float | None) -> None:
+        """Record a 429 for a request begun at `since`."""
+        ...
 
 
 class Limiter:
@@ -81,6 +101,12 @@ class Limiter:
                 return self._clock.now()
             # Another request got a 429 while we were waiting.
             self.release()
+
+    def take_free(self, most: int) -> int:
+        """Take up to `most` further turns that are free now, without waiting; returns how many."""
+        free = 0 if self._waiting else max(0, min(most, self.limit - self._active))
+        self._active += free
+        return free
 
     async def _take(self) -> None:
         if self._active < self.limit and not self._waiting:
@@ -134,7 +160,7 @@ class Retry(Generic[Value]):
 
 
 async def with_retries(
-    attempt: Callable[[], Awaitable[Value]], *, tries: int, pause: float, limiter: Limiter, clock: Clock
+    attempt: Callable[[], Awaitable[Value]], *, tries: int, pause: float, limiter: Turns, clock: Clock
 ) -> Retry[Value]:
     """Call `attempt` until it succeeds, fails for good, or has been tried `tries` times.
 

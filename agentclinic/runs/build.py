@@ -29,7 +29,7 @@ from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model, Purpose
-from agentclinic.models.endpoint import OPENAI_URL, Clients
+from agentclinic.models.endpoint import OPENAI_URL, Clients, Share
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
@@ -106,7 +106,7 @@ class Models:
     `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
     goes only where the gate allows, and recordings of it are readable by their owner only. `person` is someone who is
     not at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; what the
-    person said is for `person` to keep in it.
+    person said is for `person` to keep in it. `share` makes limits on requests that other processes keep as well.
     """
 
     def __init__(
@@ -117,7 +117,9 @@ class Models:
         resolve: Resolve = system_addresses,
         person: Model | None = None,
         ongoing: Ongoing | None = None,
+        share: Share | None = None,
     ) -> None:
+        self._share = share
         self._person = person
         self._ongoing = ongoing
         self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
@@ -129,7 +131,7 @@ class Models:
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
-        clients = Clients(self._settings.llm, workers=self._settings.run.workers, gate=self.gate)
+        clients = Clients(self._settings.llm, workers=self._settings.run.workers, gate=self.gate, share=self._share)
         self._clients = await self._stack.enter_async_context(clients)
         return self
 

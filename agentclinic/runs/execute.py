@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,16 @@ from agentclinic.results.run_cases import write_cases
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.engine import check_engine, engine
 from agentclinic.runs.human import Leave
+from agentclinic.runs.job import EngineError, Work
 from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.play import play
+from agentclinic.runs.play_job import PlayJob
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress, run_line
+from agentclinic.runs.shards import left_over, remove
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
 
@@ -67,6 +72,8 @@ async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: b
     refuse_unpriced(models, plan.settings)
     if check and plan.settings.run.check:
         await check_models(models, plan.settings.llm, progress.say)
+    if check:
+        await check_engine(plan.settings, models.gate)
     models.prepare()
 
 
@@ -149,17 +156,23 @@ async def play_missing(
                 running.add(record)
                 spent.add_record(record, models)
                 done.add(record.unit)
-            sessions = SessionStore(folder / FOLDER, of_run=True)
-            budget = budget or Budget.of(plan.settings)
-            player = _Player(plan, models, journal, running, progress, sessions, budget, spent)
-            progress.start(len(plan.units), running.presented)
+            player = _Player(plan, models, journal, running, progress, budget or Budget.of(plan.settings), spent)
+            job = _job(plan, folder)
+            done |= player.take_over(job, done)
+            left = [unit for unit in plan.units if unit.key not in done]
+            here = partial(_play_here, plan, models, SessionStore(folder / FOLDER, of_run=True))
             outer = current.set(models)
             try:
-                await player.pool.work_off(one_by_one(unit for unit in plan.units if unit.key not in done), player.play)
-                await player.settle()
+                async with engine(plan.settings, models.gate, job, here, progress.say, idle=not left) as work:
+                    progress.start(len(plan.units), running.presented)
+                    try:
+                        await player.pool.work_off(one_by_one(left), partial(player.play, work))
+                        await player.settle()
+                    finally:
+                        progress.stop()
+                player.take_over(job, player.recorded | done)
             finally:
                 current.reset(outer)
-                progress.stop()
         summary, before = running.summary(), _seconds_before(folder)
         # A run that was already complete keeps its time; one that was resumed took both parts of it.
         now = time.perf_counter() - began if before is None or running.presented > len(done) else 0.0
@@ -205,6 +218,14 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
     folders.write_json(folder / folders.SUMMARY, content)
 
 
+def _job(plan: Plan, folder: Path) -> PlayJob:
+    return PlayJob(folder.absolute(), plan.data_class, plan.digest)
+
+
+async def _play_here(plan: Plan, models: Models, sessions: SessionStore, unit: Unit) -> Record:
+    return await play(plan, unit, models, sessions)
+
+
 class _Player:
     """Plays units and writes each record as soon as its encounter is over."""
 
@@ -215,7 +236,6 @@ class _Player:
         journal: JsonLines,
         running: RunningSummary,
         progress: Progress,
-        sessions: SessionStore,
         budget: Budget,
         spent: Spent,
     ) -> None:
@@ -225,7 +245,6 @@ class _Player:
         self._journal = journal
         self._running = running
         self._progress = progress
-        self._sessions = sessions
         self._budget = budget
         self._spent = spent
         self._outage = Outage(plan.settings.run.workers, self._ask if plan.settings.run.check else None)
@@ -233,17 +252,34 @@ class _Player:
         """Failures in a row that may mean the server is gone: recorded once it turns out that it is not."""
         self._gone = False
         self._crashes: set[tuple[str, ...]] = set()
+        self.recorded: set[str] = set()
+        """Units recorded by this process."""
         self._check_limit()
 
-    async def play(self, unit: Unit) -> None:
+    def take_over(self, job: PlayJob, known: Collection[str]) -> set[str]:
+        """Record what workers of a cluster had finished when they, or the main process, were stopped."""
+        planned = {unit.key for unit in self._plan.units}
+        found: set[str] = set()
+        for key, line in left_over(job.journal):
+            if key in planned and key not in known:
+                record = job.decode(line)
+                self._spent.add_record(record, self._models)
+                self._journal.append(record.model_dump(mode="json"))
+                self._running.add(record)
+                found.add(key)
+        remove(job.journal)
+        self._check_limit()
+        return found
+
+    async def play(self, work: Work[Unit, Record], unit: Unit) -> None:
         """Play one unit; an encounter that was stopped is not recorded."""
         try:
-            record = await play(self._plan, unit, self._models, self._sessions)
+            record = await work(unit)
         except Leave:
             self.pool.interrupt("you left")
             return
         # A missing image or a session that cannot be written: the user must fix it before this unit is played.
-        except (InputError, SessionError) as error:
+        except (InputError, SessionError, EngineError) as error:
             self.pool.stop(str(error))
             return
         if record.fault and record.fault.error in FATAL:
@@ -300,6 +336,7 @@ class _Player:
 
     def _record(self, record: Record) -> None:
         self._journal.append(record.model_dump(mode="json"))
+        self.recorded.add(record.unit)
         self._running.add(record)
         self._progress.advance(run_line(self._running))
 

@@ -33,6 +33,9 @@ from agentclinic.version import __version__
 _NOT_RESULTS = frozenset(
     {
         "workers",
+        "engine",
+        "address",
+        "processes",
         "record",
         "output_dir",
         "name",
@@ -120,6 +123,10 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     `cases` are played as they are, and the data set is not read: those of a resumed run, or given in Python.
     `doctor` is a custom doctor given in Python, a class or an instance.
     """
+    if doctor is not None and settings.run.engine == "ray":
+        raise ConfigError(
+            "engine ray: workers cannot be sent a doctor that exists only in this program; name it as FILE.py:Class"
+        )
     custom_doctor = DoctorFactory(doctor) if doctor is not None else None
     if custom_doctor:
         settings = _with(settings, doctor=custom_doctor.name)
@@ -312,6 +319,7 @@ def _unit_seed(seed: int, case: Case, repeat: int) -> int:
 
 def _refuse_impossible(settings: Settings) -> None:
     run = settings.run
+    refuse_on_cluster(run)
     _refuse_unplannable(run)
     for key in ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"):
         if getattr(run, key) is not None and run.doctor != "uncertainty":
@@ -323,6 +331,19 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
     if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
+
+
+def refuse_on_cluster(run: RunSettings) -> None:
+    """Refuse what other machines cannot do, and settings of a cluster without one."""
+    if run.engine == "local":
+        for key in ("address", "processes"):
+            if getattr(run, key) is not None:
+                raise ConfigError(f"{key} is for a Ray cluster; add --engine ray or leave it out")
+        return
+    if is_person(run.doctor_llm) or is_person(run.patient_llm):
+        raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")
+    if run.record:
+        raise ConfigError("engine ray: a recording is written by one process only; use --engine local with --record")
 
 
 def refuse_unusable_memory(run: RunSettings) -> None:

@@ -17,6 +17,7 @@ from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import Finished, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
+from agentclinic.runs.play_job import with_own_files
 from agentclinic.runs.progress import Progress
 
 _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
@@ -62,7 +63,7 @@ def plan_again(
     settings, before = settings_of(folder, overrides)
     if key is not None:
         settings = _with_secrets(settings, key)
-    settings = with_limits(_with_own_files(settings, folder), token_limit, max_cost)
+    settings = with_limits(with_own_files(settings, folder), token_limit, max_cost)
     cases = read_cases(folder)
     if not cases:
         raise InputError(f"{folder} cannot be resumed: {CASES}, which holds the cases it was played on, is missing")
@@ -78,13 +79,6 @@ def plan_again(
             "Undo the change, or start a new run"
         )
     return plan
-
-
-def _with_own_files(settings: Settings, folder: Path) -> Settings:
-    """The settings with the run's own copies of the experiences and the split, if it has them."""
-    own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
-    used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
 
 
 def _with_secrets(settings: Settings, given: Settings) -> Settings:

@@ -22,6 +22,7 @@ from agentclinic.results.journal import read_records
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures, report
+from agentclinic.runs.engine import check_engine
 from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
@@ -137,6 +138,7 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
         async with Models(plan.settings, plan.data_class) as models:
             models.admit()
             refuse_unpriced(models, plan.settings)
+            await check_engine(plan.settings, models.gate)
             if plan.settings.run.check and units_left(plan, arm.folder):
                 for used in models.in_use():
                     key = used.key.get_secret_value() if used.key else ""

@@ -1,0 +1,54 @@
+"""Work that can be done in another process: a `Job` says what is to be done with an item."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from agentclinic.config import Settings
+from agentclinic.errors import AgentClinicError
+from agentclinic.models.endpoint import Share
+
+Item = TypeVar("Item")
+Given = TypeVar("Given", contravariant=True)
+Result = TypeVar("Result")
+Work = Callable[[Item], Awaitable[Result]]
+
+
+class EngineError(AgentClinicError):
+    """The cluster can do no more work; what was finished is safe."""
+
+
+class Job(Protocol[Given, Result]):
+    """What is to be done with an item; can be sent to another machine, and holds neither secrets nor data."""
+
+    @property
+    def journal(self) -> Path:
+        """The file that the results go to; shards are kept beside it."""
+        ...
+
+    def opened(self, settings: Settings, share: Share) -> AbstractAsyncContextManager[Work[Any, Result]]:
+        """Begin in a worker: what does an item, as `sent` gives it. `share` limits its requests."""
+        ...
+
+    def key(self, item: Given) -> str:
+        """What identifies the item."""
+        ...
+
+    def sent(self, item: Given) -> Any:
+        """What a worker must know of the item: as little as possible."""
+        ...
+
+    def is_settled(self, result: Result) -> bool:
+        """Whether the result counts in any case; a failure may be the server's, and then it does not."""
+        ...
+
+    def encode(self, result: Result) -> str:
+        """The result in JSON."""
+        ...
+
+    def decode(self, text: str) -> Result:
+        """The result again."""
+        ...

@@ -1,0 +1,142 @@
+"""The Ray cluster: connecting to one or starting one on this machine, and the machines that may be used."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from agentclinic.config import Settings, variable
+from agentclinic.errors import ConfigError
+from agentclinic.models.gate import Gate
+
+_started: list[str] = []
+"""The namespace of the connection that we made, and therefore close."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster."""
+
+    id: str
+    name: str
+    address: str
+    cpus: int
+
+
+def connect(settings: Settings) -> Any:
+    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`."""
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError("engine ray needs Ray; install the package with the extra `ray` (docs/scale.md)") from None
+    module: Any = ray  # its types do not know actors
+    if module.is_initialized():
+        return module
+    run = settings.run
+    # What Ray logs about itself is of no use to our users, and would break the progress display.
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    if run.address is None:
+        cpus = run.processes or min(run.workers, os.cpu_count() or 1)
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        with _without(secret_names(settings)):  # Ray's processes would inherit them
+            module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
+    elif "://" in run.address:
+        raise ConfigError(
+            f"address {run.address}: run the command on a machine of the cluster, with --address auto; it cannot be "
+            "run through Ray Client"
+        )
+    else:
+        try:
+            _reach(run.address)
+            module.init(run.address, **quiet)
+        except (OSError, ValueError, RuntimeError) as error:
+            first = str(error).strip().partition("\n")[0]
+            raise ConfigError(
+                f"address {run.address}: there is no Ray cluster that can be used ({first[:200]}). Start one with "
+                "`ray start --head`, or leave out --address to use this machine alone"
+            ) from None
+    _started.append(module.get_runtime_context().get_job_id())
+    return module
+
+
+def _reach(address: str) -> None:
+    """Fail at once if nothing listens at an address: Ray would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+    elif address not in ("auto", "local"):
+        raise ValueError("not HOST:PORT, and not auto")
+
+
+def disconnect() -> None:
+    """Close the connection, and stop the cluster with it if we started it; one that was open before us stays."""
+    if _started:
+        import ray
+
+        _started.clear()
+        ray.shutdown()
+
+
+def secret_names(settings: Settings) -> list[str]:
+    """The variables of the environment that hold keys, or an address with a password."""
+    named = (endpoint.api_key_env for endpoint in settings.endpoints.values())
+    return ["OPENAI_API_KEY", "OPENAI_BASE_URL", *(name for name in named if name)]
+
+
+def secrets_of(settings: Settings) -> dict[str, str]:
+    """Those variables that are set, with their values."""
+    return {name: value for name in secret_names(settings) if (value := variable(name))}
+
+
+def nodes(ray: Any, gate: Gate) -> list[Node]:
+    """The machines with CPUs; refused if credentialed data may not go to one of them.
+
+    Each must be this machine or be attested, like the host of an endpoint.
+    """
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    here = ray.get_runtime_context().get_node_id()
+    ours = {node["NodeManagerAddress"] for node in alive if node["NodeID"] == here}
+    found = [
+        Node(node["NodeID"], node["NodeManagerHostname"], node["NodeManagerAddress"], int(cpus))
+        for node in alive
+        if (cpus := node["Resources"].get("CPU", 0)) >= 1
+    ]
+    barred = [node for node in found if node.address not in ours and not {node.name, node.address} & {*gate.attested}]
+    if gate.closed and barred:
+        raise ConfigError(
+            "credentialed data may not go to these machines of the cluster: "
+            f"{', '.join(f'{node.name} ({node.address})' for node in barred)}. Attest each in privacy.hosts and allow "
+            "it with --allow-host, as for an endpoint (docs/privacy.md), or use --engine local"
+        )
+    return found
+
+
+def processes(settings: Settings, found: Sequence[Node]) -> int:
+    """How many worker processes there will be; refused if the cluster has too few CPUs."""
+    run, cpus = settings.run, sum(node.cpus for node in found)
+    count = run.processes or max(1, min(run.workers, cpus))
+    if count > cpus:
+        raise ConfigError(f"processes {count}: the cluster has {cpus} CPUs, and each worker process needs one")
+    return count
+
+
+def spread(found: Sequence[Node], count: int) -> list[Node]:
+    """The machines for so many workers, each in proportion to its CPUs."""
+    turns = [((number + 1) / node.cpus, place, node) for place, node in enumerate(found) for number in range(node.cpus)]
+    return [node for *_, node in sorted(turns, key=lambda turn: turn[:2])][:count]
+
+
+@contextmanager
+def _without(names: Sequence[str]) -> Iterator[None]:
+    """The environment without some variables."""
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
