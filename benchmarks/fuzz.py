@@ -8,8 +8,9 @@ A parser returns, or raises the error it documents, which the program shows as a
 format, what was read can be written and read again. Anything else is a failure, and so is an input that takes more than
 `LIMIT` seconds of CPU time. The parsers and their valid inputs are in `fuzz_parsers.py`.
 
-Some of the inputs are drawn by Hypothesis, which also finds the smallest input that fails; the rest is guided by
-coverage: Atheris keeps every input that reaches a new branch and changes it further. Needs `pip install -e '.[fuzz]'`.
+Some of the inputs are drawn by Hypothesis, which also finds the smallest input that fails; then the coverage guides:
+Atheris keeps every input that reaches a new branch and changes it further. Measuring coverage takes three times as long
+as parsing, so after `GUIDED` inputs a process without it changes what was kept. Needs `pip install -e '.[fuzz]'`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -46,6 +49,10 @@ LONGEST = 6_000
 """Bytes of an input: four times the usual seed. `slow_text.py` reads longer texts."""
 DRAWN = 1000
 """Inputs that Hypothesis draws, at most a tenth: each takes it a few milliseconds, and what it adds is small inputs."""
+
+
+GUIDED = 15_000
+"""Inputs with coverage, at most."""
 
 
 class Failure(NamedTuple):
@@ -215,10 +222,11 @@ def drawn(parser: Parser, inputs: int, seed: int) -> Failure | None:
     return None
 
 
-def mutations(parser: Parser, inputs: int, seed: int) -> Iterator[Failure]:
-    """Change the seeds again and again, without guidance: the share that runs in the tests."""
+def mutations(parser: Parser, inputs: int, seed: int, kept: Sequence[bytes] = ()) -> Iterator[Failure]:
+    """Change the seeds, and inputs that guidance has kept, again and again: without them the share in the tests."""
     random = Random(seed)
-    for data in (*parser.seeds, *(mutated(random.choice(parser.seeds), random) for _ in range(inputs))):
+    known = (*parser.seeds, *kept)
+    for data in (*known, *(mutated(random.choice(known), random) for _ in range(inputs - len(kept)))):
         if wrong := failure(parser, data):
             yield wrong
 
@@ -251,18 +259,20 @@ def watched() -> Iterator[None]:
             signal.signal(signal.SIGVTALRM, before)
 
 
+def keep(folder: Path, wrong: Failure) -> None:
+    """Write a failure to a file, one for each place; a much shorter input replaces a longer one."""
+    path = folder / f"{hashlib.sha256(f'{wrong.kind} {wrong.place}'.encode()).hexdigest()[:8]}.json"
+    if not path.exists() or len(json.loads(path.read_text())["data"]) > 2 * len(wrong.data):
+        path.write_text(json.dumps({**wrong._asdict(), "data": wrong.data.hex()}))
+
+
 def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> None:
     """In a process of its own: draw, then follow the coverage until Atheris ends the process. Failures go to files."""
     import atheris
 
-    def keep(wrong: Failure) -> None:
-        path = folder / f"{hashlib.sha256(f'{wrong.kind} {wrong.place}'.encode()).hexdigest()[:8]}.json"
-        if not path.exists() or len(json.loads(path.read_text())["data"]) > 2 * len(wrong.data):
-            path.write_text(json.dumps({**wrong._asdict(), "data": wrong.data.hex()}))
-
     def once(data: bytes) -> None:
         if wrong := failure(parser, data):
-            keep(wrong)
+            keep(folder, wrong)
 
     def change(data: bytes, most: int, number: int) -> bytes:
         random = Random(number)
@@ -282,7 +292,7 @@ def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> N
         os.dup2(log.fileno(), 2)
     with watched():
         if wrong := drawn(parser, min(DRAWN, inputs // 10), seed):
-            keep(wrong)
+            keep(folder, wrong)
         runs = f"-runs={inputs - min(DRAWN, inputs // 10)}"
         # Inputs stay as large as they are, or the seeds would be replaced by shorter ones that reach the same.
         fixed = ["-mutate_depth=1", "-reduce_inputs=0", "-timeout=3600", "-rss_limit_mb=0"]
@@ -301,20 +311,49 @@ class Row(NamedTuple):
     failures: list[Failure]
 
 
-def fuzzed(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> Row:
-    """Give a parser its inputs, in a process of its own."""
-    folder.mkdir(parents=True)
+def forked(work: Callable[[], None]) -> int:
+    """Do something in a process of its own; returns how it ended."""
     child = os.fork()
     if not child:
+        status = 1
         try:
-            guided(name, parser, inputs, seed, folder)
+            work()
+            status = 0
         except BaseException:  # noqa: BLE001 - the log says what it was
             traceback.print_exc()
-        os._exit(1)  # not reached otherwise: Atheris ends the process
-    _, status = os.waitpid(child, 0)
+        os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+def unguided(parser: Parser, inputs: int, seed: int, folder: Path) -> None:
+    """In a process of its own, without coverage: change what guidance has kept. Failures go to files."""
+    faulthandler.enable()
+    tempfile.tempdir = str(folder)
+    kept = [path.read_bytes() for path in sorted((folder / "corpus").iterdir())]
+    with watched():
+        for wrong in mutations(parser, inputs, seed + 2, kept):
+            keep(folder, wrong)
+
+
+def fuzzed(
+    name: str,
+    parser: Parser,
+    inputs: int,
+    seed: int,
+    folder: Path,
+    rest: Callable[[int, Path], int] | None = None,
+) -> Row:
+    """Give a parser its inputs; `rest` gives those without coverage, and returns how its process ended."""
+    folder.mkdir(parents=True)
+    first = min(inputs, GUIDED) if rest else inputs
+    status = forked(lambda: guided(name, parser, first, seed, folder))
     log = (folder / "log").read_text(errors="replace")
     reached = [int(number) for number in re.findall(r" cov: (\d+)", log)] or [0]
     done = [int(number) for number in re.findall(r"^#(\d+)", log, re.MULTILINE)] or [0]
+    tried = done[-1] + min(DRAWN, first // 10)
+    if rest and not status and inputs > tried:
+        status = rest(inputs - tried, folder)
+        tried = inputs if not status else tried
     found = [
         Failure(**{**entry, "data": bytes.fromhex(entry["data"])})
         for entry in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json")))
@@ -323,7 +362,33 @@ def fuzzed(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> R
         found = [smaller(parser, wrong) for wrong in found]
     if status:
         found.append(Failure("the process ended", "", log.rpartition("\n#")[2][:1500], b""))
-    return Row(name, done[-1] + min(DRAWN, inputs // 10), reached[-1], found)
+    return Row(name, tried, reached[-1], found)
+
+
+class Rest:
+    """A second process of this program, in which the package was imported without coverage."""
+
+    def __init__(self, seed: int) -> None:
+        command = [sys.executable, __file__, "--rest", "--seed", str(seed)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def give(self, name: str, inputs: int, folder: Path) -> int:
+        """Give a parser further inputs; returns how the process that did it ended."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([name, inputs, str(folder)]) + "\n")
+        return int(self._process.stdout.readline())
+
+
+def answer(seed: int) -> None:
+    """In that process: do what the lines of standard input say."""
+    with redirect_stderr(io.StringIO()):
+        from fuzz_parsers import parsers
+
+        known = parsers()
+    for line in sys.stdin:
+        name, inputs, folder = json.loads(line)
+        print(forked(partial(unguided, known[name], inputs, seed, Path(folder))), flush=True)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -333,7 +398,11 @@ def main(argv: list[str] | None = None) -> None:
     flags.add_argument("--inputs", type=int, default=100_000, help="inputs for each parser")
     flags.add_argument("--seed", type=int, default=0)
     flags.add_argument("--keep", type=Path, help="folder for the smallest input of each failure")
+    flags.add_argument("--rest", action="store_true", help=argparse.SUPPRESS)
     options: Any = flags.parse_args(argv)
+    if options.rest:
+        answer(options.seed)
+        return
     import atheris
 
     with atheris.instrument_imports(include=["agentclinic"]), redirect_stderr(io.StringIO()):
@@ -343,9 +412,11 @@ def main(argv: list[str] | None = None) -> None:
     print(f"{'parser':42} {'inputs':>9} {'branches':>9} {'failures':>9}")
     failed = 0
     memory = Path("/dev/shm")  # most parsers read files, and a disk would take longer than they do
+    rest = Rest(options.seed)
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as scratch:
         for number, (name, parser) in enumerate(chosen.items()):
-            row = fuzzed(name, parser, options.inputs, options.seed, Path(scratch, str(number)))
+            folder = Path(scratch, str(number))
+            row = fuzzed(name, parser, options.inputs, options.seed, folder, partial(rest.give, name))
             failed += len(row.failures)
             print(f"{name:42} {row.inputs:9,} {row.places:9,} {len(row.failures):9}", flush=True)
             for each, wrong in enumerate(row.failures):
