@@ -181,7 +181,7 @@ class _Task:
         with nullcontext() if self._settings.run.engine == "local" else shards.locked(job.journal):
             left = await self._without_finished(job)
             gate, say = self._models.gate, self._progress.say
-            async with engine(self._settings, gate, job, self._here, say, idle=not left) as work:
+            async with engine(self._settings, gate, job, self._here, say=say, idle=not left) as work:
                 self._progress.start(self._total, self._total - len(left), "encounters to learn from")
                 try:
                     await self.pool.work_off(one_by_one(left), partial(self._learn, work))

@@ -31,8 +31,8 @@ async def engine(
     gate: Gate,
     job: Job[Item, Result],
     here: Work[Item, Result],
-    say: Callable[[str], None],
     *,
+    say: Callable[[str], None],
     idle: bool = False,
 ) -> AsyncIterator[Work[Item, Result]]:
     """What does the items of a job: `here`, or on Ray the workers of a cluster, which is not needed if `idle`."""

@@ -163,7 +163,7 @@ async def play_missing(
             here = partial(_play_here, plan, models, SessionStore(folder / FOLDER, of_run=True))
             outer = current.set(models)
             try:
-                async with engine(plan.settings, models.gate, job, here, progress.say, idle=not left) as work:
+                async with engine(plan.settings, models.gate, job, here, say=progress.say, idle=not left) as work:
                     progress.start(len(plan.units), running.presented)
                     try:
                         await player.pool.work_off(one_by_one(left), partial(player.play, work))
