@@ -41,7 +41,7 @@ async def check_writer(
     ours = _for_writer(common, settings)
     refuse_on_cluster(ours.run)
     async with Models(ours, _CLASS[section.source](section)) as models:
-        await check_engine(ours, models.gate)
+        check_engine(ours, models.gate)
         used = models.at_endpoint("writer", common.model, common.endpoint)
         if used is None:
             return

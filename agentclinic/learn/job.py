@@ -142,8 +142,8 @@ class LearnJob:
         return result.error is None
 
     def encode(self, result: Outcome) -> str:
-        """As JSON."""
-        return result.model_dump_json()
+        """As JSON, without the ids, which follow from the texts."""
+        return result.model_dump_json(exclude={"experiences": {"__all__": {"id"}}})
 
     def decode(self, text: str) -> Outcome:
         """From JSON."""

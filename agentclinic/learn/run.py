@@ -100,7 +100,7 @@ async def learn(
         task = _Task(chosen.encounters, output, settings, models, prompt, progress, elsewhere)
         if task.left and settings.run.check:
             await check_models(models, settings.llm, progress.say, _ROLES)
-        await check_engine(settings, models.gate)
+        check_engine(settings, models.gate)
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
             note_attestations(folder, models.gate)
         await task.work()

@@ -73,7 +73,7 @@ async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: b
     if check and plan.settings.run.check:
         await check_models(models, plan.settings.llm, progress.say)
     if check:
-        await check_engine(plan.settings, models.gate)
+        check_engine(plan.settings, models.gate)
     models.prepare()
 
 

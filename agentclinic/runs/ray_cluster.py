@@ -29,7 +29,10 @@ class Node:
 
 
 def connect(settings: Settings) -> Any:
-    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`."""
+    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`.
+
+    Not in a helper thread: the system ends the cluster's processes when the thread that started them ends.
+    """
     try:
         import ray
     except ImportError:

@@ -69,7 +69,7 @@ class Crew(Generic[Item, Result]):
         self._hopeless: str | None = None
 
     async def __aenter__(self) -> Self:
-        self._ray = await anyio.to_thread.run_sync(cluster.connect, self._settings)
+        self._ray = cluster.connect(self._settings)
         try:
             nodes = cluster.nodes(self._ray, self._gate)
             count = cluster.processes(self._settings, nodes)
@@ -229,7 +229,7 @@ class Crew(Generic[Item, Result]):
                 self._ray.kill(hand.actor)
         if hasattr(self, "_limits"):
             self._ray.kill(self._limits)
-        await anyio.to_thread.run_sync(cluster.disconnect)
+        cluster.disconnect()
 
 
 async def _result(reference: Any) -> Any:
