@@ -36,7 +36,9 @@ def connect(settings: Settings) -> Any:
     try:
         import ray
     except ImportError:
-        raise ConfigError("engine ray needs Ray; install the package with the extra `ray` (docs/scale.md)") from None
+        raise ConfigError(
+            "engine ray needs Ray: install the package with the extra `ray` (docs/scale.md), or use --engine local"
+        ) from None
     module: Any = ray  # its types do not know actors
     if module.is_initialized():
         return module
