@@ -159,7 +159,7 @@ async def regrade(
     """
     progress = progress or Progress()
     if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings)
+        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
     every = list(read_records(folder / folders.RECORDS))
     async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
         task = _open(folder, settings, name, models, every, resynthesize=resynthesize, batch=batch)
@@ -318,8 +318,8 @@ def _open(
         _refuse_batch(task)
     elif task.note.exists():
         raise InputError(
-            f"{task.note}: a batch was submitted to this judge; fetch its verdicts with --batch, or delete this file to "
-            "forget it"
+            f"{task.note}: a batch was submitted to this judge; fetch its verdicts with --batch, or delete this file "
+            "to forget it"
         )
     return task
 
@@ -327,8 +327,6 @@ def _open(
 def _refuse_batch(task: _Task) -> None:
     """Refuse judges that have no batch endpoint, and hosts that may not keep the data."""
     models, name = task.judge.models, task.judge.model.name
-    if "synthesis" in task.roles:
-        raise InputError("--batch judges the recorded diagnoses; leave it out with --resynthesize")
     if not isinstance(task.judge.model, Endpoint):
         raise InputError(f"--batch needs a judge at an endpoint, and {name} is none; name one, or leave out --batch")
     (used,) = models.in_use(task.roles)
@@ -447,7 +445,7 @@ async def estimate_regrade(
 ) -> Estimate:
     """What judging the run again would use; nothing is sent or written."""
     if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings)
+        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
     every = list(read_records(folder / folders.RECORDS))
     async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
         task = _open(folder, settings, name, models, every, resynthesize=resynthesize, batch=batch)
@@ -472,8 +470,10 @@ def _expected(task: _Task, records: Iterable[Record], share: float) -> tuple[Row
     return tuple(replace(row, cost_usd=None if row.cost_usd is None else row.cost_usd * share) for row in found)
 
 
-def _with_the_runs_synthesis(folder: Path, settings: Settings) -> Settings:
+def _with_the_runs_synthesis(folder: Path, settings: Settings, *, batch: bool) -> Settings:
     """Use the run's own synthesis model unless another is named."""
+    if batch:
+        raise InputError("--batch judges the recorded diagnoses; leave it out with --resynthesize")
     if settings.run.synthesis_llm:
         return settings
     used, _ = settings_of(folder)
