@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
@@ -457,7 +458,7 @@ def _json(value: object) -> bytes:
 
 def _entries(content: bytes) -> Iterator[wire.Json]:
     """The objects in a file of answers; a broken line is a request without an answer."""
-    for line in content.split(b"\n"):
+    for line in BytesIO(content):
         with suppress(ValueError):
             entry = loads(line)
             if isinstance(entry, dict):

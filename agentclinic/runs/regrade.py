@@ -383,6 +383,7 @@ class _Batched:
             _afford(budget, _spent(self._task.path), self.expected)
         batches.plan(api, requests)
         await batches.submit(requests, progress.say)
+        del requests  # they may be 200 MB, and the answers come
         shown = 0
 
         def show(done: int) -> None:

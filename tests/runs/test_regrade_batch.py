@@ -270,6 +270,7 @@ def test_no_wait_submits_and_a_later_call_fetches(folder: Path, server: Scripted
     assert len(calls(server, "files", "lines")) == 1
 
 
+@pytest.mark.slow
 def test_a_jury_submits_all_its_batches_before_it_waits(folder: Path, server: ScriptedServer, called: Called) -> None:
     server.control(rules=[{"match": {"purpose": "moderator", "model": "harsh"}, "reply": "No"}], batch_polls=1)
     command = ("regrade", folder, "--jury", "builtin,kind,harsh", "--batch")
