@@ -55,6 +55,10 @@ class NotAnsweredError(ModelError):
     kind = "batch"
 
 
+class NoBatchesError(InputError):
+    """The server has no batch endpoint."""
+
+
 class Held(Exception):  # noqa: N818 - no error: it carries a request
     """A request that was not sent, because it goes into a batch."""
 
@@ -194,10 +198,10 @@ class Batches:
             if part.batch_id is None:
                 try:
                     await self._submit(part, requests)
-                except (InputError, ModelError) as error:
-                    made = self._resumed or self._parts[0].file_id or getattr(error, "kind", None) in _PASSING
-                    if not made:  # certainly: there is nothing to continue
-                        self.path.unlink()
+                except (NoBatchesError, ModelError) as error:
+                    certain = isinstance(error, NoBatchesError) or not (self._resumed or error.kind in _PASSING)
+                    if certain and not self.ids:  # no batch was made: there is nothing to continue
+                        await self.finish(say)
                     raise
                 say(f"batch {part.batch_id} at {self._client.host.name}: {len(part.requests)} requests submitted")
 
@@ -273,7 +277,7 @@ class Batches:
         if self.note is None:
             return
         if self.note.to_delete is None:
-            states = [self._states[part.token] for part in self._parts]
+            states = [self._states.get(part.token, {}) for part in self._parts]
             files = [part.file_id for part in self._parts]
             files += [state.get(name) for state in states for name in ("output_file_id", "error_file_id")]
             self.note.to_delete = [str(file) for file in files if file]
@@ -354,7 +358,7 @@ class Batches:
         try:
             made = await self._retried(attempt)
         except NoRouteError as error:
-            raise InputError(
+            raise NoBatchesError(
                 f"{self._client.host.name} has no batches ({path}: {error}); leave out --batch to judge with single "
                 "requests"
             ) from None

@@ -372,6 +372,9 @@ def test_what_cannot_be_done_in_a_batch_is_refused(folder: Path, server: Scripte
     _, lacking = called(*command, expect=2)
     assert f"127.0.0.1:{server.port} has no batches (" in lacking
     assert "leave out --batch" in lacking
+    server.control(batches=True, rules=[{"match": {"api": "batches"}, "fault": "405"}])
+    assert "has no batches (/batches: " in called(*command, expect=2)[1]
+    assert len(calls(server, "files", "delete")) == 1, "what was uploaded is deleted"
     assert not note_of(folder).exists()
     called(*command[:-1])  # nothing is in the way of a plain call
 
