@@ -302,7 +302,7 @@ class Batches:
 
     def _write(self) -> None:
         assert self.note is not None
-        write_whole(self.path, self.note.model_dump_json(indent=1), private=self._client.gate.closed)
+        write_whole(self.path, self.note.model_dump_json(indent=1))
 
     def _lines(self, part: Part, requests: Mapping[str, bytes]) -> Iterator[bytes]:
         changed = [key for key in part.requests if key not in requests or key in self._outdated]
