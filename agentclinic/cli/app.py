@@ -212,6 +212,18 @@ def regrade(
             "synthesis prompt in --prompts-dir.",
         ),
     ] = False,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Ask the judge through its provider's batch endpoint: half the price, answers within a day. If it is "
+            "stopped, the same command continues.",
+        ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait/--no-wait", help="With --batch: wait for the answers, or fetch them with a later call."),
+    ] = True,
     dry_run: DryRunOption = False,
     max_cost: MaxCostOption = None,
     token_limit: TokenLimitOption = None,
@@ -229,7 +241,9 @@ def regrade(
     from agentclinic.cli.regrade import jury_command, regrade_command
 
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
-    options = {"dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
+    if not (batch or wait):
+        raise typer.BadParameter("--no-wait is for --batch; add it")
+    options = {"batch": batch, "wait": wait, "dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
     if jury is None:
         regrade_command(folder, settings, name, resynthesize=resynthesize, **options)
     elif resynthesize:

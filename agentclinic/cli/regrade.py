@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
+from typing import Any
 
 import anyio
 
@@ -17,7 +19,8 @@ from agentclinic.errors import InputError
 from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
-from agentclinic.runs.budget import Spent
+from agentclinic.runs.budget import Spent, money
+from agentclinic.runs.build import is_at_endpoint
 from agentclinic.runs.progress import progress_for
 from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 from agentclinic.scoring.format import as_percent
@@ -37,6 +40,8 @@ def regrade_command(
     name: str | None,
     *,
     resynthesize: bool,
+    batch: bool = False,
+    wait: bool = True,
     dry_run: bool = False,
     full: bool = False,
     quiet: bool,
@@ -44,12 +49,12 @@ def regrade_command(
 ) -> None:
     """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
     _refuse_file(folder)
+    how: dict[str, Any] = {"resynthesize": resynthesize, "batch": batch}
     if dry_run:
-        estimate = anyio.run(partial(estimate_regrade, folder, settings, name, resynthesize=resynthesize))
-        show_estimate(estimate, as_json=as_json)
+        show_estimate(anyio.run(partial(estimate_regrade, folder, settings, name, **how)), as_json=as_json)
         return
     progress = progress_for(quiet=quiet, stream=sys.stderr)
-    regraded = anyio.run(partial(regrade, folder, settings, name, progress=progress, resynthesize=resynthesize))
+    regraded = anyio.run(partial(regrade, folder, settings, name, progress=progress, wait=wait, **how))
     if as_json:
         print_json(
             {
@@ -60,10 +65,16 @@ def regrade_command(
                 "changed": [{"scenario_id": s, "was": was, "is": now} for s, was, now in regraded.changed],
                 "new_diagnoses": regraded.new_diagnoses,
                 "without_chart": regraded.without_chart,
+                "batches": list(regraded.batches),
+                "pending": regraded.pending,
             }
         )
-    else:
+    elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
+    if regraded.pending:
+        again = ["--moderator-llm", settings.run.moderator_llm, *(["--name", name] if name else [])]
+        _say_pending(folder, [regraded], again, as_json=as_json)
+        return
     if regraded.without_chart:
         sys.stderr.write(
             f"{regraded.without_chart} diagnoses were judged by names alone, without the chart: "
@@ -86,6 +97,8 @@ def jury_command(
     jury: str,
     name: str | None,
     *,
+    batch: bool = False,
+    wait: bool = True,
     dry_run: bool,
     full: bool,
     quiet: bool,
@@ -97,9 +110,31 @@ def jury_command(
     if len(set(models)) < max(2, len(models)):
         raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
     asked = [_with_judge(settings, model) for model in models if model != RECORDED]
+    hosted = {one.run.moderator_llm for one in asked if batch and is_at_endpoint(one.run.moderator_llm)}
+    if batch and not hosted:
+        raise InputError(f"--batch needs a judge at an endpoint, and {jury} has none; leave out --batch")
     if dry_run:
-        estimates = {one.run.moderator_llm: anyio.run(partial(estimate_regrade, folder, one)) for one in asked}
+        estimates = {
+            model: anyio.run(partial(estimate_regrade, folder, one, batch=model in hosted))
+            for one in asked
+            for model in [one.run.moderator_llm]
+        }
         show_arms(estimates, as_json=as_json)
+        return
+    spent, submitted = Spent(), []
+    for one in asked:  # all batches at the provider before the first is waited for
+        if one.run.moderator_llm in hosted:
+            progress = progress_for(quiet=quiet, stream=sys.stderr)
+            regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent, batch=True, wait=False))
+            spent += regraded.spent
+            submitted.append(regraded)
+            if regraded.interrupted:
+                end_incomplete(f"{regraded.reason}\n{_AGAIN}", interrupted=True)
+    if not wait and any(regraded.pending for regraded in submitted):
+        again = ["--jury", jury, *(["--name", name] if name else [])]
+        if as_json:
+            print_json({"pending": sum(one.pending for one in submitted), "batches": _ids(submitted)})
+        _say_pending(folder, submitted, again, as_json=as_json)
         return
     spent, members, left = Spent(), [RECORDED] * (RECORDED in models), []
     for one in asked:
@@ -107,7 +142,7 @@ def jury_command(
         progress = progress_for(quiet=quiet, stream=sys.stderr)
         if not quiet:
             progress.say(f"judge: {model}")
-        regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent))
+        regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent, batch=model in hosted))
         spent += regraded.spent
         members.append(regraded.path.stem)
         if regraded.not_tried or regraded.failed:
@@ -126,6 +161,22 @@ def jury_command(
         show_majority(written)
     if left:
         end_incomplete("\n".join([*left, _AGAIN]), interrupted=False)
+
+
+def _ids(regraded: Sequence[Regraded]) -> list[str]:
+    return [batch for one in regraded for batch in one.batches]
+
+
+def _say_pending(folder: Path, regraded: Sequence[Regraded], flags: Sequence[str], *, as_json: bool) -> None:
+    """Say which batches are not over yet, and how to fetch the verdicts; with JSON, where it is not in the way."""
+    pending, ids = sum(one.pending for one in regraded), _ids(regraded)
+    command = join(["agentclinic", "regrade", str(folder), *flags, "--batch"])
+    print(
+        f"{plural(pending, 'request')} in {plural(len(ids), 'batch', 'batches')} ({', '.join(ids)}), not answered "
+        "yet.\n"
+        f"Fetch the verdicts later, with the same options but without --no-wait: {command}",
+        file=sys.stderr if as_json else sys.stdout,
+    )
 
 
 def _refuse_file(folder: Path) -> None:
@@ -162,7 +213,11 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         print(f"  scenario {scenario}: was {before}, is now {'right' if now else 'wrong'}")
     if regraded.new_diagnoses is not None:
         print(f"{regraded.new_diagnoses} diagnoses differ from the recorded ones")
+    if regraded.batches:
+        cost = "is not known" if regraded.spent.unpriced else f"is {money(regraded.spent.dollars)}"
+        print(f"The cost of all verdicts in the file {cost}; requests in a batch cost half the price.")
     if regraded.changed and not full:
         print("--full lists the verdicts that changed.")
-    command = f"agentclinic score {quote(str(folder))} --judge {quote(name)}"
-    print(f"Written to {regraded.path}; score it with: {command}")
+    if regraded.path.is_file():
+        command = f"agentclinic score {quote(str(folder))} --judge {quote(name)}"
+        print(f"Written to {regraded.path}; score it with: {command}")

@@ -11,7 +11,7 @@ import base64
 import gc
 import ipaddress
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial, reduce
@@ -81,6 +81,10 @@ class HttpAnswer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     content: bytes
+
+
+Send = Callable[[str, bytes | None, Purpose], Awaitable[HttpAnswer]]
+"""Sends a body to a path, as `Client.send` does."""
 
 
 class Client:
@@ -155,8 +159,20 @@ class Client:
             await self._sdk.close()
             self._sdk = None
 
-    async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
-        """Post a body, or get the path if there is none; returns an HTTP answer of any status, raises anything else."""
+    async def send(
+        self,
+        path: str,
+        content: bytes | None,
+        purpose: Purpose,
+        *,
+        delete: bool = False,
+        limit: float | None = None,
+    ) -> HttpAnswer:
+        """Post a body; without one, get the path or delete it. Returns an answer of any status, raises anything else.
+
+        A body that begins with `--` is a form whose first line is its boundary. `limit` is in seconds, for what takes
+        longer than a request to a model.
+        """
         import aiohttp
         import httpx2
         import openai
@@ -177,12 +193,14 @@ class Client:
                 "X-Stainless-Read-Timeout": openai.Omit(),
             }
         }
-        limit = self.runtime.request_timeout
+        limit = limit or self.runtime.request_timeout
         failure: ModelError | None = None
         try:
             # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
-                if content is None:
+                if delete:
+                    response = await sdk.delete(path, cast_to=httpx2.Response, options=options)
+                elif content is None:
                     response = await sdk.get(path, cast_to=httpx2.Response, options=options)
                 else:
                     response = await sdk.post(path, content=content, cast_to=httpx2.Response, options=options)
@@ -266,8 +284,13 @@ class Clients:
         for client in self._clients.values():
             await client.aclose()
 
-    def endpoint(self, name: str, *, base_url: str | None = None, api_key: SecretStr | None = None) -> Endpoint:
-        """The model `name` at an address (default: OpenAI's); all models there share one client."""
+    def endpoint(
+        self, name: str, *, base_url: str | None = None, api_key: SecretStr | None = None, send: Send | None = None
+    ) -> Endpoint:
+        """The model `name` at an address (default: OpenAI's); all models there share one client.
+
+        With `send`, its requests go through that instead of the client.
+        """
         where = ((base_url or OPENAI_URL).rstrip("/"), api_key.get_secret_value() if api_key else "")
         if where not in self._clients:
             self._clients[where] = Client(
@@ -281,15 +304,18 @@ class Clients:
                 connect_timeout=self._connect_timeout,
                 share=self._share,
             )
-        return Endpoint(name, self._clients[where], responses=self._llm.responses)
+        return Endpoint(name, self._clients[where], responses=self._llm.responses, send=send)
 
 
 class Endpoint:
     """One model at an endpoint."""
 
-    def __init__(self, name: str, client: Client, *, responses: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, name: str, client: Client, *, responses: Mapping[str, Any] | None = None, send: Send | None = None
+    ) -> None:
         self._name = name
         self._client = client
+        self._send = send or client.send
         self._target = wire.Target(name, responses or {}, client.is_openai)
 
     def __repr__(self) -> str:
@@ -357,6 +383,13 @@ class Endpoint:
         ]
         near = nearest(self._name, names) or (names[0] if len(names) == 1 else None)
         return f"; did you mean {self._client.host.quote(near)!r}?" if near else ""
+
+    async def has(self, api: wire.Api) -> bool:
+        """Whether the server has an API."""
+        # A request without content costs nothing: a server with that API rejects it, one without has no such address.
+        status, headers, data = await self._send(wire.PATHS[api], b"{}", Purpose.CHECK)
+        answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
+        return not isinstance(answer, faults.NoRouteError)
 
     async def _embed(self, request: Request, tally: _Tally) -> wire.Answer:
         """The embeddings of the messages; the same in both APIs."""
@@ -465,13 +498,10 @@ class Endpoint:
     async def _with_other_api(self, error: faults.NoRouteError, api: wire.Api) -> faults.NoRouteError:
         """The error if a server lacks the API in `llm_api`; it names the other API if the server has that one."""
         other: wire.Api = "chat" if api == "responses" else "responses"
-        # A request without content costs nothing: a server with that API rejects it, one without has no such address.
         try:
-            status, headers, data = await self._client.send(wire.PATHS[other], b"{}", Purpose.CHECK)
+            if not await self.has(other):
+                return error
         except ModelError:
-            return error
-        answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
-        if isinstance(answer, faults.NoRouteError):
             return error
         return faults.NoRouteError(
             f"{self._client.host.name} has only {wire.API_NAMES[other]}, and llm_api is {api}; "
@@ -509,20 +539,27 @@ class Endpoint:
         """One HTTP request, and the JSON object in its answer."""
         host = self._client.host
         tally.requests += 1
-        status, headers, data = await self._client.send(path, content, purpose)
-        if 300 <= status < 400:
-            raise faults.from_redirect(status, host)
-        body = _loads(data)
-        if status >= 400:
-            raise faults.from_answer(status, body, headers, host, self._name)
-        if not isinstance(body, dict):
-            found = "nothing" if not data.strip() else "a web page" if data.lstrip()[:1] == b"<" else "broken JSON"
-            raise ServerError(f"{host.name} answered {status} with {found} instead of an answer")
+        answer = await self._send(path, content, purpose)
+        body = body_of(answer, host, self._name)
         error = wire.error_in(body)
         if error is not None:
-            raise faults.from_answer(status, error, headers, host, self._name)
+            raise faults.from_answer(answer.status, error, answer.headers, host, self._name)
         tally.spent.append(wire.read_usage(body))
         return body
+
+
+def body_of(answer: HttpAnswer, host: faults.Host, model: str) -> wire.Json:
+    """The JSON object in an answer; raises a `ModelError` for a redirect, an error status, and anything else."""
+    status, headers, data = answer
+    if 300 <= status < 400:
+        raise faults.from_redirect(status, host)
+    body = _loads(data)
+    if status >= 400:
+        raise faults.from_answer(status, body, headers, host, model)
+    if not isinstance(body, dict):
+        found = "nothing" if not data.strip() else "a web page" if data.lstrip()[:1] == b"<" else "broken JSON"
+        raise ServerError(f"{host.name} answered {status} with {found} instead of an answer")
+    return body
 
 
 class _Tally:
@@ -586,11 +623,17 @@ def _lean_http() -> type[httpx2.AsyncClient]:
         def build_request(self, method: str, url: httpx2.URL | str, **given: Any) -> httpx2.Request:
             # We only send bytes; the SDK provides all headers except these.
             own = [(name, self.headers[name]) for name in ("Accept-Encoding", "Connection")]
+            headers, content = given["headers"], given.get("content")
+            if content and content.startswith(b"--"):
+                # Said here, because the SDK takes no form that is already written. No JSON begins like this.
+                boundary = content[2 : content.index(b"\r\n")].decode()
+                headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
+                own.append(("Content-Type", f"multipart/form-data; boundary={boundary}"))
             return httpx2.Request(
                 method,
                 address(url),
-                headers=[*given["headers"], *own],
-                content=given.get("content"),
+                headers=[*headers, *own],
+                content=content,
                 cookies=self.cookies,
                 extensions={"timeout": self.timeout.as_dict()},
             )
@@ -598,13 +641,14 @@ def _lean_http() -> type[httpx2.AsyncClient]:
         async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
             # Read here, because httpx2 has no limit: an answer may be packed, or never end.
             response = await super().send(request, **{**given, "stream": True})
+            most = faults.LARGEST_FILE if request.url.path.endswith("/content") else faults.LARGEST_ANSWER
             content = bytearray()
             try:
                 async with aclosing(response.aiter_bytes()) as pieces:
                     async for piece in pieces:
                         content += piece
-                        if len(content) > faults.LARGEST_ANSWER:
-                            raise faults.TooLargeError
+                        if len(content) > most:
+                            raise faults.TooLargeError(most // 2**20)
             finally:
                 await response.aclose()
             response.headers.pop("Content-Encoding", None)

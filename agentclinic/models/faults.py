@@ -36,6 +36,9 @@ LARGEST_ANSWER = 8 * 2**20
 """Most bytes of an answer, unpacked. The longest outputs of today's models, 128,000 tokens, are about half a megabyte,
 and six times that if every character is escaped; a packed body of 1.5 MB can unpack to gigabytes."""
 
+LARGEST_FILE = 512 * 2**20
+"""Most bytes of a file with the answers of a batch: 10 kB for each of 50,000, where a short answer takes about 2."""
+
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}|(?i:bearer)\s+[\w.*~+/=-]{6,}")
 _CONTEXT = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|prompt is too long|too many (input )?tokens", re.I
@@ -66,7 +69,7 @@ class FormatRejectedError(BadRequestError):
 
 
 class TooLargeError(Exception):
-    """An answer was larger than `LARGEST_ANSWER`; the rest of it was not read."""
+    """An answer was larger than is accepted; the rest of it was not read."""
 
 
 class Host:
@@ -178,7 +181,7 @@ def from_exception(error: BaseException, host: Host, limit: float) -> ModelError
     if isinstance(bottom, TimeoutError):
         return RequestTimeout(f"{host.name} did not answer within {limit:g} s")
     if isinstance(bottom, TooLargeError):
-        return ServerError(f"{host.name} sent more than {LARGEST_ANSWER // 2**20} MB instead of an answer")
+        return ServerError(f"{host.name} sent more than {bottom} MB instead of an answer")
     if isinstance(bottom, NotAllowedError):
         return NotAllowedHereError(f"credentialed data may not go to {host.name} ({bottom}); see docs/privacy.md")
     if privacy.silent():  # the system's own words are harmless; any other exception may quote the server

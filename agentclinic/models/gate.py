@@ -98,6 +98,14 @@ class Gate:
                 f"or {self._advice(base_url)} (docs/privacy.md)"
             )
 
+    def refuse_storing(self, base_url: str, setting: str) -> None:
+        """Refuse to leave credentialed data in files at another machine: its attestation says that nothing is kept."""
+        if self.closed and not is_unix(base_url) and self.refusal(urlsplit(base_url).hostname or ""):
+            raise GateClosedError(
+                f"{setting}.base_url: credentialed data may not be stored at {_names(base_url)[0]}, and a batch is a "
+                "stored file; leave out --batch"
+            )
+
     def refusal(self, host: str) -> str | None:
         """Why a host (a name or an address) is not this machine; None if it is."""
         found = self.local_addresses(host)

@@ -9,6 +9,9 @@ from agentclinic.config import PriceSettings
 ANY_MODEL = "*"
 """The name in `prices` that stands for every model without an entry of its own."""
 
+BATCH_SHARE = 0.5
+"""What a request in a batch costs, as a share of its usual price: the discount of OpenAI and most other providers."""
+
 
 def cost_usd(
     model: str, base_url: str, usage: Mapping[str, int | None], prices: Mapping[str, PriceSettings] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -29,11 +29,12 @@ from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
 from agentclinic.models.base import Model, Purpose
-from agentclinic.models.endpoint import OPENAI_URL, Clients, Share
+from agentclinic.models.endpoint import OPENAI_URL, Clients, Endpoint, Send, Share
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
 from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
+from agentclinic.models.wire import Api
 from agentclinic.privacy import DataClass
 from agentclinic.runs.roles import simulator_of
 
@@ -206,6 +207,14 @@ class Models:
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
         return self.get(*self.cast(role))
+
+    def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:
+        """Makes models for a role at its endpoint that send in another way; each knows only its own requests."""
+        name, endpoint = self.cast(role)
+        base_url, key = self.address(endpoint)
+        runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})
+        llm = self._settings.llm.model_copy(update={"runtime": runtime})
+        return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
     def cast(self, role: str) -> tuple[str, str | None]:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""

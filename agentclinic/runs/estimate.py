@@ -54,6 +54,11 @@ class Amount:
             self.output_tokens + other.output_tokens,
         )
 
+    @property
+    def tokens(self) -> dict[str, int]:
+        """Whole tokens, by the names they have in a record."""
+        return {"input_tokens": round(self.input_tokens), "output_tokens": round(self.output_tokens)}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -132,7 +137,7 @@ def rows(models: Models, amounts: dict[str, Amount], in_use: Iterable[str]) -> t
             continue
         used = models.at_endpoint(role, name, endpoint)
         host = used.host if used else ""
-        found.append(Row(role, name, host, amount, models.cost_usd(role, _tokens(amount))))
+        found.append(Row(role, name, host, amount, models.cost_usd(role, amount.tokens)))
     return tuple(found)
 
 
@@ -270,12 +275,8 @@ def _merged(every: Iterable[Row]) -> tuple[Row, ...]:
     return tuple(found.values())
 
 
-def _tokens(amount: Amount) -> dict[str, int | None]:
-    return {"input_tokens": round(amount.input_tokens), "output_tokens": round(amount.output_tokens)}
-
-
-def _rounded(amount: Amount) -> dict[str, int | None]:
-    return {"requests": round(amount.requests), **_tokens(amount)}
+def _rounded(amount: Amount) -> dict[str, int]:
+    return {"requests": round(amount.requests), **amount.tokens}
 
 
 def _cents(dollars: float | None) -> float | None:

@@ -102,6 +102,8 @@ class Bar(_Counting):
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
         """Draw the bar."""
         super().start(total, done, what)
+        for task in self._bar.task_ids:  # of work that is over
+            self._bar.remove_task(task)
         self._task = self._bar.add_task(self._status(""), total=total, completed=done)
         self._bar.start()
 

@@ -3,6 +3,9 @@
 `python tests/support/scripted_server.py --port 0` prints one JSON line with its port and serves on 127.0.0.1:
 
 - `POST /v1/responses`, `POST /v1/chat/completions`, `POST /v1/embeddings`, `GET /v1/models`
+- `POST /v1/files`, `GET` and `DELETE /v1/files/ID`, `GET /v1/files/ID/content`, `POST` and `GET /v1/batches`: a batch
+  is answered by the same rules, when it is first looked at after `batch_polls` looks. Its answers come in another order
+  than its requests; HTTP faults go to the error file
 - `POST /control` changes the script (keys of `Script`; unknown ones are refused), `POST /reset` forgets all
 - `GET /log` lists every request received, with headers, in the order of arrival; beside it counts and CPU seconds
 
@@ -132,6 +135,12 @@ class Script:
     patient: str = "I have had a throbbing headache for two days."
     measurement: str = "RESULTS: within normal limits."
     moderator: str = "Yes"
+    batches: bool = True
+    """False: /v1/files and /v1/batches are not there (404)."""
+    batch_polls: int = 0
+    """How many times a batch that is looked at is still in progress."""
+    batch_status: str = "completed"
+    """How batches end: completed, failed (in validation) or expired (only the first half is answered)."""
     tool: str | None = None
     """The tool to call where one is demanded; the first offered when not given."""
     keep_log: bool = True
@@ -209,6 +218,9 @@ class Server:
         self.in_flight = 0
         self.peak = 0
         self.refused: list[int] = []
+        self.files: dict[str, Json] = {}
+        self.batches: dict[str, Json] = {}
+        self.polls: Counter[str] = Counter()
         self.bodies: Counter[str] = Counter()
         self.matched: Counter[int] = Counter()
         self.hits: Counter[int] = Counter()
@@ -224,6 +236,13 @@ class Server:
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/embeddings", self.embeddings)
         app.router.add_get("/v1/models", self.models)
+        app.router.add_post("/v1/files", self.upload)
+        app.router.add_get("/v1/files", self.list_files)
+        app.router.add_get("/v1/files/{id}/content", self.content)
+        app.router.add_delete("/v1/files/{id}", self.delete)
+        app.router.add_post("/v1/batches", self.create_batch)
+        app.router.add_get("/v1/batches", self.list_batches)
+        app.router.add_get("/v1/batches/{id}", self.batch)
         app.router.add_post("/control", self.control)
         app.router.add_post("/reset", self.forget)
         app.router.add_get("/log", self.show_log)
@@ -276,6 +295,110 @@ class Server:
 
     async def embeddings(self, request: web.Request) -> web.StreamResponse:
         return await self.serve(request, "embeddings", present=True)
+
+    async def upload(self, request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        if not self.script.batches:
+            return _no_route(request)
+        file: Any = form["file"]
+        text = file.file.read().decode()
+        self.note(
+            request, "files", {"purpose": form["purpose"], "lines": [json.loads(line) for line in text.splitlines()]}
+        )
+        return await self.made(request, "files", self.keep(text, file.filename))
+
+    def keep(self, text: str, name: str) -> Json:
+        """A new file at the server."""
+        file_id = f"file-{next(_numbers)}"
+        self.files[file_id] = {"id": file_id, "object": "file", "filename": name, "text": text}
+        return self.files[file_id]
+
+    async def made(self, request: web.Request, api: str, entry: Json) -> web.StreamResponse:
+        """What was made; a rule for `api` may keep the answer from arriving."""
+        call = Call(api, "", {}, request.headers.get("Authorization", ""), 0, "")
+        rule = self.rule_for(call) or {}
+        failed = await self.fail(request, call, str(rule["fault"]), rule) if "fault" in rule else None
+        return failed or web.json_response({key: value for key, value in entry.items() if key != "text"})
+
+    async def list_files(self, request: web.Request) -> web.StreamResponse:
+        return _listed(request, self.files)
+
+    async def content(self, request: web.Request) -> web.StreamResponse:
+        self.note(request, "files", {})
+        file = self.files.get(request.match_info["id"])
+        return web.Response(text=file["text"]) if file else _no_route(request)
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        self.note(request, "files", {"delete": request.match_info["id"]})
+        file = self.files.get(request.match_info["id"])
+        if file is None:
+            return _no_route(request)
+        answer = await self.made(request, "delete", {"id": file["id"], "deleted": True})
+        if answer.status == 200:
+            del self.files[file["id"]]
+        return answer
+
+    async def create_batch(self, request: web.Request) -> web.StreamResponse:
+        body: Json = await request.json()
+        if not self.script.batches:
+            return _no_route(request)
+        self.note(request, "batches", body)
+        batch_id = f"batch_{next(_numbers)}"
+        counts = {"total": len(self.files[body["input_file_id"]]["text"].splitlines()), "completed": 0, "failed": 0}
+        status = {"status": "in_progress", "request_counts": counts}
+        self.batches[batch_id] = {"id": batch_id, "object": "batch", **body, **status}
+        return await self.made(request, "batches", self.batches[batch_id])
+
+    async def list_batches(self, request: web.Request) -> web.StreamResponse:
+        return _listed(request, self.batches)
+
+    async def batch(self, request: web.Request) -> web.StreamResponse:
+        batch_id = request.match_info["id"]
+        self.note(request, "batches", {"id": batch_id})
+        if batch_id not in self.batches:
+            return _no_route(request)
+        batch = self.batches[batch_id]
+        self.polls[batch_id] += 1
+        if batch["status"] == "in_progress" and self.polls[batch_id] > self.script.batch_polls:
+            await self.answer_batch(request, batch)
+        return await self.made(request, "poll", batch)
+
+    async def answer_batch(self, request: web.Request, batch: Json) -> None:
+        batch["status"] = self.script.batch_status
+        lines = [json.loads(line) for line in self.files[batch["input_file_id"]]["text"].splitlines()]
+        if batch["status"] == "failed":
+            batch["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "Queue is full"}]}
+            return
+        answered = lines if batch["status"] == "completed" else lines[: len(lines) // 2]
+        good: list[Json] = []
+        bad: list[Json] = [
+            {
+                "custom_id": line["custom_id"],
+                "response": None,
+                "error": {"code": "batch_expired", "message": "Too late"},
+            }
+            for line in lines[len(answered) :]
+        ]
+        for line in answered:
+            api = line["url"].removeprefix("/v1/").partition("/")[0]
+            digest = hashlib.sha256(json.dumps(line["body"]).encode()).hexdigest()
+            purpose = request.headers.get("X-AgentClinic-Purpose", "")
+            call = Call(api, purpose, line["body"], request.headers.get("Authorization", ""), 0, digest)
+            rule = self.rule_for(call) or {}
+            fault = str(rule.get("fault", ""))
+            failed: Any = await self.fail(request, call, fault, rule) if fault else None
+            if failed is not None:
+                response = {"status_code": failed.status, "body": json.loads(failed.text)}
+            else:
+                said = self.say(call, rule, fault)
+                body = _responses_body(call, said) if api == "responses" else _chat_body(call, said)
+                response = {"status_code": 200, "request_id": "r", "body": body}
+            (bad if failed else good).append({"custom_id": line["custom_id"], "response": response, "error": None})
+        for name, entries in (("output_file_id", good), ("error_file_id", bad)):
+            if entries:
+                text = "".join(json.dumps(entry) + "\n" for entry in entries[::-1])
+                batch[name] = self.keep(text, f"{name}.jsonl")["id"]
+        batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
 
     def note(self, request: web.Request, api: str, body: Json) -> None:
         self.received += 1
@@ -576,6 +699,14 @@ def _fits(match: Json, call: Call) -> bool:
         and match.get("api", call.api) == call.api
         and ("text_contains" not in match or match["text_contains"] in call.text)
     )
+
+
+def _listed(request: web.Request, entries: dict[str, Json]) -> web.Response:
+    """A page of a list, newest first; pages are small, so that there are several."""
+    after, size = request.query.get("after"), 2
+    newest = [{key: value for key, value in entry.items() if key != "text"} for entry in reversed(entries.values())]
+    start = next((n + 1 for n, entry in enumerate(newest) if entry["id"] == after), 0)
+    return web.json_response({"data": newest[start : start + size], "has_more": len(newest) > start + size})
 
 
 def _no_route(request: web.Request) -> web.Response:

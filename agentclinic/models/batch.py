@@ -1,0 +1,482 @@
+"""Requests through a provider's batch endpoint: uploaded as a file, answered within a day, for half the price.
+
+What is submitted is noted in a file first, so that a process that was killed finds its batches again. The requests are
+those that an `Endpoint` would send: `hold` keeps them back, and `FromBatch` later hands it the answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agentclinic.config import read_json
+from agentclinic.errors import InputError
+from agentclinic.files import write_whole
+from agentclinic.jsonl import loads
+from agentclinic.models import wire
+from agentclinic.models.base import ModelError, Purpose, ServerError
+from agentclinic.models.endpoint import Endpoint, HttpAnswer, body_of
+from agentclinic.models.faults import NoRouteError
+from agentclinic.models.retry import RETRYABLE, Clock, with_retries
+from agentclinic.results.turn import Usage
+
+MOST_REQUESTS = 50_000
+"""Requests in one batch: OpenAI's limit."""
+MOST_BYTES = 200_000_000
+"""Size of one batch's file: OpenAI's limit."""
+WINDOW = "24h"
+"""The only time that OpenAI offers for the answers."""
+POLL = 20.0
+"""Seconds between two looks at a batch: it takes minutes to hours, and each look is one small request."""
+FILE_SECONDS = 900.0
+"""Time limit for sending or fetching a file: 200 MB at 2 Mbit/s take 800 s."""
+MOST_PAGES = 100
+"""Pages of a list that are searched, of 100 entries each, newest first: ours was made shortly before."""
+_OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+"""Statuses that do not change any more."""
+_PASSING = frozenset({"connection", "timeout", "server", "rate_limit"})
+"""Failures that a wait of hours outlives: a laptop that sleeps, a server that restarts."""
+
+Value = TypeVar("Value")
+
+
+class NotAnsweredError(ModelError):
+    """The request failed in its batch, or is not asked again."""
+
+    kind = "batch"
+
+
+class NoBatchesError(InputError):
+    """The server has no batch endpoint."""
+
+
+class Held(Exception):  # noqa: N818 - no error: it carries a request
+    """A request that was not sent, because it goes into a batch."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.content = content
+
+
+async def hold(path: str, content: bytes | None, purpose: Purpose) -> NoReturn:
+    """Instead of sending a request, raise it as `Held`."""
+    del path, purpose
+    raise Held(content or b"")
+
+
+class FromBatch:
+    """Sends requests of which the first was answered in a batch; follow-ups go to the server.
+
+    `stop` says why no follow-up may be sent, if it may not.
+    """
+
+    def __init__(self, answer: HttpAnswer, endpoint: Endpoint, stop: Callable[[], str | None]) -> None:
+        self.usage = Usage()
+        """What the answer in the batch used."""
+        self._answer: HttpAnswer | None = answer
+        self._endpoint = endpoint
+        self._stop = stop
+
+    async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
+        """The batch's answer the first time, as if the server had just sent it; later, a request to the server."""
+        client = self._endpoint.client
+        answer, self._answer = self._answer, None
+        if answer is None:
+            if (reason := self._stop()) is not None:
+                raise NotAnsweredError(f"no usable answer in the batch, and not asked again: {reason}")
+            return await client.send(path, content, purpose)
+        try:
+            self.usage = wire.read_usage(body_of(answer, client.host, self._endpoint.name))
+        except ModelError as error:
+            if error.kind in RETRYABLE:  # in the next batch, not now at full price
+                raise NotAnsweredError(f"in the batch: {error}") from None
+        return answer
+
+
+class Part(BaseModel):
+    """One batch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str
+    """In the file's name and in the batch's metadata, by which both are found again."""
+    requests: dict[str, str]
+    """The id of each request in the batch, by our own key; it is made from the request's content."""
+    file_id: str | None = None
+    batch_id: str | None = None
+
+
+class Note(BaseModel):
+    """What was submitted, or is about to be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    host: str
+    api: wire.Api
+    parts: list[Part]
+    to_delete: list[str] | None = None
+    """Files at the provider that are no longer needed; None until all answers are used."""
+
+
+class Batches:
+    """The batches that hold one set of requests to a model; `path` is where they are noted."""
+
+    def __init__(self, path: Path, endpoint: Endpoint, purpose: Purpose, clock: Clock | None = None) -> None:
+        self.path = path
+        self.reason: str | None = None
+        """Why some requests have no answer."""
+        self._endpoint = endpoint
+        self._client = endpoint.client
+        self._purpose = purpose
+        self._clock = clock or self._client.clock
+        self._states: dict[str, wire.Json] = {}
+        self._outdated: set[str] = set()
+        self._resumed = path.exists()
+        self.note = read_note(path)
+        if self.note is not None and (self.note.model, self.note.host) != (endpoint.name, self._client.host.name):
+            raise InputError(
+                f"{path} is about a batch for {self.note.model!r} at {self.note.host}, not for {endpoint.name!r} at "
+                f"{self._client.host.name}; use that model again, or another file with --name"
+            )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The batches at the provider."""
+        return tuple(part.batch_id for part in self._parts if part.batch_id)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the requests that are noted."""
+        return _keys(self.note)
+
+    @property
+    def _parts(self) -> list[Part]:
+        return self.note.parts if self.note else []
+
+    async def api(self) -> wire.Api:
+        """The API whose requests are submitted: the noted one, that of `llm_api`, or one that the server has."""
+        if self.note is not None:
+            return self.note.api
+        if not self._client.auto:
+            return self._client.api or "responses"
+        has = self._client.is_openai or await self._retried(lambda: self._endpoint.has("responses"))
+        return "responses" if has else "chat"
+
+    def plan(self, api: wire.Api, requests: Mapping[str, bytes]) -> None:
+        """Note what is to be submitted, by key; if something is noted already, check that it is the same.
+
+        A single request that changed, because its encounter was played again, is left for the next batch.
+        """
+        if self.note is None:
+            self.note = Note(
+                model=self._endpoint.name, host=self._client.host.name, api=api, parts=list(_split(api, requests))
+            )
+            self._write()
+            return
+        noted = {key: custom_id for part in self._parts for key, custom_id in part.requests.items()}
+        known = [key for key in requests if key in noted]
+        self._outdated = {key for key in known if noted[key] != _id(key, requests[key])}
+        if known and len(self._outdated) == len(known):
+            raise InputError(
+                f"{self.path}: a batch was submitted with other prompts or settings; restore them to fetch its "
+                "answers, or delete this file to forget it"
+            )
+
+    async def submit(self, requests: Mapping[str, bytes], say: Callable[[str], None]) -> None:
+        """Upload what is not uploaded yet and create its batches."""
+        for part in self._parts:
+            if part.batch_id is None:
+                try:
+                    await self._submit(part, requests)
+                except (NoBatchesError, ModelError) as error:
+                    certain = isinstance(error, NoBatchesError) or not (self._resumed or error.kind in _PASSING)
+                    if certain and not self.ids:  # no batch was made: there is nothing to continue
+                        await self.finish(say)
+                    raise
+                say(f"batch {part.batch_id} at {self._client.host.name}: {len(part.requests)} requests submitted")
+
+    async def _submit(self, part: Part, requests: Mapping[str, bytes]) -> None:
+        if part.file_id is None:
+            name = f"agentclinic-{part.token}.jsonl"
+            form = _form(name, b"".join(self._lines(part, requests)))
+            part.file_id = await self._made("/files", lambda entry: entry.get("filename") == name, form, FILE_SECONDS)
+            self._write()
+        order = {
+            "input_file_id": part.file_id,
+            "endpoint": _url(self._api),
+            "completion_window": WINDOW,
+            "metadata": {"agentclinic": part.token},
+        }
+        part.batch_id = await self._made(
+            "/batches", lambda entry: _dict(entry.get("metadata")).get("agentclinic") == part.token, _json(order)
+        )
+        self._write()
+
+    async def wait(self, show: Callable[[int], None], say: Callable[[str], None], *, once: bool = False) -> bool:
+        """Look at the batches until they are over, or only `once`; returns whether they are.
+
+        `show` gets the number of requests that are done.
+        """
+        warned = False
+        while True:
+            try:
+                for part in self._parts:
+                    await self._look(part)
+            except ModelError as error:
+                if once or error.kind not in _PASSING:
+                    raise
+                if not warned:
+                    say(f"warning: {error}; the batch is looked for again every {POLL:g} s")
+                warned = True
+            else:
+                warned = False
+                show(sum(_done(state) for state in self._states.values()))
+                if all(state.get("status") in _OVER for state in self._states.values()):
+                    return True
+            if once:
+                return False
+            await self._clock.sleep(POLL)
+
+    async def answers(self) -> dict[str, HttpAnswer]:
+        """The answers by key. What was not answered, because a batch failed or expired, is not among them."""
+        found: dict[str, HttpAnswer] = {}
+        for part in self._parts:
+            state = self._states[part.token]
+            keys = {custom_id: key for key, custom_id in part.requests.items() if key not in self._outdated}
+            said = [str(error.get("message")) for error in _objects(_dict(state.get("errors")).get("data"))]
+            for name in ("output_file_id", "error_file_id"):
+                if not state.get(name):
+                    continue
+                for entry in _entries(await self._content(str(state[name]))):
+                    key, response = keys.get(str(entry.get("custom_id"))), entry.get("response")
+                    if key is not None and isinstance(response, dict) and isinstance(response.get("status_code"), int):
+                        found.setdefault(key, HttpAnswer(response["status_code"], {}, _json(response.get("body"))))
+                    elif isinstance(entry.get("error"), dict):
+                        said.append(str(entry["error"].get("message")))
+            missing = sum(key not in found for key in keys.values())
+            if missing and self.reason is None:
+                why = f": {self._client.host.quote(said[0])}" if said else ""
+                self.reason = (
+                    f"batch {part.batch_id} is {state.get('status')}, {missing} of {len(part.requests)} requests were "
+                    f"not answered{why}"
+                )
+        return found
+
+    async def finish(self, say: Callable[[str], None]) -> None:
+        """Once all answers are used: delete the files at the provider, then the note."""
+        if self.note is None:
+            return
+        if self.note.to_delete is None:
+            states = [self._states.get(part.token, {}) for part in self._parts]
+            files = [part.file_id for part in self._parts]
+            files += [state.get(name) for state in states for name in ("output_file_id", "error_file_id")]
+            self.note.to_delete = [str(file) for file in files if file]
+            self._write()
+        for file in self.note.to_delete:
+            await self._delete(file, say)
+        self.path.unlink(missing_ok=True)
+        self.note = None
+
+    async def _delete(self, file: str, say: Callable[[str], None]) -> None:
+        try:
+            await self._retried(lambda: self._ask(f"/files/{quote(file, safe='')}", delete=True))
+        except NoRouteError:
+            pass  # an earlier call has deleted it
+        except ModelError as error:
+            say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
+
+    @property
+    def _api(self) -> wire.Api:
+        assert self.note is not None
+        return self.note.api
+
+    def _write(self) -> None:
+        assert self.note is not None
+        write_whole(self.path, self.note.model_dump_json(indent=1))
+
+    def _lines(self, part: Part, requests: Mapping[str, bytes]) -> Iterator[bytes]:
+        changed = [key for key in part.requests if key not in requests or key in self._outdated]
+        if changed:
+            raise InputError(
+                f"{self.path}: {len(changed)} of the requests have changed before they were submitted; delete this "
+                "file to start over"
+            )
+        return (_line(self._api, custom_id, requests[key]) for key, custom_id in part.requests.items())
+
+    async def _look(self, part: Part) -> None:
+        state = self._states.get(part.token, {})
+        if state.get("status") in _OVER:
+            return
+        path = f"/batches/{quote(part.batch_id or '', safe='')}"
+        try:
+            self._states[part.token] = await self._retried(lambda: self._ask(path))
+        except NoRouteError:
+            raise InputError(
+                f"{self._client.host.name} does not know batch {part.batch_id}: use the key and the project that it "
+                f"was submitted with, or delete {self.path} to start over"
+            ) from None
+
+    async def _content(self, file: str) -> bytes:
+        async def once() -> bytes:
+            path = f"/files/{quote(file, safe='')}/content"
+            answer = await self._client.send(path, None, self._purpose, limit=FILE_SECONDS)
+            if answer.status >= 300:
+                body_of(answer, self._client.host, self._endpoint.name)
+            return answer.content
+
+        try:
+            return await self._retried(once)
+        except NoRouteError:
+            raise InputError(
+                f"{self._client.host.name} no longer has {file}, which holds answers of the batch; delete {self.path} "
+                "to start over"
+            ) from None
+
+    async def _made(
+        self, path: str, ours: Callable[[wire.Json], bool], content: bytes, limit: float | None = None
+    ) -> str:
+        """Make a file or a batch once: unless this is the very first try, look first whether it is there already."""
+        look = self._resumed
+
+        async def attempt() -> wire.Json:
+            nonlocal look
+            if look and (found := await self._find(path, ours)):
+                return found
+            look = True
+            return await self._ask(path, content, limit=limit)
+
+        try:
+            made = await self._retried(attempt)
+        except NoRouteError as error:
+            raise NoBatchesError(
+                f"{self._client.host.name} has no batches ({path}: {error}); leave out --batch to judge with single "
+                "requests"
+            ) from None
+        if not isinstance(made.get("id"), str):
+            raise ServerError(f"{self._client.host.name} answered {path} without an id")
+        return str(made["id"])
+
+    async def _find(self, path: str, ours: Callable[[wire.Json], bool]) -> wire.Json | None:
+        after = ""
+        for _ in range(MOST_PAGES):
+            try:
+                page = await self._ask(f"{path}?limit=100{after}")
+            except NoRouteError:  # a server without lists
+                break
+            entries = _objects(page.get("data"))
+            for entry in entries:
+                if ours(entry):
+                    return entry
+            if not entries or not page.get("has_more"):
+                break
+            after = f"&after={quote(str(entries[-1].get('id')), safe='')}"
+        return None
+
+    async def _ask(self, path: str, content: bytes | None = None, **options: Any) -> wire.Json:
+        answer = await self._client.send(path, content, self._purpose, **options)
+        return body_of(answer, self._client.host, self._endpoint.name)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[Value]]) -> Value:
+        runtime = self._client.runtime
+        got = await with_retries(
+            attempt, tries=runtime.tries, pause=runtime.timeout, limiter=self._client.limiter, clock=self._clock
+        )
+        return got.value
+
+
+def read_note(path: Path) -> Note | None:
+    """The note of a batch; None if there is none."""
+    if not path.exists():
+        return None
+    try:
+        return Note.model_validate(read_json(path))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{path}: not the note of a batch ({where}: {first['msg'].lower()}); restore it, or delete it to start over"
+        ) from None
+
+
+def keys_noted(path: Path) -> frozenset[str]:
+    """The keys of the requests in a note, if there is one."""
+    return _keys(read_note(path))
+
+
+def _keys(note: Note | None) -> frozenset[str]:
+    return frozenset(key for part in note.parts for key in part.requests) if note else frozenset()
+
+
+def _split(api: wire.Api, requests: Mapping[str, bytes]) -> Iterator[Part]:
+    """As few batches as the limits allow."""
+    part, size = Part(token=secrets.token_hex(12), requests={}), 0
+    for key, content in requests.items():
+        custom_id = _id(key, content)
+        length = len(_line(api, custom_id, content))
+        if part.requests and (len(part.requests) == MOST_REQUESTS or size + length > MOST_BYTES):
+            yield part
+            part, size = Part(token=secrets.token_hex(12), requests={}), 0
+        part.requests[key] = custom_id
+        size += length
+    yield part
+
+
+def _id(key: str, content: bytes) -> str:
+    """A request's id in a batch: it changes with the request, and says nothing about the case."""
+    return hashlib.sha256(key.encode() + b"\n" + content).hexdigest()[:32]
+
+
+def _url(api: wire.Api) -> str:
+    return f"/v1{wire.PATHS[api]}"
+
+
+def _line(api: wire.Api, custom_id: str, content: bytes) -> bytes:
+    entry = {"custom_id": custom_id, "method": "POST", "url": _url(api), "body": json.loads(content)}
+    return json.dumps(entry).encode() + b"\n"  # in ASCII: some readers also end a line at U+2028
+
+
+def _form(name: str, content: bytes) -> bytes:
+    """A file for upload, as a form."""
+    boundary = secrets.token_hex(16)
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+        "Content-Type: application/jsonl\r\n\r\n"
+    )
+    return head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _entries(content: bytes) -> Iterator[wire.Json]:
+    """The objects in a file of answers; a broken line is a request without an answer."""
+    for line in BytesIO(content):
+        with suppress(ValueError):
+            entry = loads(line)
+            if isinstance(entry, dict):
+                yield entry
+
+
+def _objects(value: object) -> list[wire.Json]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _dict(value: object) -> wire.Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _done(batch: wire.Json) -> int:
+    counts = _dict(batch.get("request_counts"))
+    return sum(count for name in ("completed", "failed") if isinstance(count := counts.get(name), int))
