@@ -87,7 +87,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Exchange
-from agentclinic.runs import regrade
+from agentclinic.runs import verdicts
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.sweep import read_sweep
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
@@ -319,8 +319,8 @@ def _judgements(path: Path) -> None:
     records = list(run.records())
     for record in records:
         _scored(record)
-    regrade._spent(path)
-    regrade._kept(path, records, {"moderator_llm": "builtin"})
+    verdicts.spent_on(path)
+    verdicts.kept_verdicts(path, records, {"moderator_llm": "builtin"})
 
 
 def _session(path: Path) -> None:
