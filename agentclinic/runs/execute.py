@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
@@ -63,7 +64,12 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
         name = plan.settings.run.name
         folder = folders.create(output, plan.dataset, datetime.now(), name=name, private=private)
         begin_folder(plan, folder, models.gate)
-        return await play_missing(plan, folder, models, progress)
+        try:
+            return await play_missing(plan, folder, models, progress)
+        except ConfigError:
+            if not (folder / folders.RECORDS).stat().st_size:  # the cluster cannot be used: nothing was played
+                shutil.rmtree(folder)
+            raise
 
 
 async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> None:

@@ -52,7 +52,7 @@ def connect(settings: Settings) -> Any:
             "run through Ray Client"
         )
     try:
-        with _without_command_line(module):
+        with _discreet(module):
             if run.address is None:
                 cpus = run.processes or min(run.workers, os.cpu_count() or 1)
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -142,14 +142,23 @@ def spread(found: Sequence[Node], count: int) -> list[Node]:
 
 
 @contextmanager
-def _without_command_line(ray: Any) -> Iterator[None]:
-    """Keep this command's arguments, which may hold a key, out of the list of jobs that everyone on a cluster sees."""
-    utils = ray._private.utils
-    kept, utils.get_entrypoint_name = utils.get_entrypoint_name, lambda: "agentclinic"
+def _discreet(ray: Any) -> Iterator[None]:
+    """Connect so that Ray does not print its own errors to standard output, which may be for another program.
+
+    Nor does it get this command's arguments, which may hold a key: everyone on a cluster sees its list of jobs.
+    """
+    ours = {
+        (ray._private.utils, "get_entrypoint_name"): lambda: "agentclinic",
+        (ray._private.worker, "listen_error_messages"): lambda *_: None,
+    }
+    kept = {(module, name): getattr(module, name) for module, name in ours}
     try:
+        for (module, name), function in ours.items():
+            setattr(module, name, function)
         yield
     finally:
-        utils.get_entrypoint_name = kept
+        for (module, name), function in kept.items():
+            setattr(module, name, function)
 
 
 @contextmanager

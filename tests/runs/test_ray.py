@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import shutil
 import signal
+import stat
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from runs_support import LONG, Json, asked, records, run_here, settings_for, units, untimed
+from helpers import osce, write_rows
+from runs_support import (
+    AT_ENDPOINT,
+    CLINIC,
+    LONG,
+    Json,
+    asked,
+    clinic,
+    environment,
+    lines,
+    only_run,
+    point_at,
+    records,
+    run_here,
+    settings_for,
+    start,
+    units,
+    untimed,
+)
+from runs_support import until as until_then
 from scripted_server import ScriptedServer
 
+from agentclinic.cli import main
 from agentclinic.config import Settings
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
+from agentclinic.runs.ray_engine import TRIES
 from agentclinic.runs.resume import plan_again, resume
 
 ray: Any = pytest.importorskip("ray", reason="Ray is not installed (the extra `ray`)")
@@ -29,6 +55,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Ray's own
 ]
 
+KEY = "sk-planted-0123456789abcdefghij"
 LOCAL = {"engine": "local", "address": None, "processes": None}
 
 
@@ -109,6 +136,19 @@ def workers() -> list[int]:
     return [one["Pid"] for one in found if one["State"] == "ALIVE" and one["ActorClassName"] == "Worker"]
 
 
+def list_of_jobs() -> list[Any]:
+    """What the cluster shows of every command that has used it."""
+    from ray._private import state
+
+    found: list[Any] = state.jobs()
+    return found
+
+
+def shard_lines(folder: Path) -> list[Json]:
+    """All results in the shards of a run."""
+    return [line for path in (folder / "shards").rglob("*.jsonl") for line in lines(path)]
+
+
 def same(before: list[Json], after: list[Json]) -> bool:
     """Whether two runs have the same records, in whatever order."""
     ours, theirs = (sorted(map(untimed, each), key=lambda entry: units([entry])) for each in (before, after))
@@ -146,3 +186,420 @@ async def test_a_killed_worker_loses_nothing_and_every_unit_is_recorded_once(
     assert (done.missing, done.summary.presented) == (0, 6)
     assert "a worker process died; its 2 unfinished items are given to others" in said.lines
     assert asked(server, "moderator") == 8, "only what the killed worker had was played again"
+
+
+@pytest.mark.slow
+async def test_other_doctors_and_a_server_give_the_same_records(
+    cluster: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    kinds: dict[str, tuple[ScriptedServer | None, Json]] = {
+        "uncertainty": (None, {"doctor": "uncertainty"}),
+        "policy": (None, {"doctor_test_policy_enabled": True}),
+        "server": (server, {}),
+    }
+    for kind, (at, run) in kinds.items():
+        _, local = await run_here(settings_for(at, tmp_path / kind / "local", num_scenarios=4, **run))
+        done, distributed = await run_here(on_ray(at, tmp_path / kind / "ray", num_scenarios=4, **run))
+        assert same(local, distributed), kind
+        assert (done.folder / "sessions").exists() == (kind == "uncertainty")
+
+
+# Killed
+
+
+def as_command(cluster: Any, *more: str | Path) -> list[str | Path]:
+    """A run as a process of its own, on the cluster."""
+    where = ["--engine", "ray", "--address", cluster.address, "--processes", "2", "--workers", "4"]
+    return ["run", "--output_dir", "out", "--num_scenarios", "6", *AT_ENDPOINT, *where, *more]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_a_killed_command_loses_nothing_and_is_resumed_on_either_engine(
+    engine: str, cluster: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """It is killed when four results are in the workers' shards and none is in the journal."""
+    point_at(tmp_path, server)
+    server.control(rules=HELD)
+    process = start(*as_command(cluster, "--openai-api-key", KEY), cwd=tmp_path)
+    until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for", process)
+    folder = only_run(tmp_path / "out")
+    assert len(workers()) == 2
+    process.signal(signal.SIGSTOP)
+    server.control(rules=[])
+    until_then(lambda: len(shard_lines(folder)) == 4, "four results in shards")
+    process.signal(signal.SIGKILL)
+    process.wait()
+    assert records(folder) == []
+    assert KEY not in json.dumps(list_of_jobs()), "everyone on the cluster can read that list"
+    until_then(lambda: not workers(), "the workers to end")
+
+    async def resumed() -> Finished:
+        return await resume(plan_again(folder, LOCAL if engine == "local" else {}), folder, Progress())
+
+    done = anyio.run(resumed)
+
+    assert units(records(folder)) == [(row, 0) for row in range(6)]
+    assert {record["status"] for record in records(folder)} == {"diagnosed"}
+    assert (done.missing, done.summary.presented) == (0, 6)
+    assert asked(server, "moderator") == 6, "nothing that was finished was played again"
+    assert not (folder / "shards").exists()
+
+
+@pytest.mark.slow
+async def test_the_run_goes_on_without_a_node_that_is_lost(
+    cluster: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    node = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    server.control(rules=HELD)
+    task, said = start_here(on_ray(server, tmp_path / "out", num_scenarios=8, workers=6, processes=3))
+    await until(lambda: asked(server, "moderator") == 6, "six verdicts to be waited for", task)
+    cluster.remove_node(node, allow_graceful=False)
+    server.control(rules=[])
+
+    done, written = await finished(task)
+
+    assert units(written) == [(row, 0) for row in range(8)]
+    assert (done.missing, done.reason) == (0, None)
+    assert "a worker process died; its 2 unfinished items are given to others" in said.lines
+
+
+@pytest.mark.slow
+async def test_an_item_that_kills_its_worker_each_time_ends_the_run_with_a_word(cluster: Any, tmp_path: Path) -> None:
+    doctor = tmp_path / "deadly.py"
+    doctor.write_text(
+        "import os, signal\n"
+        "class Deadly:\n"
+        "    def __init__(self, scenario):\n"
+        "        pass\n"
+        "    def inference_doctor(self, question):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    run = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
+    task, said = start_here(on_ray(None, tmp_path / "out", **run))
+
+    done, written = await finished(task)
+
+    assert f"died {TRIES} times; look for its cause in Ray's logs" in (done.reason or "")
+    assert sum("a worker process died" in line for line in said.lines) == TRIES
+    assert (written, done.missing, done.interrupted) == ([], 2, False)
+    assert len(list((tmp_path / "out").iterdir())) == 1, "it can be resumed"
+
+
+# Limits
+
+
+@pytest.mark.slow
+async def test_four_workers_keep_below_what_a_server_takes_as_one_process_does(
+    wide: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    runtime = {"tries": 30}
+    run = {"num_scenarios": 14, "repeats": 3, "workers": 16}
+    refused = {}
+    for engine, settings in (
+        ("local", settings_for(server, tmp_path / "local", runtime=runtime, **run)),
+        ("ray", on_ray(server, tmp_path / "ray", runtime=runtime, **{**run, "processes": 4})),
+    ):
+        server.reset()
+        server.control(capacity=4, latency=0.02)
+        done, written = await run_here(settings)
+        assert {record["status"] for record in written} == {"diagnosed"}
+        assert (len(written), done.missing, done.reason) == (42, 0, None)
+        refused[engine] = len(server.counts()["refused"])
+    # Workers that did not know of each other's 429s would send four times what the server takes, for ever.
+    assert 0 < refused["ray"] <= 2 * refused["local"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["token_limit", "max_cost"])
+async def test_a_budget_ends_the_run_where_it_ends_a_local_one_but_for_what_was_in_flight(
+    limit: str, cluster: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    def priced(settings: Settings) -> Settings:
+        prices = {"*": {"input": 10.0, "output": 20.0}}
+        openai = Settings.model_validate({"openai": {"base_url": server.base_url, "prices": prices}}).openai
+        return settings.model_copy(update={"openai": openai})
+
+    runtime = {limit: 12_000 if limit == "token_limit" else 0.15}
+    local, alone = await run_here(priced(settings_for(server, tmp_path / "local", runtime=runtime)))
+    done, written = await run_here(priced(on_ray(server, tmp_path / "ray", runtime=runtime, workers=2)))
+
+    assert 0 < len(alone) <= len(written) <= len(alone) + 2 < 14
+    assert done.missing == 14 - len(written)
+    start_of = "the token limit of 12,000 is reached" if limit == "token_limit" else "the budget of $0.1500 is reached"
+    assert (local.reason or "").startswith(start_of)
+    assert (done.reason or "").startswith(start_of)
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_gone_or_refuses_the_key_ends_the_run_with_the_reason(
+    cluster: Any, server: ScriptedServer, tmp_path: Path
+) -> None:
+    server.control(rules=[{"match": {"purpose": "doctor", "nth": list(range(9, 99))}, "fault": "auth"}])
+    refused, written = await run_here(on_ray(server, tmp_path / "refused", workers=2))
+    assert "doctor: " in (refused.reason or "")
+    assert "401" in (refused.reason or "")
+    assert {record["status"] for record in written} == {"diagnosed"}
+    assert 0 < len(written) == 14 - refused.missing
+
+    with ScriptedServer() as mortal:
+        mortal.control(rules=[{"match": {"purpose": "moderator", "nth": [5, 6, 7, 8]}, "fault": "hold"}])
+        task, _ = start_here(on_ray(mortal, tmp_path / "gone"))
+        await until(lambda: asked(mortal, "moderator") == 8, "the second four verdicts", task)
+        mortal.kill()
+        gone, written = await finished(task)
+    assert "Encounters that failed for this reason were not recorded" in (gone.reason or "")
+    assert {record["status"] for record in written} == {"diagnosed"}
+    assert (len(written), gone.missing) == (4, 10)
+
+
+# Refused
+
+
+@pytest.mark.slow
+def test_settings_that_cannot_be_sent_and_too_many_processes_are_refused_and_leave_no_run(
+    cluster: Any, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = json.loads(point_at(tmp_path, server).read_text())
+    config["llm"]["responses"] = {"metadata": {"text": "x" * 100_000}}
+    (tmp_path / "llm.config.json").write_text(json.dumps(config))
+    for flags, complaint in (
+        (["--processes", "1"], "the settings are too large to be sent to workers"),
+        (["--processes", "99"], "processes 99: the cluster has"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--engine", "ray", "--output-dir", "out", *flags])
+        said = capsys.readouterr().err
+        assert ended.value.code == 2, said
+        assert complaint in said
+        assert "Traceback" not in said
+        assert not list(tmp_path.glob("out/*"))
+
+
+CHART = "Quagmire toe since the seventh regatta"
+"""What no log may repeat."""
+
+
+@pytest.mark.slow
+def test_credentialed_cases_stay_on_this_machine_in_private_files_and_out_of_the_logs(
+    cluster: Any, ray_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Also if a doctor prints and logs what it hears, and fails with a message that quotes it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talks.py").write_text(
+        "import logging, sys\n"
+        "class Talks:\n"
+        "    def __init__(self, scenario):\n"
+        "        self.turns = 0\n"
+        "    def inference_doctor(self, question):\n"
+        "        print(question, flush=True)\n"
+        "        print(question, file=sys.stderr, flush=True)\n"
+        "        logging.getLogger().error(question)\n"
+        "        self.turns += 1\n"
+        "        if self.turns == 3:\n"
+        "            raise ValueError(question)\n"
+        "        return 'What is your history? Since when?'\n"
+    )
+    patient = {"Demographics": "40-year-old woman", "History": CHART, "Symptoms": {"Primary_Symptom": CHART}}
+    write_rows(tmp_path / "mimic.jsonl", *(osce(patient=patient, truth=f"Frobisher fever {n}") for n in range(2)))
+    attested = {
+        "zero_retention": True,
+        "no_training": True,
+        "no_human_review": True,
+        "attested_by": "A. Person",
+        "attested_on": "2026-01-01",
+    }
+    settings = {"datasets": {"MIMICIV": "mimic.jsonl"}, "privacy": {"hosts": {"127.0.0.2": attested}}}
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps(settings))
+    where = ["--engine", "ray", "--processes", "1", "--dataset", "MIMICIV", "--doctor", "talks.py:Talks"]
+    command = ["run", *where, "--output-dir", "out", "--quiet"]
+
+    main(command)
+
+    folder = only_run(tmp_path / "out")
+    assert CHART in (folder / "scenarios.jsonl").read_text(), "the doctor did hear it"
+    assert all(stat.S_IMODE(path.stat().st_mode) in (0o600, 0o700) for path in (folder, *folder.rglob("*")))
+    assert not files_with([CHART], ray_folder)
+    capsys.readouterr()
+
+    elsewhere = cluster.add_node(num_cpus=1, node_ip_address="127.0.0.2")
+    try:
+        cluster.wait_for_nodes()
+        with pytest.raises(SystemExit) as ended:
+            main([*command[:-2], "elsewhere"])
+        assert ended.value.code == 2
+        said = capsys.readouterr().err
+        assert "credentialed data may not go to these machines of the cluster: " in said
+        assert "(127.0.0.2)" in said
+        assert not (tmp_path / "elsewhere").exists()
+        main([*command, "--allow-host", "127.0.0.2"])
+    finally:
+        cluster.remove_node(elsewhere)
+
+
+# A cluster that the command starts itself
+
+
+class Command:
+    """A command that starts a cluster of its own, in a process group of its own, as in a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self.ray_folder = Path(tempfile.mkdtemp(prefix="ac-", dir="/tmp"))
+        ours = {"RAY_TMPDIR": str(self.ray_folder), "RAY_AUTH_MODE": "disabled"}
+        self._files = [folder / "stdout", folder / "stderr"]
+        with self._files[0].open("wb") as output, self._files[1].open("wb") as errors:
+            self.process = subprocess.Popen(
+                [*CLINIC, *arguments, "--engine", "ray", "--processes", "1"],
+                cwd=folder,
+                env=environment(**ours, **(env or {})),
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    @property
+    def stdout(self) -> str:
+        return self._files[0].read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self._files[1].read_text()
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for something that happens while the command runs."""
+        until_then(lambda: condition() or self.process.poll() is not None, what)
+        assert condition(), f"the command ended before {what}: {self.stdout}{self.stderr}"
+
+    def ours(self) -> dict[int, str]:
+        """Command lines of the processes that the command has started and that run, by their ids."""
+        parents, shown = {}, {}
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
+                if state != "Z":
+                    parents[int(path.name)] = int(parent)
+                    shown[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        found = {self.process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in found} - found:
+            found |= more
+        return {pid: shown[pid] for pid in found - {self.process.pid}}
+
+    def end(self) -> None:
+        """Kill what is left of it."""
+        for pid in self.ours():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.ray_folder, ignore_errors=True)
+
+
+def alive(pids: Iterable[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text()]
+
+
+def files_with(secrets: Iterable[str], *folders: Path) -> list[tuple[Path, str]]:
+    """The files that hold one of these texts, and which."""
+    found = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert found
+    return [(path, secret) for path in found for secret in secrets if secret.encode() in path.read_bytes()]
+
+
+RUN = ["run", "--output_dir", "out", "--num_scenarios", "5", "--workers", "2", *AT_ENDPOINT]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole_group", [True, False])
+def test_ctrl_c_once_lets_work_in_progress_finish(whole_group: bool, server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server)
+    server.control(rules=HELD)
+    command = Command(tmp_path, *RUN, "--json")
+    try:
+        command.until(lambda: asked(server, "moderator") == 2, "two verdicts to be waited for")
+        started = command.ours()
+        if whole_group:  # and a worker dies, which Ray would report on standard output
+            (worker,) = (pid for pid, shown in started.items() if "ray::Worker" in shown)
+            os.kill(worker, signal.SIGKILL)
+            command.until(lambda: asked(server, "moderator") == 4, "both to be asked for again")
+            started |= command.ours()
+        (os.killpg if whole_group else os.kill)(command.process.pid, signal.SIGINT)
+        command.until(lambda: "press Ctrl-C again to stop now" in command.stderr, "the word on Ctrl-C")
+        server.control(rules=[])
+        assert command.process.wait(LONG) == 130
+        until_then(lambda: not alive(started), "Ray's processes to end")
+    finally:
+        command.end()
+
+    folder = only_run(tmp_path / "out")
+    assert units(records(folder)) == [(0, 0), (1, 0)]
+    assert json.loads(command.stdout)["missing"] == 3
+    assert "3 of 5 scenarios were not played" in command.stderr
+    assert f"agentclinic resume {folder.relative_to(tmp_path)}" in command.stderr
+    assert "Traceback" not in command.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_twice_stops_now_and_records_nothing_of_work_in_progress(server: ScriptedServer, tmp_path: Path) -> None:
+    point_at(tmp_path, server)
+    server.control(rules=HELD)
+    command = Command(tmp_path, *RUN)
+    try:
+        command.until(lambda: asked(server, "moderator") == 2, "two verdicts to be waited for")
+        started = command.ours()
+        os.killpg(command.process.pid, signal.SIGINT)
+        command.until(lambda: "press Ctrl-C again to stop now" in command.stderr, "the word on Ctrl-C")
+        os.killpg(command.process.pid, signal.SIGINT)
+        assert command.process.wait(LONG) == 130
+        until_then(lambda: not alive(started), "Ray's processes to end")
+    finally:
+        command.end()
+
+    folder = only_run(tmp_path / "out")
+    assert records(folder) == []
+    assert "5 of 5 scenarios were not played" in command.stderr
+    assert "Traceback" not in command.stderr
+    server.reset()
+
+    clinic("resume", folder, "--workers", "2", cwd=tmp_path, env={"RAY_TMPDIR": "/tmp", "RAY_AUTH_MODE": "disabled"})
+
+    assert units(records(folder)) == [(row, 0) for row in range(5)]
+
+
+@pytest.mark.slow
+def test_secrets_reach_the_workers_and_neither_disk_nor_logs_nor_the_environment(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    password, ward, lab = "planted-password-97531", "sk-ward-0123456789abcdefghij", "sk-lab-0123456789abcdefghij"
+    coded = base64.b64encode(f"nurse:{password}".encode()).decode()
+    secrets = [KEY, password, ward, lab, coded]
+    point_at(tmp_path, server)
+    (tmp_path / ".env").write_text(f"LAB_KEY={lab}\n")
+    endpoints = {
+        "ward": {"base_url": server.base_url, "api_key_env": "WARD_KEY"},
+        "lab": {"base_url": server.base_url, "api_key_env": "LAB_KEY"},
+        "court": {"base_url": server.base_url.replace("http://", f"http://nurse:{password}@")},
+    }
+    roles = {"patient_endpoint": "ward", "measurement_endpoint": "lab", "moderator_endpoint": "court"}
+    (tmp_path / "agentclinic.config.json").write_text(json.dumps({"run": roles, "endpoints": endpoints}))
+    server.control(rules=[*HELD, {"match": {"purpose": "patient"}, "fault": "echo_key"}])
+    command = Command(tmp_path, *RUN, env={"OPENAI_API_KEY": KEY, "WARD_KEY": ward})
+    try:
+        command.until(lambda: asked(server, "moderator") == 2, "two verdicts to be waited for")
+        started = command.ours()
+        assert any("ray::Worker" in shown for shown in started.values())
+        for pid, shown in started.items():
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+            assert not [secret for secret in secrets if secret.encode() in environ], shown
+            assert not [secret for secret in secrets if secret in shown]
+        server.control(rules=[])
+        assert command.process.wait(LONG) == 0, command.stderr
+        assert not files_with(secrets, tmp_path / "out", command.ray_folder)
+    finally:
+        command.end()
+
+    sent = {entry["purpose"]: entry["headers"].get("authorization") for entry in server.log()}
+    expected = {"doctor": f"Bearer {KEY}", "patient": f"Bearer {ward}", "measurement": f"Bearer {lab}"}
+    assert sent == {**expected, "moderator": f"Basic {coded}"}
+    assert not [secret for secret in secrets if secret in command.stdout + command.stderr]
