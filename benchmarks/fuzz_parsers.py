@@ -68,7 +68,7 @@ from agentclinic.generate.mimic.salt import load_salt
 from agentclinic.generate.settings import GenFile
 from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.jsonl import encodable, sealed
-from agentclinic.learn.write import learn_from
+from agentclinic.learn.write import learn_from, only_new
 from agentclinic.lint.check import check_file
 from agentclinic.lint.quality import check_file_quality
 from agentclinic.memory import retrieval
@@ -525,7 +525,8 @@ class Item:
 
 async def _learned(said: Said) -> None:
     record = Record(scenario_id=0, status="diagnosed", diagnosis_text="Cellulitis")
-    await learn_from(record, CASE, said, PROMPTS["learner"], Judge(Said("No"), PROMPTS["moderator"]), Known())
+    judge = Judge(Said("No"), PROMPTS["moderator"])
+    only_new(await learn_from(record, CASE, said, PROMPTS["learner"], judge), Known())
 
 
 def _builtin(text: str) -> None:

@@ -73,6 +73,7 @@ generate = typer.Typer(
 )
 app.add_typer(generate, name="generate")
 _JUDGE = ("moderator_llm", "moderator_endpoint")
+_ENGINE = ("engine", "address", "processes")
 PLAY_PORT = 8642
 """Always the same, so that pages that are open find the server again after a restart."""
 USUAL_STORE = "experiences.jsonl"
@@ -134,7 +135,7 @@ def run(
 
 
 @app.command()
-@with_fields_of(RunSettings, only=("workers", "record", "check"))
+@with_fields_of(RunSettings, only=("workers", *_ENGINE, "record", "check"))
 def resume(
     folder: RunArgument,
     *,
@@ -175,7 +176,16 @@ def resume(
 @app.command()
 @with_fields_of(
     RunSettings,
-    only=(*_JUDGE, "judge_relation", "synthesis_llm", "synthesis_endpoint", "workers", "prompts_dir", "check"),
+    only=(
+        *_JUDGE,
+        "judge_relation",
+        "synthesis_llm",
+        "synthesis_endpoint",
+        "workers",
+        *_ENGINE,
+        "prompts_dir",
+        "check",
+    ),
 )
 def regrade(
     folder: RunArgument,
@@ -229,6 +239,7 @@ def regrade(
 
 
 @app.command()
+@with_fields_of(RunSettings, only=(*_ENGINE, "check"))
 def sweep(
     file: Annotated[
         Path, typer.Argument(help="Sweep file with a name, run (shared settings) and matrix (varied settings).")
@@ -240,10 +251,10 @@ def sweep(
     dry_run: DryRunOption = False,
     max_cost: MaxCostOption = None,
     token_limit: TokenLimitOption = None,
-    check: CheckOption = None,
     full: FullOption = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
+    overrides: dict[str, Any],
 ) -> None:
     """Run every combination of the settings in a matrix and compare the results.
 
@@ -253,7 +264,6 @@ def sweep(
     """
     from agentclinic.cli.sweep import sweep_command
 
-    overrides = {} if check is None else {"check": check}
     settings = read_settings(config, llm_config, overrides, allow_host, token_limit=token_limit, max_cost=max_cost)
     sweep_command(file, settings, dry_run=dry_run, full=full, quiet=quiet, as_json=json)
 
@@ -628,7 +638,7 @@ def judge_majority(
 
 
 @app.command()
-@with_fields_of(RunSettings, only=(*_JUDGE, "judge_relation", "workers", "prompts_dir", "check"))
+@with_fields_of(RunSettings, only=(*_JUDGE, "judge_relation", "workers", *_ENGINE, "prompts_dir", "check"))
 def learn(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of runs, or files of records in such folders.", metavar="RUN...")
@@ -937,7 +947,8 @@ _add_generate("medqa", MedqaSettings, "Make cases from MedQA questions that ask 
 
 @generate.command("solvability")
 @with_fields_of(
-    RunSettings, only=("doctor_llm", "doctor_endpoint", *_JUDGE, "workers", "num_scenarios", "output_dir", "check")
+    RunSettings,
+    only=("doctor_llm", "doctor_endpoint", *_JUDGE, "workers", *_ENGINE, "num_scenarios", "output_dir", "check"),
 )
 def generate_solvability(
     file: Annotated[str, typer.Argument(help="Case file, or name of a data set.")],

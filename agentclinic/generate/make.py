@@ -9,40 +9,41 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.files import Lock
-from agentclinic.generate.case import Prepared, case_row, prepare
-from agentclinic.generate.checks import Problem, check
+from agentclinic.generate.case_job import CaseJob, Outcome, Recipe, made_from
 from agentclinic.generate.files import Files
 from agentclinic.generate.source import Selection, SourceCase
-from agentclinic.generate.story import request
 from agentclinic.jsonl import JsonLines, repair
-from agentclinic.models.base import FATAL, OWN_FAULTS, Model, ModelError
+from agentclinic.models.base import FATAL, Model
 from agentclinic.models.retry import Clock
 from agentclinic.results.run_folder import write_json
 from agentclinic.results.turn import Usage
+from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.job import EngineError
+from agentclinic.runs.job import Work as Doing
 from agentclinic.runs.outage import OUTAGE, Ask, Outage
 from agentclinic.runs.pool import Pool
 from agentclinic.runs.progress import Progress
 from agentclinic.version import __version__
 
-RETRIES = 2
-"""A writer is told twice what was wrong; what it cannot fix then needs a person."""
 LAYOUT = 1
 """Version of how a case is assembled: another version makes other cases from the same source."""
 
 
+OpenEngine = Callable[..., AbstractAsyncContextManager[Doing[SourceCase, Outcome]]]
+"""Opens what makes the cases of a job: the arguments are the job, what would do it here, and `idle`."""
 Price = Callable[[int | None, int | None], float | None]
 """The cost of input and output tokens in dollars; None if unknown."""
 
@@ -61,6 +62,12 @@ class Work:
     """What decides the model's answers besides its name."""
     workers: int = 1
     sleep_seconds: float = 0.0
+    endpoint: str | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        """How its cases are written."""
+        return Recipe(self.digest, self.model, self.prompt, self.sleep_seconds)
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -108,11 +115,12 @@ async def make(
     budget: Budget | None = None,
     price: Price | None = None,
     ask: Ask | None = None,
+    on: OpenEngine | None = None,
 ) -> Made:
     """Make every chosen case that is not made yet.
 
     `price` works out what tokens cost, for a `budget` in dollars; `ask` finds out whether a writer that fails again and
-    again is gone.
+    again is gone; `on` opens another engine than this process.
     """
     began = time.perf_counter()
     files = Files(work.output)
@@ -133,17 +141,36 @@ async def make(
             JsonLines(files.quarantine, private=True) as quarantine,
             JsonLines(files.trace, private=True) as trace,
         ):
-            maker = _Maker(work, model, clock or Clock(), state, progress, output, quarantine, trace, account)
-            progress.start(len(work.selection.keys), state.finished, "cases to make")
+            maker = _Maker(work, state, progress, output, quarantine, trace, account)
+            job = CaseJob(files.output, work.recipe, work.endpoint, work.selection.data_class)
+            maker.take_over(job)
+            here = partial(_made_here, work.recipe, model, clock or Clock())
             try:
-                await maker.work_off()
+                async with (on or _locally)(job, here, idle=maker.is_done) as do:
+                    progress.start(len(work.selection.keys), state.finished, "cases to make")
+                    try:
+                        await maker.work_off(do)
+                    finally:
+                        progress.stop()
+                maker.take_over(job)
             finally:
-                progress.stop()
                 manifest = state.manifest(round(time.perf_counter() - began, 3))
                 write_json(files.manifest, manifest, private=True)
         if not files.quarantine.stat().st_size:
             files.quarantine.unlink()
     return Made(manifest, maker.pool.reason, maker.pool.interrupted)
+
+
+async def _made_here(recipe: Recipe, model: Model, clock: Clock, source: SourceCase) -> Outcome:
+    return await made_from(source, recipe, model, clock)
+
+
+@asynccontextmanager
+async def _locally(
+    _: CaseJob, here: Doing[SourceCase, Outcome], *, idle: bool
+) -> AsyncIterator[Doing[SourceCase, Outcome]]:
+    del idle
+    yield here
 
 
 class _State:
@@ -159,6 +186,11 @@ class _State:
         self.failed: Counter[str] = Counter()
         self.keys = {row["generation"]["key"] for row in made} | {row["key"] for row in quarantined}
         """Cases that are done or in progress."""
+
+    @property
+    def finished_keys(self) -> set[str]:
+        """Chosen cases that are made or set aside."""
+        return {row["generation"]["key"] for row in self.made} | {row["key"] for row in self.quarantined}
 
     @property
     def finished(self) -> int:
@@ -214,29 +246,6 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(names).most_common())
 
 
-@dataclass
-class _Attempts:
-    """What was tried for one case."""
-
-    rejected: list[tuple[str, list[Problem]]] = field(default_factory=list)
-    """Each rejected answer with its problems."""
-    usage: Usage | None = None
-
-    def add(self, usage: Usage | None) -> None:
-        """Count what a request used."""
-        if usage is not None:
-            self.usage = usage if self.usage is None else self.usage + usage
-
-    @property
-    def account(self) -> dict[str, Any]:
-        """Why drafts were rejected (each kind once per draft), and the tokens of all requests."""
-        used = self.usage or Usage(0, 0)  # no request was made: none, not unknown
-        return {
-            "rejected": [kind for _, problems in self.rejected for kind in dict.fromkeys(p.kind for p in problems)],
-            "tokens": {"input": used.input_tokens, "output": used.output_tokens},
-        }
-
-
 class _Account:
     """What the writer has cost, and whether it still answers."""
 
@@ -263,17 +272,11 @@ class _Account:
         return self._budget.used_up(self._spent)
 
 
-_has_asked: ContextVar[bool] = ContextVar("has_asked", default=False)
-"""Whether this worker has sent a request: each worker is a task with its own context."""
-
-
 @dataclass
 class _Maker:
     """Makes cases from one source until there are no more or the pool is stopped."""
 
     work: Work
-    model: Model
-    clock: Clock
     state: _State
     progress: Progress
     output: JsonLines
@@ -286,114 +289,73 @@ class _Maker:
         self._stop_if_used_up()
         self._reading = anyio.Lock()
 
-    async def work_off(self) -> None:
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing to make."""
+        return self.pool.reason is not None or set(self.work.selection.keys) <= self.state.keys
+
+    async def work_off(self, do: Doing[SourceCase, Outcome]) -> None:
         """Make what is missing, `workers` at a time."""
-        if self.pool.reason is None and not set(self.work.selection.keys) <= self.state.keys:
+        if not self.is_done:
             self._source = iter(self.work.selection.read(frozenset(self.state.keys)))
-            await self.pool.work_off(self._take, self._make)
+            await self.pool.work_off(self._take, partial(self._make, do))
+
+    def take_over(self, job: CaseJob) -> None:
+        """Save what workers of a cluster had finished when they, or the main process, were stopped."""
+        for key, text in shards.left_over(job.journal):
+            if key in self.work.selection.keys and key not in self.state.finished_keys:
+                outcome = job.decode(text)
+                self.state.keys.add(key)
+                self.account.add(outcome.usage)
+                self._save(outcome)
+        shards.remove(job.journal)
 
     async def _take(self) -> SourceCase | None:
         # In a thread: a first pass over large tables takes minutes, and Ctrl-C must work meanwhile.
         async with self._reading:
             return await anyio.to_thread.run_sync(next, self._source, None, abandon_on_cancel=True)
 
-    async def _make(self, source: SourceCase) -> None:
+    async def _make(self, do: Doing[SourceCase, Outcome], source: SourceCase) -> None:
         if source.key in self.state.keys:
             return  # the source gave this case twice
         self.state.keys.add(source.key)
-        tried = _Attempts()
-        failed = await self._made(source, tried)
-        self.account.add(tried.usage, answered=failed is None)
-        if failed is None:
+        try:
+            outcome = await do(source)
+        except EngineError as error:
+            self.pool.stop(str(error))
+            return
+        self.account.add(outcome.usage, answered=outcome.error is None)
+        if outcome.error is None:
+            self._save(outcome)
+            self.progress.advance(self.state.line())
             self.account.outage.answered()
-        elif failed.kind in OUTAGE:
-            reason = await self.account.outage.failed("writer", str(failed))
+        else:
+            await self._fail(outcome.error, outcome.message)
+        self._stop_if_used_up()
+
+    async def _fail(self, error: str, message: str) -> None:
+        self.state.failed[error] += 1
+        if error in FATAL:
+            self.pool.stop(f"the writer's endpoint: {_PLAIN[error]}")
+        if error in OUTAGE:
+            reason = await self.account.outage.failed("writer", message)
             if reason is not None:
                 self.pool.stop(reason)
-        self._stop_if_used_up()
 
     def _stop_if_used_up(self) -> None:
         if (reason := self.account.used_up()) is not None:
             self.pool.stop(reason)
 
-    async def _made(self, source: SourceCase, tried: _Attempts) -> ModelError | None:
-        """Make one case, or set it aside; returns the error if the writer could not be asked."""
-        prepared = prepare(source)
-        row: dict[str, Any] | None = None
-        problems: list[Problem] = []
-        for _ in range(1 + RETRIES):
-            try:
-                story, answer = await self._write(prepared, tried)
-            except ModelError as error:
-                if error.kind not in OWN_FAULTS:
-                    self.state.failed[error.kind] += 1
-                    if error.kind in FATAL:
-                        self.pool.stop(f"the writer's endpoint: {_PLAIN[error.kind]}")
-                    return error
-                # Only the kind: the error's text may quote the prompt.
-                problems = [Problem(f"writer_{error.kind}", "", f"the writer's answer was {error.kind}")]
-                tried.rejected.append(("", problems))
-                continue
-            row = case_row(prepared, story, self._generation(tried))
-            problems = check(row, prepared)
-            if not problems:
-                self._save(row, prepared)
-                return None
-            tried.rejected.append((answer, problems))
-            if story is None or not any(problem.fixable for problem in problems):
-                break  # nothing that a writer could fix
-        self._set_aside(prepared, row, problems, tried)
-        return None
-
-    async def _write(self, prepared: Prepared, tried: _Attempts) -> tuple[WrittenStory | None, str]:
-        """The story and the answer it is from; None if there is nothing to tell a story from."""
-        if prepared.labs_only:
-            return None, ""
-        if _has_asked.get() and self.work.sleep_seconds:
-            await self.clock.sleep(self.work.sleep_seconds)
-        _has_asked.set(True)
-        reasons = [(answer, [p.for_writer for p in found if p.fixable]) for answer, found in tried.rejected if answer]
-        try:
-            reply = await self.model.reply(request(prepared.brief.payload, self.work.prompt, reasons))
-        except ModelError as error:
-            tried.add(error.usage)
-            raise
-        tried.add(reply.usage)
-        assert isinstance(reply.parsed, WrittenStory)
-        return reply.parsed, reply.text
-
-    def _generation(self, tried: _Attempts) -> dict[str, Any]:
-        return {
-            "digest": self.work.digest,
-            "model": self.work.model,
-            "prompt": self.work.prompt.digest,
-            "attempts": len(tried.rejected) + 1,
-            **tried.account,
-            "version": __version__,
-        }
-
-    def _save(self, row: dict[str, Any], prepared: Prepared) -> None:
-        # The trace first: a case without one could not be checked.
-        self.trace.append({"key": prepared.source.key, "rows": prepared.chart.trace})
-        self.output.append(row)
-        self.state.made.append({name: value for name, value in row.items() if name != "OSCE_Examination"})
-        self.progress.advance(self.state.line())
-
-    def _set_aside(
-        self, prepared: Prepared, row: dict[str, Any] | None, problems: list[Problem], tried: _Attempts
-    ) -> None:
-        entry = {
-            "key": prepared.source.key,
-            "digest": self.work.digest,
-            "data_class": str(prepared.source.data_class),
-            "history_source": prepared.brief.payload.history_source,
-            "attempts": len(tried.rejected),
-            **tried.account,
-            "reasons": [problem.as_dict() for problem in problems],
-        }
-        self.quarantine.append({**entry, "draft": row})
-        self.state.quarantined.append(entry)
-        self.progress.advance(self.state.line())
+    def _save(self, outcome: Outcome) -> None:
+        if outcome.row is not None:
+            # The trace first: a case without one could not be checked.
+            self.trace.append(outcome.trace)
+            self.output.append(outcome.row)
+            row = {name: value for name, value in outcome.row.items() if name != "OSCE_Examination"}
+            self.state.made.append(row)
+        elif outcome.quarantined is not None:
+            self.quarantine.append(outcome.quarantined)
+            self.state.quarantined.append({k: v for k, v in outcome.quarantined.items() if k != "draft"})
 
 
 _PLAIN = {

@@ -15,8 +15,9 @@ from agentclinic.config import RunSettings, Settings, is_person, without_credent
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 from agentclinic.generate.case import prepare
+from agentclinic.generate.case_job import RETRIES
 from agentclinic.generate.files import Files
-from agentclinic.generate.make import RETRIES, Made, Work, make
+from agentclinic.generate.make import Made, Work, make
 from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceSettings
 from agentclinic.generate.source import Selection
 from agentclinic.generate.story import request
@@ -24,7 +25,9 @@ from agentclinic.privacy import DataClass
 from agentclinic.runs.budget import Budget, refuse_without_price
 from agentclinic.runs.build import REPLAY, Models
 from agentclinic.runs.check import failures, gone, report
+from agentclinic.runs.engine import check_engine, engine
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Amount, Estimate, Row, tokens_in
+from agentclinic.runs.plan import refuse_on_cluster
 from agentclinic.runs.progress import Progress
 
 Tell = Callable[[str], None]
@@ -35,7 +38,10 @@ async def check_writer(
     common: CommonSettings, section: SourceSettings, settings: Settings, say: Callable[[str], None]
 ) -> None:
     """Before the source is read: refuse a writer that may not get its text, has no price or cannot be used."""
-    async with Models(_for_writer(common, settings), _CLASS[section.source](section)) as models:
+    ours = _for_writer(common, settings)
+    refuse_on_cluster(ours.run)
+    async with Models(ours, _CLASS[section.source](section)) as models:
+        check_engine(ours, models.gate)
         used = models.at_endpoint("writer", common.model, common.endpoint)
         if used is None:
             return
@@ -66,6 +72,7 @@ def plan_work(
         model_settings=_model_settings(common, settings),
         workers=common.workers,
         sleep_seconds=common.sleep_seconds,
+        endpoint=common.endpoint,
     )
 
 
@@ -90,6 +97,7 @@ async def make_cases(
             budget=Budget.of(settings),
             price=partial(_price, models, common),
             ask=ask if check else None,
+            on=partial(engine, settings, models.gate, say=progress.say),
         )
 
 
@@ -134,7 +142,8 @@ STORY = 400
 
 def _for_writer(common: CommonSettings, settings: Settings) -> Settings:
     """The settings without those of a run, which say nothing about generating."""
-    return settings.model_copy(update={"run": RunSettings(workers=common.workers)})
+    run = common.model_dump(include={"workers", "engine", "address", "processes"})
+    return settings.model_copy(update={"run": RunSettings(**run)})
 
 
 def _price(models: Models, common: CommonSettings, sent: int | None, received: int | None) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.config import MOST_WORKERS, parse_settings, places, read_json
+from agentclinic.config import MOST_PROCESSES, MOST_WORKERS, parse_settings, places, read_json
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded
 
@@ -40,6 +40,12 @@ class CommonSettings(_Section):
     """Seconds a worker waits between two requests."""
     workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """How many encounters, cases or requests to work on at the same time."""
+    engine: Literal["local", "ray"] = "local"
+    """Where the work is done: in this process, or by the worker processes of a Ray cluster (docs/scale.md)."""
+    address: str | None = None
+    """Address of the Ray cluster, e.g. auto or 10.0.0.1:6379 (default: start one on this machine for this command)."""
+    processes: int | None = Field(default=None, ge=1, le=MOST_PROCESSES)
+    """Worker processes on the Ray cluster, which share `workers` (default: one per CPU, at most `workers`)."""
     prompts_dir: str | None = None
     """Folder with prompt files that replace the shipped ones, file by file (default: `prompts` if it exists)."""
 

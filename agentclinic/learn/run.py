@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from agentclinic.cases.model import Case
-from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
-from agentclinic.learn.write import learn_from
-from agentclinic.memory.experience import Lesson, Source, source_of
+from agentclinic.learn.job import LEARNER, Encounter, LearnJob, Outcome, learned_from
+from agentclinic.learn.write import only_new
+from agentclinic.memory.experience import Lesson
 from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
-from agentclinic.models.base import FATAL, ModelError
-from agentclinic.models.recording import enter_unit
-from agentclinic.privacy import DataClass, strictest
+from agentclinic.models.base import FATAL
+from agentclinic.privacy import strictest
 from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
-from agentclinic.results.turn import Usage
+from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
 from agentclinic.runs.check import check_models, gone
+from agentclinic.runs.engine import check_engine, engine
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
+from agentclinic.runs.job import EngineError, Work
 from agentclinic.runs.outage import OUTAGE, Outage
-from agentclinic.runs.play import Metered
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.scoring.outcome import outcome
 
-LEARNER = "doctor"
-"""The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""
 _ROLES = (LEARNER, "moderator")
 _ANSWER = 500
 """Output tokens of five experiences."""
@@ -66,32 +62,9 @@ class Learnt:
     interrupted: bool = False
 
 
-@dataclass(frozen=True)
-class _Encounter:
-    """An encounter to learn from."""
-
-    record: Record
-    case: Case
-    run: str
-    right: bool
-    data_class: DataClass
-    split: str | None
-    """Checksum of the split."""
-
-    @cached_property
-    def source(self) -> Source:
-        said = "\n".join(f"{turn.role}: {turn.text}" for turn in self.record.transcript or ())
-        mark = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
-        return source_of(self.case, self.run, self.record.unit, self.split, mark)
-
-    @property
-    def name(self) -> str:
-        return self.source.key
-
-
 @dataclass
 class _Chosen:
-    encounters: list[_Encounter]
+    encounters: list[Encounter]
     in_test_part: int = 0
     right: int = 0
 
@@ -127,6 +100,7 @@ async def learn(
         task = _Task(chosen.encounters, output, settings, models, prompt, progress, elsewhere)
         if task.left and settings.run.check:
             await check_models(models, settings.llm, progress.say, _ROLES)
+        check_engine(settings, models.gate)
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
             note_attestations(folder, models.gate)
         await task.work()
@@ -170,7 +144,7 @@ class _Task:
 
     def __init__(
         self,
-        encounters: Sequence[_Encounter],
+        encounters: Sequence[Encounter],
         output: Path,
         settings: Settings,
         models: Models,
@@ -203,27 +177,44 @@ class _Task:
     async def work(self) -> None:
         """Learn from what is left; the first lesson creates the store."""
         self._stop_if_used_up()
-        self._progress.start(self._total, self._total - len(self.left), "encounters to learn from")
-        try:
-            await self.pool.work_off(one_by_one(self.left), self._learn)
-        finally:
-            self._progress.stop()
+        job = LearnJob(self._output, self._models.gate.data_class)
+        with nullcontext() if self._settings.run.engine == "local" else shards.locked(job.journal):
+            left = await self._without_finished(job)
+            gate, say = self._models.gate, self._progress.say
+            async with engine(self._settings, gate, job, self._here, say=say, idle=not left) as work:
+                self._progress.start(self._total, self._total - len(left), "encounters to learn from")
+                try:
+                    await self.pool.work_off(one_by_one(left), partial(self._learn, work))
+                finally:
+                    self._progress.stop()
+            await self._without_finished(job)
 
-    async def _learn(self, each: _Encounter) -> None:
-        usage: dict[str, Usage] = {}
-        enter_unit(f"{each.case.id}:{each.record.repeat}")
-        model = Metered(self._models.for_role(LEARNER), "learner", usage)
-        judge = Judge(
-            Metered(self._models.for_role("moderator"), "moderator", usage),
-            load_prompt("moderator", user_prompts(self._settings.run.prompts_dir)),
-            relation=self._settings.run.judge_relation,
-        )
+    async def _without_finished(self, job: LearnJob) -> list[Encounter]:
+        """What is left after taking over the lessons that workers of a cluster had finished when they were stopped."""
+        known = {each.name: each for each in self.left if each.name not in self.done}
+        for name, text in shards.left_over(job.journal):
+            if name in known:
+                await self._settle(known[name], job.decode(text))
+        shards.remove(job.journal)
+        return [each for each in self.left if each.name not in self.done]
+
+    async def _here(self, each: Encounter) -> Outcome:
+        return await learned_from(each.record, each.case, self._models, self._settings)
+
+    async def _learn(self, work: Work[Encounter, Outcome], each: Encounter) -> None:
         try:
-            learned = await learn_from(each.record, each.case, model, self._prompt, judge, self._known)
-        except ModelError as error:
-            await self._fail(error, usage)
-        else:
-            used = {role: asdict(counted) for role, counted in usage.items()}
+            await self._settle(each, await work(each))
+        except (InputError, EngineError) as error:
+            self.pool.stop(str(error))
+            return
+        self._progress.advance(f"{self.failed} failed" if self.failed else "")
+        self._stop_if_used_up()
+
+    async def _settle(self, each: Encounter, outcome: Outcome) -> None:
+        """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
+        costs = {role: self._models.cost_usd(role, tokens) for role, tokens in outcome.usage.items()}
+        if outcome.error is None:
+            learned = only_new(outcome.learned, self._known)
             lesson = Lesson(
                 source=each.source,
                 model=self._settings.run.doctor_llm,
@@ -232,27 +223,22 @@ class _Task:
                 experiences=tuple(learned.experiences),
                 removed=dict(learned.removed),
                 data_class=each.data_class,
-                usage=used,
-                cost_usd={role: self._models.cost_usd(role, tokens) for role, tokens in used.items()},
+                usage=outcome.usage,
+                cost_usd=costs,
             )
             append(self._output, lesson)
             self.done[each.name] = lesson
             self._count(lesson)
             self._outage.answered()
-        self._progress.advance(f"{self.failed} failed" if self.failed else "")
-        self._stop_if_used_up()
-
-    async def _fail(self, error: ModelError, usage: dict[str, Usage]) -> None:
-        """A failed encounter leaves nothing in the store, and is tried again by the next call."""
+            return
         self.failed += 1
-        self.first_failure = self.first_failure or str(error)
-        for role, counted in usage.items():
-            tokens = asdict(counted)
-            self._spent.add(role, tokens, self._models.cost_usd(role, tokens), answered=False)
-        if error.kind in FATAL:
-            self.pool.stop(str(error))
-        elif error.kind in OUTAGE:
-            reason = await self._outage.failed(LEARNER, str(error))
+        self.first_failure = self.first_failure or outcome.message
+        for role, tokens in outcome.usage.items():
+            self._spent.add(role, tokens, costs[role], answered=False)
+        if outcome.error in FATAL:
+            self.pool.stop(outcome.message)
+        elif outcome.error in OUTAGE:
+            reason = await self._outage.failed(LEARNER, outcome.message)
             if reason is not None:
                 self.pool.stop(reason)
         else:
@@ -277,7 +263,7 @@ def _done(output: Path, model: str, prompt: Prompt) -> set[str]:
     return {each.source.key for each in lessons if (each.model, each.prompt) == wanted}
 
 
-def _left(encounters: Sequence[_Encounter], done: Collection[str]) -> list[_Encounter]:
+def _left(encounters: Sequence[Encounter], done: Collection[str]) -> list[Encounter]:
     return [each for each in encounters if each.name not in done]
 
 
@@ -311,7 +297,7 @@ def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chose
                 chosen.right += 1
             else:
                 chosen.encounters.append(
-                    _Encounter(record, case, data.name, bool(record.correct), data_class, checksum)
+                    Encounter(record, case, place.absolute(), data.name, bool(record.correct), data_class, checksum)
                 )
     if not chosen.encounters:
         raise InputError(_nothing(chosen))

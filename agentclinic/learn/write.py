@@ -40,8 +40,8 @@ class Learned:
     """What was not kept, by reason."""
 
 
-async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, judge: Judge, known: Known) -> Learned:
-    """Have a model write experiences, and keep those that are new and do not give the diagnosis away."""
+async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, judge: Judge) -> Learned:
+    """Have a model write experiences, and keep those that do not give the diagnosis away."""
     reply = await model.reply(_request(record, case, prompt))
     written = reply.parsed.experiences if isinstance(reply.parsed, Written) else []
     learned = Learned()
@@ -52,11 +52,20 @@ async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, j
             learned.removed["named the diagnosis"] += 1
         elif (why := await _objection(cleaned, case, judge)) is not None:
             learned.removed[why] += 1
-        elif _same_step(cleaned, learned.experiences) or not known.add(cleaned):
-            learned.removed["said the same as another"] += 1
         else:
             learned.experiences.append(cleaned)
     return learned
+
+
+def only_new(learned: Learned, known: Known) -> Learned:
+    """What was learned, without what the store or the same encounter already says; `known` is added to."""
+    new = Learned(removed=Counter(learned.removed))
+    for each in learned.experiences:
+        if _same_step(each, new.experiences) or not known.add(each):
+            new.removed["said the same as another"] += 1
+        else:
+            new.experiences.append(each)
+    return new
 
 
 def _same_step(experience: Experience, others: list[Experience]) -> bool:

@@ -142,6 +142,11 @@ class SharedLimiter:
                 if turns:  # those who waited for them were stopped
                     self._returned += turns
                     self._tell()
+        except Exception as error:  # noqa: BLE001 - the limits are out of reach: whoever waits must hear of it
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if not turn.done():
+                    turn.set_exception(error)
         finally:
             self._asking = None
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import anyio
-
 from agentclinic.config import Settings
 from agentclinic.models.gate import Gate
 from agentclinic.runs.job import Item, Job, Result, Work
 
 
-async def check_engine(settings: Settings, gate: Gate) -> None:
+def check_engine(settings: Settings, gate: Gate) -> None:
     """Before anything is written: refuse a cluster that cannot be used, or to which this data may not go."""
     if settings.run.engine == "ray":
         from agentclinic.runs import ray_cluster as cluster
 
-        ray = await anyio.to_thread.run_sync(cluster.connect, settings)
-        cluster.processes(settings, cluster.nodes(ray, gate))
+        cluster.processes(settings, cluster.nodes(cluster.connect(settings), gate))
 
 
 @asynccontextmanager
@@ -31,8 +28,8 @@ async def engine(
     gate: Gate,
     job: Job[Item, Result],
     here: Work[Item, Result],
-    say: Callable[[str], None],
     *,
+    say: Callable[[str], None],
     idle: bool = False,
 ) -> AsyncIterator[Work[Item, Result]]:
     """What does the items of a job: `here`, or on Ray the workers of a cluster, which is not needed if `idle`."""

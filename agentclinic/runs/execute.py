@@ -73,7 +73,7 @@ async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: b
     if check and plan.settings.run.check:
         await check_models(models, plan.settings.llm, progress.say)
     if check:
-        await check_engine(plan.settings, models.gate)
+        check_engine(plan.settings, models.gate)
     models.prepare()
 
 
@@ -158,12 +158,12 @@ async def play_missing(
                 done.add(record.unit)
             player = _Player(plan, models, journal, running, progress, budget or Budget.of(plan.settings), spent)
             job = _job(plan, folder)
-            done |= player.take_over(job, done)
+            done |= player.take_over(job, done, failed=not retry_failed)
             left = [unit for unit in plan.units if unit.key not in done]
             here = partial(_play_here, plan, models, SessionStore(folder / FOLDER, of_run=True))
             outer = current.set(models)
             try:
-                async with engine(plan.settings, models.gate, job, here, progress.say, idle=not left) as work:
+                async with engine(plan.settings, models.gate, job, here, say=progress.say, idle=not left) as work:
                     progress.start(len(plan.units), running.presented)
                     try:
                         await player.pool.work_off(one_by_one(left), partial(player.play, work))
@@ -256,13 +256,18 @@ class _Player:
         """Units recorded by this process."""
         self._check_limit()
 
-    def take_over(self, job: PlayJob, known: Collection[str]) -> set[str]:
-        """Record what workers of a cluster had finished when they, or the main process, were stopped."""
+    def take_over(self, job: PlayJob, known: Collection[str], *, failed: bool = True) -> set[str]:
+        """Record what workers of a cluster had finished when they, or the main process, were stopped.
+
+        With `failed` false, what failed without a verdict is left out, to be played again.
+        """
         planned = {unit.key for unit in self._plan.units}
         found: set[str] = set()
         for key, line in left_over(job.journal):
             if key in planned and key not in known:
                 record = job.decode(line)
+                if record.status in MISSING and not failed:
+                    continue
                 self._spent.add_record(record, self._models)
                 self._journal.append(record.model_dump(mode="json"))
                 self._running.add(record)

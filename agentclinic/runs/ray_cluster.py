@@ -29,7 +29,10 @@ class Node:
 
 
 def connect(settings: Settings) -> Any:
-    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`."""
+    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`.
+
+    Not in a helper thread: the system ends the cluster's processes when the thread that started them ends.
+    """
     try:
         import ray
     except ImportError:
@@ -41,26 +44,30 @@ def connect(settings: Settings) -> Any:
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    if run.address is None:
-        cpus = run.processes or min(run.workers, os.cpu_count() or 1)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        with _without(secret_names(settings)):  # Ray's processes would inherit them
-            module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
-    elif "://" in run.address:
+    if run.address is not None and "://" in run.address:
         raise ConfigError(
             f"address {run.address}: run the command on a machine of the cluster, with --address auto; it cannot be "
             "run through Ray Client"
         )
-    else:
-        try:
-            _reach(run.address)
-            module.init(run.address, **quiet)
-        except (OSError, ValueError, RuntimeError) as error:
-            first = str(error).strip().partition("\n")[0]
-            raise ConfigError(
-                f"address {run.address}: there is no Ray cluster that can be used ({first[:200]}). Start one with "
-                "`ray start --head`, or leave out --address to use this machine alone"
-            ) from None
+    try:
+        with _without_command_line(module):
+            if run.address is None:
+                cpus = run.processes or min(run.workers, os.cpu_count() or 1)
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+                with _without(secret_names(settings)):  # Ray's processes would inherit them
+                    module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
+            else:
+                _reach(run.address)
+                module.init(run.address, **quiet)
+    except (OSError, ValueError, RuntimeError) as error:
+        first = str(error).strip().partition("\n")[0][:200]
+        raise ConfigError(
+            f"Ray cannot start on this machine ({first}). RAY_TMPDIR, where it keeps its sockets and logs, must be "
+            "writable and have a short path"
+            if run.address is None
+            else f"address {run.address}: there is no Ray cluster that can be used ({first}). Start one with "
+            "`ray start --head`, or leave out --address to use this machine alone"
+        ) from None
     _started.append(module.get_runtime_context().get_job_id())
     return module
 
@@ -130,6 +137,17 @@ def spread(found: Sequence[Node], count: int) -> list[Node]:
     """The machines for so many workers, each in proportion to its CPUs."""
     turns = [((number + 1) / node.cpus, place, node) for place, node in enumerate(found) for number in range(node.cpus)]
     return [node for *_, node in sorted(turns, key=lambda turn: turn[:2])][:count]
+
+
+@contextmanager
+def _without_command_line(ray: Any) -> Iterator[None]:
+    """Keep this command's arguments, which may hold a key, out of the list of jobs that everyone on a cluster sees."""
+    utils = ray._private.utils
+    kept, utils.get_entrypoint_name = utils.get_entrypoint_name, lambda: "agentclinic"
+    try:
+        yield
+    finally:
+        utils.get_entrypoint_name = kept
 
 
 @contextmanager

@@ -50,6 +50,8 @@ class _Hand:
     node: str
     load: int = 0
     dead: bool = False
+    left: bool = False
+    """Whether we no longer wait for an item that it may still be working on."""
 
 
 class Crew(Generic[Item, Result]):
@@ -69,7 +71,7 @@ class Crew(Generic[Item, Result]):
         self._hopeless: str | None = None
 
     async def __aenter__(self) -> Self:
-        self._ray = await anyio.to_thread.run_sync(cluster.connect, self._settings)
+        self._ray = cluster.connect(self._settings)
         try:
             nodes = cluster.nodes(self._ray, self._gate)
             count = cluster.processes(self._settings, nodes)
@@ -160,6 +162,9 @@ class Crew(Generic[Item, Result]):
             hand.load += 1
             try:
                 answer = await _result(hand.actor.work.remote(key, sent))
+            except asyncio.CancelledError:
+                hand.left = True
+                raise
             except self._ray.exceptions.RayTaskError as error:
                 raise EngineError(f"a worker failed ({_short(error.cause)})") from None
             except self._ray.exceptions.RayError:
@@ -208,10 +213,14 @@ class Crew(Generic[Item, Result]):
     async def _replace(self) -> None:
         try:
             alive = Counter(hand.node for hand in self._hands if not hand.dead)
-            node = min(cluster.nodes(self._ray, self._gate), key=lambda node: alive[node.id] / node.cpus)
+            nodes = cluster.nodes(self._ray, self._gate)
+            if not nodes:
+                raise EngineError("no machine of the cluster has CPUs")
+            node = min(nodes, key=lambda node: alive[node.id] / node.cpus)
             self._hands.append(await self._start(node))
         except AgentClinicError as error:
-            if not any(not hand.dead for hand in self._hands) and len(self._starting) == 1:
+            starting = [task for task in self._starting if task is not asyncio.current_task() and not task.done()]
+            if all(hand.dead for hand in self._hands) and not starting:
                 self._hopeless = f"the last worker died, and no other could be started: {error}"
             else:
                 self._say(f"no other worker could be started in its place: {error}")
@@ -221,7 +230,9 @@ class Crew(Generic[Item, Result]):
     async def _close(self) -> None:
         for task in self._starting:
             task.cancel()
-        closing = [_result(hand.actor.close.remote()) for hand in self._hands if not hand.dead and not hand.load]
+        # One that was left in the middle of an item is not asked to close: the item would fail, and be recorded so.
+        idle = [hand for hand in self._hands if not (hand.dead or hand.left or hand.load)]
+        closing = [_result(hand.actor.close.remote()) for hand in idle]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 5.0)
         for hand in self._hands:
@@ -229,7 +240,7 @@ class Crew(Generic[Item, Result]):
                 self._ray.kill(hand.actor)
         if hasattr(self, "_limits"):
             self._ray.kill(self._limits)
-        await anyio.to_thread.run_sync(cluster.disconnect)
+        cluster.disconnect()
 
 
 async def _result(reference: Any) -> Any:

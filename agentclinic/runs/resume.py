@@ -48,7 +48,10 @@ def settings_of(folder: Path, overrides: Mapping[str, Any] | None = None) -> tup
     ignored = ours.get("unsupported_bias") or {}
     if not isinstance(data.setdefault("run", {}), dict) or not isinstance(ignored, dict):
         raise InputError(f"{path}: not as it was written (run and agentclinic.unsupported_bias must be objects)")
-    data["run"] = {**data["run"], **ignored, **(overrides or {})}
+    changes = dict(overrides or {})
+    if changes.get("engine") == "local":  # those of the cluster that the run was on
+        changes |= {"address": None, "processes": None}
+    data["run"] = {**data["run"], **ignored, **changes}
     return parse_settings(Settings, data, str(path)), ours["digest"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentclinic.errors import AgentClinicError
-from agentclinic.files import is_private, make_folder
+from agentclinic.files import Lock, is_private, make_folder
 from agentclinic.jsonl import JsonLines, loads, read_json_lines, unchanged
 
 FOLDER = "shards"
@@ -88,6 +88,11 @@ def left_over(journal: Path) -> Iterator[tuple[str, str]]:
             if settled and key not in seen:
                 seen.add(key)
                 yield key, result
+
+
+def locked(journal: Path) -> Lock:
+    """Keeps other commands from the shards of a journal that several may append to."""
+    return Lock(journal.parent, f".{journal.name}.lock", what="file")
 
 
 def remove(journal: Path) -> None:

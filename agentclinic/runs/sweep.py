@@ -138,7 +138,7 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
         async with Models(plan.settings, plan.data_class) as models:
             models.admit()
             refuse_unpriced(models, plan.settings)
-            await check_engine(plan.settings, models.gate)
+            check_engine(plan.settings, models.gate)
             if plan.settings.run.check and units_left(plan, arm.folder):
                 for used in models.in_use():
                     key = used.key.get_secret_value() if used.key else ""

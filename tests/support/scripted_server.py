@@ -62,6 +62,7 @@ FAULTS = {
     "503": "unavailable; Retry-After when `seconds` is given",
     "reset": "the connection is reset",
     "hang": "no answer at all",
+    "hold": "a normal answer, but not before the script is changed or reset",
     "bomb": "HTTP 200 whose packed body unpacks to `megabytes` of spaces",
     "endless": "HTTP 200 whose body never ends",
     "drip": "headers, then a byte now and then, never an end",
@@ -196,18 +197,26 @@ class Answer:
 
 class Server:
     def __init__(self) -> None:
+        self.changed = asyncio.Event()
         self.reset()
 
     def reset(self) -> None:
+        self.release()
         self.script = Script()
         self.log: list[Json] = []
         self.checks: list[Json] = []
         self.received = 0
         self.in_flight = 0
         self.peak = 0
+        self.refused: list[int] = []
         self.bodies: Counter[str] = Counter()
         self.matched: Counter[int] = Counter()
         self.hits: Counter[int] = Counter()
+
+    def release(self) -> None:
+        """Let the answers go that are held."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
@@ -233,6 +242,7 @@ class Server:
         if "rules" in changes:
             self.matched.clear()
             self.hits.clear()
+        self.release()
         return web.json_response(asdict(self.script))
 
     async def forget(self, request: web.Request) -> web.Response:
@@ -244,6 +254,7 @@ class Server:
             {
                 "received": self.received,
                 "peak": self.peak,
+                "refused": self.refused,
                 "cpu": time.process_time(),
                 "requests": self.log,
                 "checks": self.checks,
@@ -328,6 +339,7 @@ class Server:
             latency *= 1 + self.script.jitter * spread
             await asyncio.sleep(latency)
         if full:
+            self.refused.append(self.received)
             return _error(429, "Too many requests at once", "requests", "rate_limit_exceeded")
         fault = rule.get("fault")
         if fault is not None:
@@ -388,6 +400,8 @@ class Server:
                 return web.Response()
             case "hang":
                 await asyncio.sleep(3600)
+            case "hold":
+                await self.changed.wait()
             case "bomb":
                 headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
                 return web.Response(body=_packed(rule["megabytes"]), headers=headers)
@@ -789,7 +803,10 @@ class ScriptedServer:
         return [entry["body"] for entry in self.log()]
 
     def counts(self) -> Json:
-        """`received`, `peak` (most at the same time), `cpu` (seconds the process used) and `requests`."""
+        """`received`, `peak` (most at the same time), `cpu` (seconds the process used), `requests` and `refused`.
+
+        `refused` has an entry for each 429 above the capacity: how many requests had been received by then.
+        """
         with _direct.open(f"{self.origin}/log", timeout=30) as answer:
             counts: Json = json.load(answer)
         return counts
