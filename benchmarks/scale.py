@@ -34,8 +34,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from scripted_server import ScriptedServer
 
-CASES = 14
-"""Cases in OpenOSCE_Demo; every run plays all of them, repeated."""
+CASES = 64
+"""Cases in OpenOSCE without its lockbox; every run plays as many of them as it has encounters, repeated."""
 ROLES = ("doctor", "patient", "measurement", "moderator")
 JITTER = 0.2
 """Share by which a reply's latency varies. Without it, all encounters would send their requests at the same moment."""
@@ -49,8 +49,8 @@ class Size(NamedTuple):
     workers: tuple[int, ...]
     """Ray workers of the part `latency`."""
     each: int
-    """Encounters in flight for each of them, a multiple of `CASES`. 200 send 20 requests a second, which take a few
-    percent of a core, so four workers and the server fit on two cores."""
+    """Encounters in flight for each of them. A hundred send ten requests a second, which take a tenth of a core or two,
+    so four workers and the server fit on two cores."""
     waves: int
     """Encounters for each of those in flight."""
     latency: float
@@ -58,14 +58,14 @@ class Size(NamedTuple):
     flight: int
     """Encounters at once."""
     flight_latency: float
-    """Longer than 10 s: 10,000 encounters at 10 s are 1,000 requests a second, more than two cores can send."""
+    """Long enough to start them all before the first one ends: two busy cores start forty a second."""
     growth: tuple[int, ...]
     """Builtin encounters in each run."""
 
 
-SIZE = Size((1, 2, 4), 14 * CASES, 2, 10.0, 10_000, 60.0, (1_000, 5_000, 20_000))
+SIZE = Size((1, 2, 4), 96, 2, 10.0, 10_000, 400.0, (1_000, 5_000, 20_000))
 FULL = SIZE._replace(growth=(1_000, 10_000, 50_000))
-QUICK = Size((2,), CASES, 1, 0.5, CASES, 0.5, (CASES, 2 * CASES))
+QUICK = Size((2,), 8, 1, 0.5, 8, 0.5, (8, 16))
 
 
 @dataclass
@@ -178,15 +178,19 @@ class Run:
         )
 
 
-def play(encounters: int, workers: int, processes: int, server: ScriptedServer | None = None) -> Run:
-    """Run the command, on Ray if there are `processes`, and watch it; builtin roles unless there is a server."""
+def play(
+    encounters: int, workers: int, processes: int, server: ScriptedServer | None = None, roles: Sequence[str] = ROLES
+) -> Run:
+    """Run the command, on Ray if there are `processes`, and watch it; if there is a server, it plays these roles."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        flags = ["--repeats", str(math.ceil(encounters / CASES)), "--workers", str(workers), "--output-dir", name]
+        cases = min(CASES, encounters)
+        flags = ["--dataset", "OpenOSCE", "--limit", str(cases), "--repeats", str(math.ceil(encounters / cases))]
+        flags += ["--workers", str(workers), "--output-dir", name]
         if processes:
             flags += ["--engine", "ray", "--processes", str(processes)]
         if server:
-            flags += [word for role in ROLES for word in (f"--{role}-llm", "scripted")] + ["--simulator", "free"]
+            flags += [word for role in roles for word in (f"--{role}-llm", "scripted")] + ["--simulator", "free"]
             settings = {"openai": {"base_url": server.base_url}, "llm": {"runtime": {"request_timeout": 600}}}
             (home / "llm.config.json").write_text(json.dumps(settings))
         else:
@@ -270,13 +274,13 @@ def flight(size: Size) -> None:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     memory = int((re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text()) or [0, 0])[1]) / 1024**2
     print(
-        f"\nflight: {size.flight:,} workers, {size.flight_latency:g} s a reply, 2 replies in an encounter; "
+        f"\nflight: {size.flight:,} workers, {size.flight_latency:g} s a reply, one reply in an encounter; "
         f"{files:,} open files for each process, {memory:.1f} GB of memory free, {os.cpu_count()} cores"
     )
     for processes in (0, max(size.workers)):
         with ScriptedServer() as server:
             server.control(doctor_turns=1, latency=size.flight_latency, jitter=JITTER, keep_log=False)
-            run = play(size.flight, size.flight, processes, server)
+            run = play(size.flight, size.flight, processes, server, ("doctor",))
             answered = server.counts()
         print(
             f"{title(processes):15} {run.most:,} encounters in flight at most ({answered['peak']:,} requests), "

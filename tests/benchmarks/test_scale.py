@@ -54,6 +54,6 @@ def test_a_small_measurement_compares_ray_with_the_local_engine(capsys: pytest.C
     S.main(["--quick", "--only", "latency"])
     printed = capsys.readouterr().out.splitlines()
     local, on_ray = (next(line for line in printed if line.startswith(name)) for name in ("local", "Ray, 2"))
-    assert local.split()[1:3] == ["14", "0"]
-    assert on_ray.removeprefix("Ray, 2 workers").split()[:2] == ["28", "0"]
+    assert local.split()[1:3] == ["8", "0"]
+    assert on_ray.removeprefix("Ray, 2 workers").split()[:2] == ["16", "0"]
     assert "worker" in printed[printed.index(on_ray) + 1], "CPU time and memory of the workers"
