@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import subprocess
 from pathlib import Path
 
 import anyio
 import pytest
+import yaml
 from original_prompts import DIALECT
 
 from agentclinic.cli.reference import page
@@ -132,3 +134,13 @@ def test_every_statement_of_the_original_has_a_test_or_is_missing() -> None:
             continue
         file, name = shown.strip("`").split("::")
         assert f"def test_{name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{statement}: {shown}"
+
+
+def test_the_examples_for_clusters_can_be_read() -> None:
+    script, job = (ROOT / "examples" / name for name in ("clinic.sbatch", "clinic-rayjob.yaml"))
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    spec = yaml.safe_load(job.read_text(encoding="utf-8"))["spec"]
+    assert spec["entrypoint"].count("--engine ray --address auto") == 1
+    head, (workers,) = spec["rayClusterSpec"]["headGroupSpec"], spec["rayClusterSpec"]["workerGroupSpecs"]
+    keys = ["clinic-key" in json.dumps(group) for group in (head, workers)]
+    assert keys == [True, False], "the key is in the head's container alone"

@@ -13,7 +13,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self
@@ -42,13 +42,16 @@ to a disk, and the order holds the keys."""
 
 @dataclass(eq=False)
 class _Hand:
-    """A worker, and how many items it has."""
+    """A worker, and the items it has."""
 
     name: str
     actor: Any
     shard: Path
     node: str
-    load: int = 0
+    items: set[str] = field(default_factory=set)
+    """The keys of what it is working on."""
+    finished: dict[str, str] = field(default_factory=dict)
+    """When it has died: the results of those items that are in its shard."""
     dead: bool = False
     left: bool = False
     """Whether we no longer wait for an item that it may still be working on."""
@@ -159,7 +162,7 @@ class Crew(Generic[Item, Result]):
         key, sent = self._job.key(item), self._job.sent(item)
         for _ in range(TRIES):
             hand = await self._free()
-            hand.load += 1
+            hand.items.add(key)
             try:
                 answer = await _result(hand.actor.work.remote(key, sent))
             except asyncio.CancelledError:
@@ -169,12 +172,11 @@ class Crew(Generic[Item, Result]):
                 raise EngineError(f"a worker failed ({_short(error.cause)})") from None
             except self._ray.exceptions.RayError:
                 self._lose(hand)
-                found = shards.find(hand.shard, key)
-                if found is None:
+                if key not in hand.finished:
                     continue
-                return self._job.decode(found)
+                return self._job.decode(hand.finished.pop(key))
             finally:
-                hand.load -= 1
+                hand.items.discard(key)
             if isinstance(answer, Refused):
                 raise InputError(answer.message)
             return self._job.decode(await self._read(hand, answer))
@@ -194,7 +196,7 @@ class Crew(Generic[Item, Result]):
                 raise EngineError(self._hopeless)
             alive = [hand for hand in self._hands if not hand.dead]
             if alive:
-                return min(alive, key=lambda hand: hand.load)
+                return min(alive, key=lambda hand: len(hand.items))
             await self._changed.wait()
 
     def _lose(self, hand: _Hand) -> None:
@@ -205,7 +207,9 @@ class Crew(Generic[Item, Result]):
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(hand.actor)
         self._limits.forget.remote(hand.name)
-        self._say(f"a worker process died; its {hand.load} unfinished items are given to others")
+        hand.finished = shards.find(hand.shard, hand.items)  # once: a long run's shard takes seconds to read
+        unfinished = len(hand.items) - len(hand.finished)
+        self._say(f"a worker process died; its {unfinished} unfinished items are given to others")
         task = asyncio.create_task(self._replace())
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
@@ -231,7 +235,7 @@ class Crew(Generic[Item, Result]):
         for task in self._starting:
             task.cancel()
         # One that was left in the middle of an item is not asked to close: the item would fail, and be recorded so.
-        idle = [hand for hand in self._hands if not (hand.dead or hand.left or hand.load)]
+        idle = [hand for hand in self._hands if not (hand.dead or hand.left or hand.items)]
         closing = [_result(hand.actor.close.remote()) for hand in idle]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 5.0)

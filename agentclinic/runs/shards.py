@@ -8,7 +8,7 @@ the next command takes over what the shards hold.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,9 +71,9 @@ def read_place(path: Path, place: Place) -> str:
     raise AgentClinicError(f"{path}: a result that a worker has written cannot be read ({problem})")
 
 
-def find(path: Path, key: str) -> str | None:
-    """The result of an item in a shard, settled or not; None if there is none."""
-    return next((result for of, result, _ in _entries(path) if of == key), None)
+def find(path: Path, keys: Collection[str]) -> dict[str, str]:
+    """The results of some items that are in a shard, settled or not, by their keys."""
+    return {key: result for key, result, _ in _entries(path) if key in keys}
 
 
 def left_over(journal: Path) -> Iterator[tuple[str, str]]:
