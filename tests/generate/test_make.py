@@ -20,8 +20,8 @@ from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
-from agentclinic.generate.files import Files
 from agentclinic.generate.case_job import RETRIES
+from agentclinic.generate.files import Files
 from agentclinic.generate.make import Work
 from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.lint.check import check_file
