@@ -213,7 +213,7 @@ async def ours(job: Job) -> Result | None:
                 current.get().answered(answer.headers[DRAWN])
             return answer
 
-        model.client.send = watched  # type: ignore[method-assign]
+        model._send = watched
         if keep:
             cases = []
             for unit in plan.units[: len(plan.cases)]:

@@ -73,12 +73,12 @@ class CountingModels(Models):
     def __init__(self, settings: Settings, count: Count, malformed: float) -> None:
         super().__init__(settings)
         self._count = count
-        self._share = malformed
+        self._malformed = malformed
         self._chance = random.Random(0)
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name, with its requests counted."""
-        return Counting(super().get(name, endpoint), self._count, self._share, self._chance)
+        return Counting(super().get(name, endpoint), self._count, self._malformed, self._chance)
 
 
 async def play_arm(run: dict[str, Any], limit: int | None, malformed: float) -> tuple[list[Record], Count]:

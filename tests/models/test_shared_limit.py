@@ -255,7 +255,7 @@ async def test_when_the_limits_cannot_be_reached_requests_fail_and_do_not_wait_f
     async def gone(*given: Any) -> Lease:
         raise ConnectionError("the actor is gone")
 
-    process.lease = gone  # type: ignore[method-assign]
+    process.lease = gone  # type: ignore[method-assign,assignment]
     with pytest.raises(ConnectionError):
         await asyncio.wait_for(share.acquire(), 1)
 

@@ -76,7 +76,7 @@ def cluster(ray_folder: Path) -> Iterator[Any]:
     """A cluster that this process is connected to, with two CPUs; runs in this process use it."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
     yield cluster
     ray.shutdown()
@@ -140,7 +140,7 @@ def list_of_jobs() -> list[Any]:
     """What the cluster shows of every command that has used it."""
     from ray._private import state
 
-    found: list[Any] = state.jobs()
+    found: list[Any] = state.jobs()  # type: ignore[no-untyped-call]
     return found
 
 
@@ -276,7 +276,7 @@ async def test_an_item_that_kills_its_worker_each_time_ends_the_run_with_a_word(
         "    def inference_doctor(self, question):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    run = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
+    run: Any = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
     task, said = start_here(on_ray(None, tmp_path / "out", **run))
 
     done, written = await finished(task)
