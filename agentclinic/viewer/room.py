@@ -25,7 +25,8 @@ from agentclinic.errors import InputError
 from agentclinic.models.images import image_url
 from agentclinic.runs.plan import Plan
 from agentclinic.viewer.ending import calibration, ending
-from agentclinic.viewer.game import SEATS, Clock, Game, Move, Room, Say, Seat
+from agentclinic.viewer.game import Game, Room, Say
+from agentclinic.viewer.moves import SEATS, Clock, Move, Seat
 from agentclinic.viewer.players import Joining, Player, Players
 from agentclinic.viewer.server import LOOPBACK, file_route, make_app
 from agentclinic.vocabulary.tests import priced_tests, table

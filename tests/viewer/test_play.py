@@ -21,7 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from viewer_support import serious, serving, visiting
 
 from agentclinic.config import Settings
-from agentclinic.viewer.game import Seat, seat_plans
+from agentclinic.viewer.game import seat_plans
+from agentclinic.viewer.moves import Seat
 from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import listen
 
