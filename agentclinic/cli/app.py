@@ -588,7 +588,7 @@ def judge_label(
     folder: RunArgument,
     *,
     judge: JudgeOption = None,
-    labeller: Annotated[
+    labeler: Annotated[
         str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
     ] = None,
     number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
@@ -603,7 +603,7 @@ def judge_label(
     """
     from agentclinic.cli.label import label_command
 
-    label_command(folder, judge, labeller, number, seed)
+    label_command(folder, judge, labeler, number, seed)
 
 
 @judge.command("majority")
