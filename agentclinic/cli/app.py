@@ -5,6 +5,7 @@ Modules are imported when their command runs, so that `--help` is fast.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -450,9 +451,11 @@ def view(
     Serves this machine only, until Ctrl-C, and follows runs in progress.
     """
     if export is not None:
+        from agentclinic.runs.progress import progress_for
         from agentclinic.viewer.export import export as write
 
-        print(f"Viewer written to {write(folder, export)}")
+        page = write(folder, export, progress_for(quiet=False, stream=sys.stderr))
+        print(f"Viewer written to {page}")
         return
     from agentclinic.cli.view import view_command
 
