@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -325,11 +325,17 @@ class PlayerRun:
         self._journal = self._stack.enter_context(JsonLines(path, private=is_private(self.folder), journal=True))
         return self.folder
 
-    def game_files(self, unit: Unit) -> _GameFiles:
+    @contextmanager
+    def game_files(self, unit: Unit) -> Iterator[tuple[Ongoing, Times]]:
         """The recording and the times of a game."""
         folder = self.open() / GAMES
         folder.mkdir(exist_ok=True, mode=0o700)
-        return _GameFiles(folder / unit.session_id, self.plan, self._room.clock)
+        stem = folder / unit.session_id
+        with (
+            closing(Times(stem.with_suffix(".times"), self._room.clock)) as times,
+            closing(Ongoing(stem.with_suffix(".jsonl"), self.plan.data_class)) as log,
+        ):
+            yield log, times
 
     def add(self, record: Record) -> None:
         """Write the record of a finished game."""
@@ -384,22 +390,6 @@ class PlayerRun:
             "experience": experience.model_dump() if experience else None,
             "order": [unit.case.scenario_id for unit in self.order] if self.panel else None,
         }
-
-
-class _GameFiles:
-    def __init__(self, stem: Path, plan: Plan, clock: Clock) -> None:
-        self._stem = stem
-        self._plan = plan
-        self._clock = clock
-
-    def __enter__(self) -> tuple[Ongoing, Times]:
-        self._times = Times(self._stem.with_suffix(".times"), self._clock)
-        self._log = Ongoing(self._stem.with_suffix(".jsonl"), self._plan.data_class)
-        return self._log, self._times
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-        self._times.close()
 
 
 def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:

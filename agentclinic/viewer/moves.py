@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentclinic.doctors.confidence import StatedHypothesis
 from agentclinic.errors import InputError
@@ -78,20 +78,37 @@ def _same(diagnosis: str, other: str) -> bool:
     return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
 
 
+_Seconds = Annotated[float, Field(ge=0, lt=2.5e11)]
+"""Since 1970; the limit is in the year 9892, and Python's dates end in 9999."""
+
+
+class _Moment(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    turn: int
+    shown: _Seconds | None = None
+    answered: _Seconds | None = None
+
+
 class Times:
     """When a person was shown each turn and answered it, by the server's clock, kept beside the game."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
         self._clock = clock
+        self._lines: list[_Moment] = []
+        for number, entry in read_json_lines(path, "a line of times") if path.exists() else ():
+            try:
+                self._lines.append(_Moment.model_validate(entry))
+            except ValidationError:
+                raise InputError(f"{path} line {number}: not a line of times; remove it") from None
         self._file = JsonLines(path, durable=False)
-        self._lines = [entry for _, entry in read_json_lines(path, "a line of times")]
 
     def note(self, event: Literal["shown", "answered"], turn: int) -> None:
         """Record the time."""
         entry = {"turn": turn, event: self._clock()}
         self._file.append(entry)
-        self._lines.append(entry)
+        self._lines.append(_Moment.model_validate(entry))
 
     def in_record(self, record: Record, seat: Seat) -> dict[str, Any]:
         """The record's `timing`, with the person's time on task: from when a turn was first shown until its answer.
@@ -99,13 +116,13 @@ class Times:
         A page that is reloaded does not start the time again; if the server was restarted meanwhile, `restarts` says.
         """
         turns = []
-        for turn in dict.fromkeys(entry["turn"] for entry in self._lines):
-            shown = [e["shown"] for e in self._lines if e["turn"] == turn and "shown" in e]
-            answered = [e["answered"] for e in self._lines if e["turn"] == turn and "answered" in e]
+        for turn in dict.fromkeys(entry.turn for entry in self._lines):
+            shown = [e.shown for e in self._lines if e.turn == turn and e.shown is not None]
+            answered = [e.answered for e in self._lines if e.turn == turn and e.answered is not None]
             if shown and answered:
                 again = {"restarts": len(shown) - 1} if len(shown) > 1 else {}
                 turns.append({"turn": turn, "seconds": round(answered[-1] - shown[0], 3), **again})
-        first = next((entry["shown"] for entry in self._lines if "shown" in entry), self._clock())
+        first = next((entry.shown for entry in self._lines if entry.shown is not None), self._clock())
         timing, seconds = record.timing or {}, {entry["turn"]: entry["seconds"] for entry in turns}
         # Turns that were repeated from the recording took no time; the person's are known from here.
         spoken = [

@@ -18,7 +18,7 @@ from agentclinic.errors import ConfigError, InputError
 from agentclinic.privacy import DataClass
 from agentclinic.viewer.ending import calibration, ending
 from agentclinic.viewer.game import Game, Room, seat_plans
-from agentclinic.viewer.moves import Seat
+from agentclinic.viewer.moves import Seat, Times
 from agentclinic.viewer.players import Experience, Joining, Player, Players, cleaned
 
 pytestmark = pytest.mark.anyio
@@ -331,3 +331,21 @@ def test_names_are_cleaned_and_belong_to_those_who_took_them(tmp_path: Path) -> 
     assert again.of_session(session) == again.of_session(other) == Player("anna-k", "Anna K.", student)
     assert again.of_session("") is None
     again.close()
+    for damaged in ('{"player": "bob", "session": "0"}\n', '{"player": "bob", "name": "Bob"}\n', "[]\n"):
+        (tmp_path / "players.jsonl").write_text(kept + damaged)
+        for _ in range(2):  # the file is let go of
+            with pytest.raises(InputError, match=f"line {len(kept.splitlines()) + 1}: not a line about a player"):
+                Players(tmp_path)
+    (tmp_path / "players.jsonl").write_text('{"player": "bob", "name": "Bob", "code": "é"}\n')
+    again = Players(tmp_path)
+    with pytest.raises(InputError, match="is taken"):
+        again.join(Joining(name="Bob"), asks_experience=False)
+    again.close()
+
+
+def test_damaged_times_are_named_by_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "1.times"
+    for damaged in ('{"shown": 1}', '{"turn": 1, "shown": 1e300}', '{"turn": "x"}', '{"turn": 1, "answered": "no"}'):
+        path.write_text('{"turn": 1, "shown": 5.0}\n' + damaged + "\n")
+        with pytest.raises(InputError, match="line 2: not a line of times"):
+            Times(path, Clock())
