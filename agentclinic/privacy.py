@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterable
 from enum import StrEnum
+from types import TracebackType
 
 
 class DataClass(StrEnum):
@@ -64,6 +66,19 @@ LEFT_OUT = "(left out: credentialed data)"
 def quotation(text: str) -> str:
     """The text as a message may quote it: in full, or not at all once this process has held credentialed data."""
     return LEFT_OUT if silent() else text
+
+
+def crash(error: BaseException, trace: TracebackType | None, most: int | None = None) -> str:
+    """A traceback as Python prints it, or where but not what once this process has held credentialed data.
+
+    `most` is the number of calls to show, the last ones.
+    """
+    limit = None if most is None else -most
+    if not silent():
+        return "".join(traceback.TracebackException(type(error), error, trace, limit=limit).format())
+    frames = traceback.extract_tb(trace, limit)
+    places = (f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames)
+    return "\n".join(("Traceback (most recent call last):", *places, f"{type(error).__name__}: {LEFT_OUT}", ""))
 
 
 _SECRET_WORDS = re.compile(

@@ -39,7 +39,7 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of run: how good the doctor and the judge are, and how much is labelled."""
+    """A kind of run: how good the doctor and the judge are, and how much is labeled."""
 
     accuracy: float
     sensitivity: float
@@ -105,7 +105,7 @@ def single(kind: Kind, runs: int, rng: Generator) -> str:
     found: list[list[Estimate]] = []
     needed = []
     for run in range(runs):
-        units = _labelled(kind, _truths(kind, rng), rng)
+        units = _labeled(kind, _truths(kind, rng), rng)
         corrected = correct(units, run)
         found.append([_uncorrected(units, run), corrected.powered, corrected.rogan_gladen])
         halved = labels_to_halve(units, corrected.powered)
@@ -121,8 +121,8 @@ def paired(kind: Kind, other: float, runs: int, rng: Generator) -> str:
     plain, corrected = [], []
     for run in range(runs):
         difficulty = rng.random(kind.cases)
-        before = _labelled(kind, _truths(kind, rng, difficulty), rng)
-        after = _labelled(worse, _truths(worse, rng, difficulty), rng)
+        before = _labeled(kind, _truths(kind, rng, difficulty), rng)
+        after = _labeled(worse, _truths(worse, rng, difficulty), rng)
         values = [float(b.verdict is True) - float(a.verdict is True) for a, b in zip(before, after, strict=True)]
         interval = bootstrap_interval(Clusters.of(values, [unit.case for unit in before]), rng, 2000)
         plain.append(Estimate(value=interval.value, low=interval.low, high=interval.high))
@@ -141,7 +141,7 @@ def _truths(kind: Kind, rng: Generator, difficulty: Floats | None = None) -> NDA
     return right
 
 
-def _labelled(kind: Kind, truths: NDArray[np.bool_], rng: Generator) -> list[JudgedUnit]:
+def _labeled(kind: Kind, truths: NDArray[np.bool_], rng: Generator) -> list[JudgedUnit]:
     """The units of a run with the labels of its sample."""
     flat = truths.ravel()
     names = ("judge", "second") if kind.second else ("judge",)

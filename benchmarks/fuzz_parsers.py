@@ -12,7 +12,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -78,7 +78,7 @@ from agentclinic.memory.store import Known, load_store
 from agentclinic.models import endpoint, faults, recording, wire
 from agentclinic.models.base import MalformedError, ModelError, Purpose, Reply, Request, ToolCall
 from agentclinic.models.images import image_url
-from agentclinic.models.recording import Replay
+from agentclinic.models.recording import Ongoing, Replay
 from agentclinic.models.structured import InvalidReplyError, parse, written_call
 from agentclinic.privacy import DataClass
 from agentclinic.report.runs import list_runs
@@ -91,10 +91,14 @@ from agentclinic.runs import verdicts
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.sweep import read_sweep
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
-from agentclinic.scoring.judges.labels import match_labels, read_labels
+from agentclinic.scoring.judges.against_labels import judged_units, panel_and_labels
 from agentclinic.scoring.outcome import RunningSummary
 from agentclinic.scoring.prices import knowledge_prices
 from agentclinic.scoring.sessions import load_sessions, summarise_sessions
+from agentclinic.viewer.moves import Move, Times
+from agentclinic.viewer.players import PLAYERS, Joining, Players
+from agentclinic.viewer.players import _hash as by_hash
+from agentclinic.viewer.room import read_body
 
 
 class Parser(NamedTuple):
@@ -351,7 +355,51 @@ def _split(path: Path) -> None:
 
 
 def _labels(path: Path) -> None:
-    match_labels([], read_labels(path))
+    panel, matched = panel_and_labels(path.parent.parent)
+    judged_units(panel, "recorded", matched)
+
+
+# --- games in the browser -------------------------------------------------------------------------------------------
+
+
+def _move(data: bytes) -> None:
+    move = read_body(data, Move)
+    stated = move.stated()
+    json.dumps([move.words(), stated and stated.model_dump()], ensure_ascii=False, allow_nan=False).encode()
+
+
+def _joining(data: bytes) -> None:
+    path = folder() / "joined"
+    (path / PLAYERS).unlink(missing_ok=True)
+    _joined(path, read_body(data, Joining))
+
+
+def _joined(path: Path, joining: Joining) -> None:
+    """Join, and be known after a restart."""
+    with closing(Players(path)) as players:
+        session, _ = players.join(joining, asks_experience=False)
+    with closing(Players(path)) as players:
+        assert players.of_session(session)
+
+
+def _players(path: Path) -> None:
+    with closing(Players(path.parent)) as players:
+        known = [players.of_session(session) for session in ("s", "t")]
+    _joined(path.parent, Joining(name=known[0].name[:200] if known[0] else "Ann", code="abcd"))
+
+
+def _game(path: Path) -> None:
+    with closing(Ongoing(path)) as game:
+        for place in game._replies:
+            with patch.object(recording, "_place", return_value=place), suppress(ModelError):
+                reply = _loop(os.getpid()).run(game.reply("m", Said("").reply, Request(Purpose.DOCTOR, ())))
+                json.dumps([reply.text, reply.differential and reply.differential.model_dump()]).encode()
+
+
+def _times(path: Path) -> None:
+    record = Record(scenario_id=0, status="diagnosed", diagnosis_text="Gout")
+    with closing(Times(path, lambda: 2e9)) as times:
+        json.dumps(times.in_record(record, "doctor"), allow_nan=False)
 
 
 def _environment(path: Path) -> None:
@@ -696,6 +744,16 @@ def parsers() -> dict[str, Parser]:
         "request": {"purpose": "doctor"},
         "error": {"kind": "auth", "message": ""},
     }
+    players = [{"player": "ann", "name": "Ann", "code": by_hash("abcd"), "experience": {"training": "resident"}},
+               {"player": "ann", "session": by_hash("s")}]  # fmt: skip
+    reply = {"unit": "u", "key": "k", "n": 0, "model": "human:ann", "request": {"purpose": "doctor"},
+             "reply": {"text": "Fever?", "differential": {"source": "stated", "hypotheses": [
+                 {"diagnosis": "Gout", "probability": 0.5}]}}}  # fmt: skip
+    label = {"scenario_id": 0, "correct": True, "diagnosis": "Gout", "labeler": "ann", "relation": "same",
+             "drawn_by": ["recorded"], "stratum": "judged right", "stratum_size": 3}  # fmt: skip
+    sides = [{"diagnosis": "Gout", "probability": 0.4}, {"diagnosis": "Flu", "probability": 0.9}]
+    move = {"turn": 2, "kind": "diagnosis", "text": "Acute gout", "differential": sides, "confidence": 0.7}
+    joining = {"name": "Ann B.", "code": "abcd-efgh", "experience": {"training": "student", "specialty": "GP"}}
     vectors = {"data": [{"index": 1, "embedding": [0.1, 2]}, {"index": 0, "embedding": [1, 2]}]}
     agents = {"agents": {UNCERTAINTY: {"system_prompt": "x"}}}
     config, llm = ((root / name).read_bytes() for name in ("agentclinic.config.json", "llm.config.json"))
@@ -723,7 +781,9 @@ def parsers() -> dict[str, Parser]:
         "experiences": ("experiences.jsonl", _store, (ours["experiences.jsonl"],)),
         "embeddings, kept": ("kept.npz", lambda path: retrieval._read_vectors(path, "m"), (_vectors(),)),
         "split": ("split.json", _split, (ours["split.json"],)),
-        "labels": ("labels.jsonl", _labels, (_json({"scenario_id": 3, "correct": True, "diagnosis": "x"}),)),
+        "players.jsonl": ("players/players.jsonl", _players, (_json(*players),)),
+        "game: recording": ("games/1.jsonl", _game, (_json(reply),)),
+        "game: times": ("games/1.times", _times, (_json({"turn": 1, "shown": 1e9}, {"turn": 1, "answered": 1e9 + 5}),)),
         "folder of the original": ("original/any.config.json", lambda path: check_folder(path.parent), (config, llm)),
         "questions, .json": ("q.json", select_questions, (json.dumps([question]).encode(), _json(question))),
         "questions, .jsonl": ("q.jsonl", select_questions, (_json(question, {**question, "options": [{"key": "A"}]}),)),
@@ -739,6 +799,7 @@ def parsers() -> dict[str, Parser]:
         "run: cases.jsonl": ("cases.jsonl", _run, (ours["cases.jsonl"],)),
         "run: config.used.json": ("config.used.json", _used, (ours["config.used.json"],)),
         "run: summary.json": ("summary.json", lambda path: list_runs(path.parent), (ours["summary.json"],)),
+        "run: labels": ("labels/ann.jsonl", _labels, (_json(label, {**label, "undone": True}, label),)),
         "run: judgements": ("judgements/fuzz.jsonl", _judgements, (ours["fuzz.jsonl"], _json(judged))),
     }
     replies: dict[str, tuple[Callable[[Said], Coroutine[Any, Any, object]], tuple[bytes, ...]]] = {
@@ -771,6 +832,8 @@ def parsers() -> dict[str, Parser]:
         **{name: Parser(in_file(file, read), seeds) for name, (file, read, seeds) in files.items()},
         **{name: Parser(_in_run(file, read), seeds) for name, (file, read, seeds) in in_runs.items()},
         "run: sessions": Parser(in_file("kept/session.json", _session), (ours["session"],), (SessionError,)),
+        "browser: moves": Parser(_move, (_json(move), *(_json({**move, "kind": k}) for k in ("question", "test")))),
+        "browser: joining": Parser(_joining, (_json(joining), _json({"name": "Ben"}))),
         "chat completions": Parser(partial(_body, "chat"), (_json(chat), _json(error)), (ModelError,)),
         "Responses API": Parser(partial(_body, "responses"), (_json(responses), _json(error)), (ModelError,)),
         "embeddings": Parser(_embedding, (_json(vectors),), (ModelError,)),
@@ -783,7 +846,7 @@ def parsers() -> dict[str, Parser]:
 SLOW = {
     "agent_config.yaml", "agentclinic.config.json", "case file, MIMIC-IV", "case file, OSCE", "data check",
     "patient's and laboratory's choices", "planner's replies", "prompt files", "question, builtin patient",
-    "replies, builtin doctor and audit", "run: cases.jsonl", "run: config.used.json", "run: sessions",
+    "replies, builtin doctor and audit", "run: cases.jsonl", "run: config.used.json", "run: labels", "run: sessions",
     "run: summary.json", "scenarios.jsonl", "tool calls",
 }  # fmt: skip
 """Parsers that take several milliseconds for an input."""

@@ -14,6 +14,7 @@ import html
 import json
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -91,15 +92,20 @@ def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
     return statistics.median(paint), statistics.median(ready), statistics.median(click)
 
 
+def find_chromium() -> str:
+    """The browser's path; without one, the program ends."""
+    found = shutil.which("chromium")
+    if found is None:
+        sys.exit("chromium is not installed; install it with: apt-get install --no-install-recommends chromium")
+    return found
+
+
 def main() -> None:
     """Build the pages, open them, print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encounters", type=int, nargs=2, default=[50, 5_000])
     sizes = parser.parse_args().encounters
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        print("chromium is not installed; install it with: apt-get install --no-install-recommends chromium")
-        return
+    chromium = find_chromium()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         pages: dict[str, Path] = {}

@@ -11,7 +11,6 @@ server that has just started and has read nothing. `first view` is the time unti
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import tempfile
 import threading
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect, sync_playwright
-from report import play, write_run
+from report import find_chromium, play, write_run
 
 from agentclinic.viewer.server import address_of, listen, web_server
 from agentclinic.viewer.view import viewer_app
@@ -81,10 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encounters", type=int, nargs=2, default=[50, 5_000])
     sizes = parser.parse_args().encounters
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        print("chromium is not installed; install it with: apt-get install --no-install-recommends chromium")
-        return
+    chromium = find_chromium()
     with tempfile.TemporaryDirectory() as name:
         played, records = play(Path(name) / "played")
         runs = {size: write_run(Path(name) / f"run{size}", played, records, size) for size in sizes}

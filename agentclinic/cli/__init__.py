@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,9 +59,7 @@ def _run(argv: Sequence[str] | None) -> None:
     except Exception as error:
         if not privacy.silent():
             raise
-        # A bug in AgentClinic: show where it happened, but not the exception's text, which may hold a patient's chart.
-        traceback.print_tb(error.__traceback__)
-        sys.stderr.write(f"{type(error).__name__}: {privacy.LEFT_OUT}\n")
+        sys.stderr.write(privacy.crash(error, error.__traceback__))  # a bug in AgentClinic
         raise SystemExit(1) from None
 
 

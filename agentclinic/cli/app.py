@@ -5,6 +5,7 @@ Modules are imported when their command runs, so that `--help` is fast.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -474,9 +475,11 @@ def view(
     Serves this machine only, until Ctrl-C, and follows runs in progress.
     """
     if export is not None:
+        from agentclinic.runs.progress import progress_for
         from agentclinic.viewer.export import export as write
 
-        print(f"Viewer written to {write(folder, export)}")
+        page = write(folder, export, progress_for(quiet=False, stream=sys.stderr))
+        print(f"Viewer written to {page}")
         return
     from agentclinic.cli.view import view_command
 
@@ -612,7 +615,7 @@ def judge_label(
     folder: RunArgument,
     *,
     judge: JudgeOption = None,
-    labeller: Annotated[
+    labeler: Annotated[
         str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
     ] = None,
     number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
@@ -627,7 +630,7 @@ def judge_label(
     """
     from agentclinic.cli.label import label_command
 
-    label_command(folder, judge, labeller, number, seed)
+    label_command(folder, judge, labeler, number, seed)
 
 
 @judge.command("majority")

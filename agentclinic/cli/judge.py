@@ -126,7 +126,7 @@ def agreement_lines(judge: AgainstLabels) -> list[str]:
     counts = (judge.both_right, judge.both_wrong, judge.only_judge_right, judge.only_label_right)
     both, neither, only_judge, only_label = (f"{count:g}" for count in counts)
     return [
-        f"{judge.judge}, which judged {judge.labelled} of them",
+        f"{judge.judge}, which judged {judge.labeled} of them",
         f"  both right {both}, both wrong {neither}, only {judge.judge} right {only_judge}, only labeled right "
         f"{only_label}",
         f"  Cohen's kappa     {as_number(judge.kappa)}",
@@ -147,8 +147,8 @@ def next_lines(judge: AgainstLabels) -> list[str]:
     lines = []
     if judge.labels_to_halve:
         lines.append(f"About {plural(judge.labels_to_halve, 'more label')} would halve the interval.")
-    elif judge.half_width_if_all_labelled is not None:
-        half = f"{100 * judge.half_width_if_all_labelled:.1f} points"
+    elif judge.half_width_if_all_labeled is not None:
+        half = f"{100 * judge.half_width_if_all_labeled:.1f} points"
         lines.append(
             f"Labels alone cannot halve the interval: with every diagnosis labeled, about ± {half} would remain."
         )

@@ -36,13 +36,13 @@ _HELP = _HELP.format(relations=", ".join(f"{number} {relation}" for number, rela
 _WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", "h": "help", "?": "help", "q": "quit"}
 
 
-def label_command(place: Path, judge: str | None, labeller: str | None, number: int, seed: int) -> None:
+def label_command(place: Path, judge: str | None, labeler: str | None, number: int, seed: int) -> None:
     """Ask a person for labels until `number` of theirs are there, then show how the judges agree with the labels."""
     panel, _ = panel_and_labels(place, [judge or RECORDED])
     folder = panel.path.parent
-    name = labeller or _login_name()
+    name = labeler or _login_name()
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
-        raise InputError(f"labeller: {name!r} cannot be the name of a file in {folder / FOLDER}; choose another")
+        raise InputError(f"labeler: {name!r} cannot be the name of a file in {folder / FOLDER}; choose another")
     session = _Session(panel, judge or RECORDED, name, seed)
     if not session.units:
         raise InputError(f"{place}: no diagnosis with a verdict to label")
@@ -57,7 +57,7 @@ def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        raise InputError("labeller: this account has no name; give yours with --labeller NAME") from None
+        raise InputError("labeler: this account has no name; give yours with --labeler NAME") from None
 
 
 class _Session:
@@ -145,7 +145,7 @@ class _Session:
                 "case_hash": unit.case_hash,
                 "repeat": unit.repeat,
                 "diagnosis": unit.diagnosis,
-                "labeller": self._name,
+                "labeler": self._name,
                 "drawn_by": self._judges,
                 "stratum": str(stratum),
                 "stratum_size": self._strata.count(stratum),
@@ -179,7 +179,7 @@ def _show_agreement(screen: Screen, place: Path, panel: Panel) -> None:
     if not matched.by_unit:
         screen.show("No labels yet.")
         return
-    who = f" by {', '.join(matched.labellers)}" if matched.labellers else ""
+    who = f" by {', '.join(matched.labelers)}" if matched.labelers else ""
     screen.show("", f"{plural(len(matched.by_unit), 'diagnosis', 'diagnoses')} labeled{who}")
     found = [against_labels(panel, name, matched) for name in panel.names]
     for judge in found:

@@ -13,7 +13,8 @@ from agentclinic.runs.build import Models
 from agentclinic.runs.execute import make_ready
 from agentclinic.runs.plan import Plan
 from agentclinic.runs.progress import progress_for
-from agentclinic.viewer.game import SEATS, seat_plans
+from agentclinic.viewer.game import seat_plans
+from agentclinic.viewer.moves import SEATS
 from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import is_loopback, password_for, serve
 

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from agentclinic import privacy, sync_bridge
@@ -207,17 +206,8 @@ def _crash(name: str, error: BaseException) -> CustomDoctorError:
     place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
     crash = CustomDoctorError(f"{name}: {place}{_told(error)}")
     if frames:
-        crash.traceback = _traceback(error, trace)
+        crash.traceback = encodable(privacy.crash(error, trace, _FRAMES))
     return crash
-
-
-def _traceback(error: BaseException, trace: TracebackType | None) -> str:
-    """A traceback as Python prints it, or only the places in it if its words may hold a patient's chart."""
-    if not privacy.silent():
-        return encodable("".join(traceback.TracebackException(type(error), error, trace, limit=-_FRAMES).format()))
-    frames = traceback.extract_tb(trace, -_FRAMES)
-    places = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
-    return encodable("\n".join(("Traceback (most recent call last):", *places, _told(error), "")))
 
 
 async def _called(function: Callable[[], Any]) -> Any:

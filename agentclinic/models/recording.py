@@ -196,8 +196,9 @@ class Ongoing:
     def __init__(self, path: Path, data_class: DataClass = DataClass.PUBLIC) -> None:
         self.path = path
         self._data_class = data_class
+        entries = _read(path) if path.exists() else ()
+        self._replies = {place: entry.reply for place, entry in entries if entry.reply}
         self._sink = JsonLines(path, private=data_class is DataClass.CREDENTIALED)
-        self._replies = {place: entry.reply for place, entry in _read(path) if entry.reply}
 
     async def reply(self, model: str, ask: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
         """What the model of this name said in this place before; else ask it, and keep the answer."""

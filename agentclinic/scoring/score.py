@@ -10,7 +10,7 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.judges.against_labels import AgainstLabels, labelled_run, need_labels
+from agentclinic.scoring.judges.against_labels import AgainstLabels, labeled_run, need_labels
 from agentclinic.scoring.judges.measured import judged_by
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.scoring.prices import knowledge_prices
@@ -87,7 +87,7 @@ def score(
 
 
 def _corrected(run: RunData, seed: int) -> AgainstLabels:
-    found = labelled_run(run.path, run.judge, seed)
+    found = labeled_run(run.path, run.judge, seed)
     if found is None:
         raise need_labels(run.path)
     return found

@@ -17,6 +17,7 @@ from typing import Any
 from agentclinic.errors import InputError
 from agentclinic.files import make_folder, write_whole
 from agentclinic.report.pack import Packer, packed
+from agentclinic.runs.progress import Progress
 from agentclinic.viewer.data import Data, Library, RunIndex, said_in
 
 MARK = "agentclinic-viewer"
@@ -30,8 +31,9 @@ _HERE = Path(__file__).parent
 _SCRIPTS = (_HERE.parent / "report", _HERE / "static")
 
 
-def export(folder: Path, target: Path) -> Path:
+def export(folder: Path, target: Path, progress: Progress | None = None) -> Path:
     """Write the viewer of the runs in a folder as files; returns the page to open."""
+    progress = progress or Progress()
     library = Library(folder)
     if not library.places():
         raise InputError(f"{folder}: there is no run in this folder; runs are written to run.output_dir")
@@ -39,12 +41,13 @@ def export(folder: Path, target: Path) -> Path:
     while library.runs()["more"]:  # also tells whether data are credentialed, before anything is written
         pass
     new = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
+    progress.start(sum(run["encounters"] for run in library.runs()["runs"]), 0, "encounters")
     try:
         make_folder(new)
         make_folder(new / "data")
         shown = {}
         for number, name in enumerate(library.places()):
-            shown[name] = {**_export_run(library, name, new / "data", number), "place": number}
+            shown[name] = {**_export_run(library, name, new / "data", number, progress), "place": number}
         _write(
             new / "data",
             "runs",
@@ -56,6 +59,7 @@ def export(folder: Path, target: Path) -> Path:
             shutil.rmtree(target)
         new.rename(target)
     finally:
+        progress.stop()
         shutil.rmtree(new, ignore_errors=True)
     return target / "index.html"
 
@@ -72,13 +76,14 @@ def _check(target: Path) -> None:
         raise InputError(f"{target}: exists and is not an exported viewer; name another folder with --export")
 
 
-def _export_run(library: Library, name: str, folder: Path, number: int) -> Data:
+def _export_run(library: Library, name: str, folder: Path, number: int, progress: Progress) -> Data:
     """Write a run's rows, encounters and what was said; returns what is shown about it in the list."""
     index = RunIndex(library.places()[name])
     shown, said = _Blocks(folder, f"{number}-shown"), _Blocks(folder, f"{number}-said")
     for at, record in enumerate(index.new()):
         index.rows[at].append(shown.add(index.shown(record)))
         said.add([index.rows[at][0], said_in(record)])
+        progress.advance("")
     shown.close()
     said.close()
     for part, first in enumerate(range(0, len(index.rows), ROWS)):

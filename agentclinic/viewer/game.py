@@ -9,158 +9,49 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import traceback
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field
 
+from agentclinic import privacy
 from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
 from agentclinic.config import ROLES, RunSettings, Settings, is_person, read_json
-from agentclinic.doctors.confidence import StatedHypothesis
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
 from agentclinic.files import Lock, is_private
-from agentclinic.jsonl import JsonLines, encodable, inert, read_json_lines
+from agentclinic.jsonl import JsonLines, inert
 from agentclinic.models.base import BadRequestError, Reply, Request
 from agentclinic.models.gate import gate_for
 from agentclinic.models.recording import Ongoing
 from agentclinic.results import run_folder as folders
-from agentclinic.results.actions import DIAGNOSIS_READY, REQUEST_IMAGES, REQUEST_TEST
-from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
+from agentclinic.results.differential import Differential
 from agentclinic.results.journal import read_records
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.turn import NO_TOKENS, Exchange
-from agentclinic.results.utterance import OTHER_SPEAKER, OWN_LABEL, read_utterance
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.execute import begin_folder, write_summary
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
 from agentclinic.scoring.outcome import RunningSummary
+from agentclinic.viewer.moves import SEATS, Clock, Move, Seat, Times
 from agentclinic.viewer.players import Player
-from agentclinic.vocabulary.compare import Relation, compare
 
-Seat = Literal["doctor", "patient"]
-SEATS: tuple[Seat, ...] = ("doctor", "patient")
 GAMES = "games"
 """Folder in a run with the games under way; a game's files are removed once it is in the journal."""
 PLAYER = "player.json"
-_LONGEST = 2000
-"""Characters of what a person says in one turn: about a page."""
 _MOMENT = 2.0
-"""Seconds to wait for a game to arrive where it was: a hundred times what repeating a recording takes."""
+"""Seconds a page waits for a game to be repeated from its recording; a game that
+takes longer is shown as waiting for a model."""
 _ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
-_TOKENS = {"question": "", "test": f"{REQUEST_TEST}: ", "diagnosis": f"{DIAGNOSIS_READY}: "}
 
 Say = Callable[[str], object]
-Clock = Callable[[], float]
-
-
-class Move(BaseModel):
-    """What a player does in a turn, as the browser sends it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    turn: int
-    kind: Literal["question", "test", "images", "diagnosis", "answer"]
-    text: str = Field(default="", max_length=_LONGEST)
-    differential: list[StatedHypothesis] = Field(default=[], max_length=20)
-    confidence: float | None = Field(default=None, ge=0, le=1)
-    """How likely the diagnosis is, if the move is one."""
-
-    def words(self) -> str:
-        """The move as an utterance of the encounter; refused if it would be read as something else."""
-        text = encodable(self.text).strip()
-        if self.kind in ("test", "diagnosis"):
-            text = " ".join(text.split())
-        if not text and self.kind != "images":
-            raise InputError("There is nothing to send: the field is empty.")
-        if self.kind == "answer":
-            return text
-        whole = REQUEST_IMAGES if self.kind == "images" else _TOKENS[self.kind] + text
-        read = read_utterance(whole)
-        if read.action.kind != self.kind or {OTHER_SPEAKER, OWN_LABEL} & {*read.slips}:
-            raise InputError(
-                "The clinic would misread this: leave out words such as REQUEST TEST, DIAGNOSIS READY or a line that "
-                "starts with a speaker's name, and use the fields for tests and for the diagnosis."
-            )
-        return whole
-
-    def stated(self) -> Differential | None:
-        """The differential as of this move; the diagnosis has exactly the stated confidence."""
-        given = [entry for entry in self.differential if entry.diagnosis.strip()]
-        if self.kind == "diagnosis" and self.confidence is not None:
-            said = " ".join(self.text.split())
-            others = [entry for entry in given if not _same(said, entry.diagnosis.strip())]
-            total = sum(entry.probability for entry in others)
-            share = min(1.0, (1 - self.confidence) / total) if total else 1.0
-            given = [
-                StatedHypothesis(diagnosis=said, probability=self.confidence),
-                *(entry.model_copy(update={"probability": entry.probability * share}) for entry in others),
-            ]
-        return as_differential(
-            Source.STATED,
-            (Hypothesis(diagnosis=encodable(h.diagnosis.strip()), probability=h.probability) for h in given),
-        )
-
-
-def _same(diagnosis: str, other: str) -> bool:
-    return diagnosis.casefold() == other.casefold() or compare(diagnosis, other).relation is Relation.SAME
-
-
-class Times:
-    """When a person was shown each turn and answered it, by the server's clock, kept beside the game."""
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self.path = path
-        self._clock = clock
-        self._file = JsonLines(path, durable=False)
-        self._lines = [entry for _, entry in read_json_lines(path, "a line of times")]
-
-    def note(self, event: Literal["shown", "answered"], turn: int) -> None:
-        """Record the time."""
-        entry = {"turn": turn, event: self._clock()}
-        self._file.append(entry)
-        self._lines.append(entry)
-
-    def in_record(self, record: Record, seat: Seat) -> dict[str, Any]:
-        """The record's `timing`, with the person's time on task: from when a turn was first shown until its answer.
-
-        A page that is reloaded does not start the time again; if the server was restarted meanwhile, `restarts` says.
-        """
-        turns = []
-        for turn in dict.fromkeys(entry["turn"] for entry in self._lines):
-            shown = [e["shown"] for e in self._lines if e["turn"] == turn and "shown" in e]
-            answered = [e["answered"] for e in self._lines if e["turn"] == turn and "answered" in e]
-            if shown and answered:
-                again = {"restarts": len(shown) - 1} if len(shown) > 1 else {}
-                turns.append({"turn": turn, "seconds": round(answered[-1] - shown[0], 3), **again})
-        first = next((entry["shown"] for entry in self._lines if "shown" in entry), self._clock())
-        timing, seconds = record.timing or {}, {entry["turn"]: entry["seconds"] for entry in turns}
-        # Turns that were repeated from the recording took no time; the person's are known from here.
-        spoken = [
-            seconds.get(turn.turn, took) if turn.role == seat else took
-            for turn, took in zip(record.transcript or (), timing.get("turns", ()), strict=True)
-        ]
-        return {
-            **timing,
-            "turns": spoken,
-            "started_at": datetime.fromtimestamp(first, UTC).isoformat(),
-            "seconds": round(self._clock() - first, 3),
-            "on_task": turns,
-            "on_task_seconds": round(sum(entry["seconds"] for entry in turns), 3),
-        }
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 class Game:
@@ -277,14 +168,14 @@ class Game:
             await self._encounter()
         except AgentClinicError as error:
             self._fail("The game cannot go on", str(error))
-        except Exception:  # noqa: BLE001 - a fault of ours: the person keeps the game, the terminal shows the fault
-            self._fail("The game cannot go on", traceback.format_exc())
+        except Exception as error:  # noqa: BLE001 - a fault of ours: the person keeps the game, the terminal shows it
+            self._fail("The game cannot go on", privacy.crash(error, error.__traceback__))
         self._change()
 
     def _fail(self, what: str, detail: str) -> None:
         """Say that the game has stopped: in general terms, since an error may quote the chart or the truth."""
         self.problem = f"{what}. The game is kept: try again, or come back later."
-        self.run.say(f"{self.name}, case {self.number}: {what} ({detail})")
+        self.run.say(inert(f"{self.name}, case {self.number}: {what} ({detail.rstrip()})"))
 
     async def _encounter(self) -> None:
         plan = self.run.plan
@@ -434,11 +325,17 @@ class PlayerRun:
         self._journal = self._stack.enter_context(JsonLines(path, private=is_private(self.folder), journal=True))
         return self.folder
 
-    def game_files(self, unit: Unit) -> _GameFiles:
+    @contextmanager
+    def game_files(self, unit: Unit) -> Iterator[tuple[Ongoing, Times]]:
         """The recording and the times of a game."""
         folder = self.open() / GAMES
         folder.mkdir(exist_ok=True, mode=0o700)
-        return _GameFiles(folder / unit.session_id, self.plan, self._room.clock)
+        stem = folder / unit.session_id
+        with (
+            closing(Times(stem.with_suffix(".times"), self._room.clock)) as times,
+            closing(Ongoing(stem.with_suffix(".jsonl"), self.plan.data_class)) as log,
+        ):
+            yield log, times
 
     def add(self, record: Record) -> None:
         """Write the record of a finished game."""
@@ -493,22 +390,6 @@ class PlayerRun:
             "experience": experience.model_dump() if experience else None,
             "order": [unit.case.scenario_id for unit in self.order] if self.panel else None,
         }
-
-
-class _GameFiles:
-    def __init__(self, stem: Path, plan: Plan, clock: Clock) -> None:
-        self._stem = stem
-        self._plan = plan
-        self._clock = clock
-
-    def __enter__(self) -> tuple[Ongoing, Times]:
-        self._times = Times(self._stem.with_suffix(".times"), self._clock)
-        self._log = Ongoing(self._stem.with_suffix(".jsonl"), self._plan.data_class)
-        return self._log, self._times
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-        self._times.close()
 
 
 def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:

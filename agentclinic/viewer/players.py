@@ -71,11 +71,15 @@ class Players:
         self._players: dict[str, Player] = {}
         self._codes: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
-        for number, entry in read_json_lines(self._file.path, "a line about a player", journal=True):
-            try:
-                self._take(entry)
-            except (KeyError, ValueError):
-                raise InputError(f"{self._file.path} line {number}: not a line about a player; remove it") from None
+        try:
+            for number, entry in read_json_lines(self._file.path, "a line about a player", journal=True):
+                try:
+                    self._take(entry)
+                except (KeyError, ValueError):
+                    raise InputError(f"{self._file.path} line {number}: not a line about a player; remove it") from None
+        except InputError:
+            self.close()
+            raise
 
     def join(self, joining: Joining, *, asks_experience: bool, known: Player | None = None) -> tuple[str, str | None]:
         """A new session, and for a new player the code with which to come back from another browser.
@@ -85,7 +89,7 @@ class Players:
         name, identity = cleaned(joining.name)
         player, code = self._players.get(identity), None
         proof = _hash(_plain(joining.code))
-        if player and player != known and not secrets.compare_digest(proof, self._codes[identity]):
+        if player and player != known and not secrets.compare_digest(proof.encode(), self._codes[identity].encode()):
             raise InputError(
                 f"The name {player.name} is taken. If it is yours, enter the code you were given when you joined; "
                 "otherwise choose another name."
@@ -125,7 +129,7 @@ class Players:
     def _take(self, entry: dict[str, Any]) -> None:
         identity = str(entry["player"])
         if "session" in entry:
-            self._sessions[str(entry["session"])] = identity
+            self._sessions[str(entry["session"])] = self._players[identity].id
             return
         experience = Experience.model_validate(entry["experience"]) if "experience" in entry else None
         self._players[identity] = Player(identity, str(entry["name"]), experience)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,7 +26,8 @@ from agentclinic.errors import InputError
 from agentclinic.models.images import image_url
 from agentclinic.runs.plan import Plan
 from agentclinic.viewer.ending import calibration, ending
-from agentclinic.viewer.game import SEATS, Clock, Game, Move, Room, Say, Seat
+from agentclinic.viewer.game import Game, Room, Say
+from agentclinic.viewer.moves import SEATS, Clock, Move, Seat
 from agentclinic.viewer.players import Joining, Player, Players
 from agentclinic.viewer.server import LOOPBACK, file_route, make_app
 from agentclinic.vocabulary.tests import priced_tests, table
@@ -140,7 +142,7 @@ def room_app(
     async def state(request: Request) -> Response:
         game = await game_of(request)
         seen = request.query_params.get("seen", "")
-        if seen.isdigit():
+        if re.fullmatch("[0-9]{1,9}", seen):
             await game.changed(int(seen), _WAIT)
         return await _state(game)
 
@@ -183,12 +185,16 @@ def room_app(
 
 
 async def _body(request: Request, kind: type[Body]) -> Body:
-    """What a page sends; a problem is told without repeating it."""
     content = b""
     async for part in request.stream():
         content += part
         if len(content) > _LARGEST:
             raise InputError("That is too long.")
+    return read_body(content, kind)
+
+
+def read_body(content: bytes, kind: type[Body]) -> Body:
+    """The JSON that a page sent; a problem is told without repeating it."""
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

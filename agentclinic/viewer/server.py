@@ -130,7 +130,13 @@ class Guard:
             if not blocked:
                 await send(message)
 
-        await (refused or self._app)(scope, receive, guarded)
+        try:
+            await (refused or self._app)(scope, receive, guarded)
+        except Exception as error:
+            if not privacy.silent():
+                raise
+            # The web server prints the traceback of what reaches it; this one has the places only.
+            raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
     def _refusal(self, headers: Headers, method: str) -> Response | None:
         """The answer to a request that is not allowed; None if it is."""

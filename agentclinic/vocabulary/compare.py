@@ -133,7 +133,7 @@ _SECTION_SIGNS = str.maketrans("[]{}", "()()", "<>`#*|")
 _MOST_JOINED = 4
 """More parts joined with "and" are a list, whatever they are; trying each as the first would take quadratic time."""
 _LONGEST_SHOWN = 300
-"""Characters that another judge is shown; the longest diagnosis that we have labelled has 69."""
+"""Characters that another judge is shown; the longest diagnosis that we have labeled has 69."""
 
 
 @lru_cache(maxsize=1)

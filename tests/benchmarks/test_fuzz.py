@@ -20,7 +20,7 @@ def test_no_parser_fails_on_odd_inputs(tmp_path: Path, monkeypatch: pytest.Monke
     failures = []
     with F.watched():
         for number, (name, parser) in enumerate(P.parsers().items()):
-            found = F.mutations(parser, 10 if parser.slow else 100, seed=number)
+            found = F.mutations(parser, 5 if parser.slow else 50, seed=number)
             failures += [(name, wrong.kind, wrong.place, wrong.data[:300]) for wrong in found]
     P.close()
     assert failures == []

@@ -43,7 +43,7 @@ class Typist:
 
     def types(self, folder: Path, *lines: str, flags: tuple[str, ...] = ("--number", "12")) -> str:
         self._lines = iter(lines)
-        main(["judge", "label", str(folder), "--labeller", "ann", *flags])
+        main(["judge", "label", str(folder), "--labeler", "ann", *flags])
         return self._capsys.readouterr().out
 
 
@@ -73,7 +73,7 @@ def test_a_sitting_is_blind_durable_and_resumed(run: Path, typist: Typist) -> No
         (True, "narrower_consistent", "the chart shows it"),
     ]
     first = labels[0]
-    assert (first.labeller, first.drawn_by) == ("ann", ("recorded",))
+    assert (first.labeler, first.drawn_by) == ("ann", ("recorded",))
     assert (first.stratum, first.stratum_size) == ("judged right" if first.scenario_id % 2 else "judged wrong", 10)
     size = path.stat().st_size
     again = typist.types(run, *["r"] * 20)
@@ -103,7 +103,7 @@ def test_the_agreement_that_is_shown_and_the_corrected_accuracy(
     assert "note: 20 labeled cases: below 40 the interval is rough" in text
     main(["score", str(run), "--corrected", "--json"])
     found = json.loads(capsys.readouterr().out)["corrected"]
-    assert (found["labelled"], found["label_next"]) == (20, [])
+    assert (found["labeled"], found["label_next"]) == (20, [])
 
     other = write_run(tmp_path / "other", [record(n) for n in range(21)])
     write_lines(other / "labels" / "bob.jsonl", [{"scenario_id": n, "correct": n % 2 == 0} for n in range(20)])
@@ -119,8 +119,8 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(run: Path, capsys: pytes
     for arguments, said in (
         (["score", str(run), "--corrected"], f"no labels to correct by; label some diagnoses with: {label} {run}"),
         (["compare", str(run), str(run), "--corrected"], "no labels to correct by"),
-        (["judge", "label", str(run), "--labeller", "a/b"], "'a/b' cannot be the name of a file"),
-        (["judge", "label", str(empty), "--labeller", "ann"], "no diagnosis with a verdict to label"),
+        (["judge", "label", str(run), "--labeler", "a/b"], "'a/b' cannot be the name of a file"),
+        (["judge", "label", str(empty), "--labeler", "ann"], "no diagnosis with a verdict to label"),
         (["judge", "label", str(run), "--judge", "nobody"], "no such judgements"),
     ):  # fmt: skip
         with pytest.raises(SystemExit) as ended:
@@ -132,7 +132,7 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(run: Path, capsys: pytes
 
 @pytest.mark.slow
 def test_ctrl_c_at_a_real_terminal_loses_no_label(run: Path) -> None:
-    arguments = [*CLINIC[1:], "judge", "label", str(run), "--labeller", "ann", "--number", "5"]
+    arguments = [*CLINIC[1:], "judge", "label", str(run), "--labeler", "ann", "--number", "5"]
     child: Any = pexpect.spawn(CLINIC[0], arguments, env=environment(TERM="xterm"), encoding="utf-8", timeout=LONG)
     for prompt, line in (("1/5> ", "r"), ("2/5> ", "w")):
         child.expect_exact(prompt)

@@ -326,6 +326,8 @@ async def test_certificates_are_checked_as_usual(
     gate = Gate(DataClass.CREDENTIALED, resolve=names({"llm.lab": ["127.0.0.1"], "other.lab": ["127.0.0.1"]}))
     with pytest.raises(ModelError, match="certificate verify failed"):
         await ask(gate, f"https://llm.lab:{port}/v1")
+    with pytest.raises(ModelError, match="certificate verify failed"):
+        await ask(Gate(DataClass.PUBLIC), f"https://127.0.0.1:{port}/v1")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     with pytest.raises(ModelError, match="Hostname mismatch"):
         await ask(gate, f"https://other.lab:{port}/v1")

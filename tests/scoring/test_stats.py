@@ -141,7 +141,10 @@ def test_identical_arms_are_rarely_called_different(repeats: int) -> None:
         assert mcnemar <= 70
 
 
-@pytest.mark.parametrize(("difference", "repeats"), [(0.05, 1), (0.12, 1), (0.08, 3)])
+@pytest.mark.parametrize(
+    ("difference", "repeats"),
+    [(0.12, 1), pytest.param(0.05, 1, marks=pytest.mark.slow), pytest.param(0.08, 3, marks=pytest.mark.slow)],
+)
 def test_intervals_cover_planted_differences(difference: float, repeats: int) -> None:
     covered = 0
     for seed in range(1000):

@@ -7,7 +7,8 @@ from typing import Any
 
 from helpers import osce, write_rows
 
-from agentclinic.viewer.game import Game, Move
+from agentclinic.viewer.game import Game
+from agentclinic.viewer.moves import Move
 
 TRUTH = "Frobisher fever"
 ALIAS = "Marsh ague"

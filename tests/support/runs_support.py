@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -281,4 +283,17 @@ if __name__ == "__main__":
     if command is not None:
         from agentclinic.cli import main
 
-        main(command)
+        ended: object = None
+        try:
+            main(command)
+        except SystemExit as left:
+            ended = left.code
+        except BaseException:  # noqa: BLE001 - a traceback and exit code 1, as without us
+            traceback.print_exc()
+            ended = 1
+        threading._shutdown()  # type: ignore[attr-defined] # wait for threads, as Python does
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Python would take apart all that was loaded before the fork, which costs more than most commands.
+        os._exit(ended if isinstance(ended, int) else int(ended is not None))

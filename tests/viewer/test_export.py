@@ -67,6 +67,9 @@ def test_an_export_replaces_an_older_one_and_keeps_credentialed_data_private(
     target = tmp_path / "shared" / "out"
     run = write_run(tmp_path / "runs" / "one", [record(0)])
     main(["view", str(run), "--export", str(target)])
+    shown = capsys.readouterr()
+    assert shown.out == f"Viewer written to {target / 'index.html'}\n"
+    assert shown.err.startswith("1 encounters\n1/1")
     (target / "data" / "old.js").write_text("")
     assert (target / "index.html").stat().st_mode & 0o044
     secret = write_run(tmp_path / "secret", [record(0, data_class="credentialed")])

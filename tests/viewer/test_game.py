@@ -13,10 +13,12 @@ from play_support import SECRETS, move, traced_cases, turn_of
 from runs_support import asked, only_run, records, run_here, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic import compare
+from agentclinic import compare, privacy
 from agentclinic.errors import ConfigError, InputError
+from agentclinic.privacy import DataClass
 from agentclinic.viewer.ending import calibration, ending
-from agentclinic.viewer.game import Game, Room, Seat, seat_plans
+from agentclinic.viewer.game import Game, Room, seat_plans
+from agentclinic.viewer.moves import Seat, Times
 from agentclinic.viewer.players import Experience, Joining, Player, Players, cleaned
 
 pytestmark = pytest.mark.anyio
@@ -40,13 +42,18 @@ def opened(tmp_path: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def room(
-        server: ScriptedServer | None = None, *, panel: bool = False, clock: Clock | None = None, **run: Any
+        server: ScriptedServer | None = None,
+        *,
+        panel: bool = False,
+        clock: Clock | None = None,
+        say: Callable[[str], object] = lambda _: None,
+        **run: Any,
     ) -> AsyncIterator[Room]:
         settings = settings_for(None, tmp_path / "runs", dataset=str(file), **run)
         if server:
             settings = settings_for(server, tmp_path / "runs", dataset=str(file), **run)
         seats: tuple[Seat, ...] = ("doctor",) if panel else ("doctor", "patient")
-        opened = Room(seat_plans(settings, seats), panel, clock or Clock(), lambda _: None)
+        opened = Room(seat_plans(settings, seats), panel, clock or Clock(), say)
         try:
             yield opened
         finally:
@@ -145,6 +152,32 @@ async def test_a_model_that_is_down_keeps_the_game_and_tells_nothing(
             game = room.run_of(ANNA, "doctor").begin(1)
             await turn_of(game)
         assert game.view["dialogue"][0]["said"] == "Where does it hurt?"
+
+
+async def test_a_crash_keeps_the_game_and_with_credentialed_data_shows_where_but_not_what(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug of ours, made by breaking a part of the program."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("the patient is \x1b[2JFrobisher")
+
+    said: list[str] = []
+    async with opened(say=said.append) as room:
+        with monkeypatch.context() as broken_program:
+            broken_program.setattr("agentclinic.viewer.game.play", broken)
+            for data_class in (DataClass.PUBLIC, DataClass.CREDENTIALED):
+                privacy.meet(data_class)
+                game = room.run_of(ANNA, "doctor").begin(1)
+                await turn_of(game)
+                assert game.problem == "The game cannot go on. The game is kept: try again, or come back later."
+        await turn_of(room.run_of(ANNA, "doctor").begin(1))
+        assert game.phase == "yours"
+    open_data, credentialed = said
+    assert "ZeroDivisionError: the patient is ⟨U+001B⟩[2JFrobisher" in open_data, "no words act on the terminal"
+    assert "Frobisher" not in credentialed
+    assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in credentialed
+    assert "game.py" in credentialed
 
 
 MISREAD = (
@@ -298,3 +331,21 @@ def test_names_are_cleaned_and_belong_to_those_who_took_them(tmp_path: Path) -> 
     assert again.of_session(session) == again.of_session(other) == Player("anna-k", "Anna K.", student)
     assert again.of_session("") is None
     again.close()
+    for damaged in ('{"player": "bob", "session": "0"}\n', '{"player": "bob", "name": "Bob"}\n', "[]\n"):
+        (tmp_path / "players.jsonl").write_text(kept + damaged)
+        for _ in range(2):  # the file is let go of
+            with pytest.raises(InputError, match=f"line {len(kept.splitlines()) + 1}: not a line about a player"):
+                Players(tmp_path)
+    (tmp_path / "players.jsonl").write_text('{"player": "bob", "name": "Bob", "code": "é"}\n')
+    again = Players(tmp_path)
+    with pytest.raises(InputError, match="is taken"):
+        again.join(Joining(name="Bob"), asks_experience=False)
+    again.close()
+
+
+def test_damaged_times_are_named_by_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "1.times"
+    for damaged in ('{"shown": 1}', '{"turn": 1, "shown": 1e300}', '{"turn": "x"}', '{"turn": 1, "answered": "no"}'):
+        path.write_text('{"turn": 1, "shown": 5.0}\n' + damaged + "\n")
+        with pytest.raises(InputError, match="line 2: not a line of times"):
+            Times(path, Clock())

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 from play_support import CHART, SECRETS, TRUTH, traced_cases
 from playwright.sync_api import Browser, Page, expect
-from report_support import needs_browser, running_browser
+from report_support import needs_browser, running_browser, visiting
 from runs_support import records, settings_for, start, until
 from scripted_server import ScriptedServer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from viewer_support import serious, serving, visiting
+from viewer_support import serious, serving
 
 from agentclinic.config import Settings
-from agentclinic.viewer.game import Seat, seat_plans
+from agentclinic.viewer.game import seat_plans
+from agentclinic.viewer.moves import Seat
 from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import listen
 

@@ -35,6 +35,8 @@ def data(request: Request) -> Response:
         raise InputError("a.jsonl, line 3: not a record")
     if "secret" in request.query_params:
         privacy.meet(DataClass.CREDENTIALED)
+    if "broken" in request.query_params:
+        raise ZeroDivisionError("the chart of Frobisher")
     return JSONResponse({"fine": True})
 
 
@@ -86,6 +88,18 @@ def test_every_answer_has_the_headers_of_safety(address: str) -> None:
 def test_an_error_is_explained(address: str) -> None:
     status, _, text = asked(address, path="/data?bad=1")
     assert (status, json.loads(text)) == (400, {"error": "a.jsonl, line 3: not a record"})
+
+
+def test_a_crash_with_credentialed_data_shows_where_but_not_what(capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(make_app(ROUTES)) as address:
+        assert asked(address, path="/data?broken=1")[0] == 500
+    assert "the chart of Frobisher" in capfd.readouterr().err
+    with serving(make_app(ROUTES)) as address:
+        assert asked(address, path="/data?secret=1&broken=1")[0] == 500
+    shown = capfd.readouterr().err
+    assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in shown
+    assert "test_server.py" in shown
+    assert "Frobisher" not in shown
 
 
 def test_other_machines_need_a_password_and_get_no_credentialed_data() -> None:

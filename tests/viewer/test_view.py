@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 from hostile_support import ATTACKS, hostile
 from playwright.sync_api import Browser, Page, expect
-from report_support import Json, Watched, needs_browser, record, running_browser, write_run, wrong
-from viewer_support import serious, serving, visiting
+from report_support import Json, Watched, needs_browser, record, running_browser, visiting, write_run, wrong
+from viewer_support import serious, serving
 
 from agentclinic.files import Lock
 from agentclinic.viewer.export import export

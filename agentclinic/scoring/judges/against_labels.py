@@ -23,7 +23,7 @@ _NEXT_SHOWN = 5
 
 
 class LabelNext(BaseModel):
-    """A diagnosis that should be labelled next."""
+    """A diagnosis that should be labeled next."""
 
     scenario_id: int
     repeat: int
@@ -34,16 +34,16 @@ class AgainstLabels(BaseModel):
     """A judge measured against the labels."""
 
     judge: str
-    labelled: int
-    """Labelled units that this judge judged."""
+    labeled: int
+    """Labeled units that this judge judged."""
     unsure: int
-    """Units about which every labeller is unsure; they are left out."""
-    labellers: list[str]
+    """Units about which every labeler is unsure; they are left out."""
+    labelers: list[str]
     both_right: float
     only_judge_right: float
     only_label_right: float
     both_wrong: float
-    """Labels as they were given; halves where labellers disagree."""
+    """Labels as they were given; halves where labelers disagree."""
     kappa: Estimate
     """The shares and the kappa are of all diagnoses: each label stands for its part of the run."""
     missed: Estimate
@@ -58,7 +58,7 @@ class AgainstLabels(BaseModel):
     """The same by sensitivity and specificity."""
     labels_to_halve: int | None = None
     """How many more labels would halve the interval of `corrected`; null if no number of labels would."""
-    half_width_if_all_labelled: float | None = None
+    half_width_if_all_labeled: float | None = None
     label_next: list[LabelNext] = []
     note: str | None = None
 
@@ -74,7 +74,7 @@ def panel_and_labels(place: Path, judges: Sequence[str] = (), labels: Path | Non
     return panel, matched
 
 
-def labelled_run(place: Path, judge: str | None, seed: int = 0) -> AgainstLabels | None:
+def labeled_run(place: Path, judge: str | None, seed: int = 0) -> AgainstLabels | None:
     """A run's judge (default: the recorded one) against the labels in its folder; None if there are none."""
     folder = place if place.is_dir() else place.parent
     if not any((folder / FOLDER).glob("*.jsonl")):
@@ -84,7 +84,7 @@ def labelled_run(place: Path, judge: str | None, seed: int = 0) -> AgainstLabels
 
 
 def need_labels(place: Path) -> InputError:
-    """What to say if a correction is asked for and nothing is labelled."""
+    """What to say if a correction is asked for and nothing is labeled."""
     folder = place if place.is_dir() else place.parent
     return InputError(f"{folder}: no labels to correct by; label some diagnoses with: agentclinic judge label {folder}")
 
@@ -121,9 +121,9 @@ def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> 
             said.setdefault(unit.verdict, []).append(unit.label)
     return AgainstLabels(
         judge=name,
-        labelled=sum(unit.label is not None for unit in units),
+        labeled=sum(unit.label is not None for unit in units),
         unsure=len(matched.unsure),
-        labellers=list(matched.labellers),
+        labelers=list(matched.labelers),
         both_right=sum(said[True]),
         only_judge_right=len(said[True]) - sum(said[True]),
         only_label_right=sum(said[False]),
@@ -135,7 +135,7 @@ def against_labels(panel: Panel, name: str, matched: Matched, seed: int = 0) -> 
         corrected=found.powered,
         rogan_gladen=found.rogan_gladen,
         labels_to_halve=halved.more if halved else None,
-        half_width_if_all_labelled=halved.half_width if halved else None,
+        half_width_if_all_labeled=halved.half_width if halved else None,
         label_next=next_to_label(panel, name, matched),
         note=None if matched.designs else _chosen_by_verdict(units),
     )
@@ -153,7 +153,7 @@ def next_to_label(panel: Panel, first: str, matched: Matched, number: int = _NEX
 
 
 def _chosen_by_verdict(units: Sequence[JudgedUnit]) -> str | None:
-    """A warning if the share of yes differs between labelled and other units by more than 3 standard errors.
+    """A warning if the share of yes differs between labeled and other units by more than 3 standard errors.
 
     Labels collected where the judges disagree, or where one said No, give the errors of the hard cases.
     """

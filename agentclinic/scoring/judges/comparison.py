@@ -73,7 +73,7 @@ class Dispute(BaseModel):
     truth: str | None
     diagnosis: str | None
     label: float | None = None
-    """1 if it was labelled right, 0 if wrong, between if labellers disagree."""
+    """1 if it was labeled right, 0 if wrong, between if labelers disagree."""
     opinions: dict[str, Verdict]
 
 

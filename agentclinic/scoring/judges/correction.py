@@ -1,7 +1,7 @@
 """The accuracy of a run corrected for its judge's errors, which labels reveal.
 
 Two estimates of the same share. *Prediction-powered* (PPI++, Angelopoulos, Duchi and Zrnic 2023): the verdicts on all
-diagnoses, corrected by their mean error on the labelled ones. For yes-or-no verdicts with the best tuning this is
+diagnoses, corrected by their mean error on the labeled ones. For yes-or-no verdicts with the best tuning this is
 
     P(yes) · P(right | yes) + P(no) · P(right | no),
 
@@ -33,11 +33,11 @@ _PRIOR = 1 / 3
 """Labels added to each kind of error and of success. One third leaves the median of a share where the data have it
 (Kerman 2011); in a trial with 300 cases and 40 labels, good judges were covered up to 97.5% with one half, 96.2% so."""
 _WIDEST = 1.5
-"""The most an interval is widened for few labels: with fewer than five labelled cases the factor means nothing."""
+"""The most an interval is widened for few labels: with fewer than five labeled cases the factor means nothing."""
 _YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)
 _CELLS = [_TP, _FN, _TN, _FP]
 _VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
-"""The column of each verdict, and those of its diagnoses labelled right and labelled wrong."""
+"""The column of each verdict, and those of its diagnoses labeled right and labeled wrong."""
 
 
 def rogan_gladen(apparent: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
@@ -59,7 +59,7 @@ class JudgedUnit(NamedTuple):
     verdict: bool | None
     """None if the unit is wrong without a judge (no diagnosis, or the doctor failed)."""
     label: float | None = None
-    """The truth about the diagnosis, if it was labelled: 1 for right, 0 for wrong, between if labellers disagree."""
+    """The truth about the diagnosis, if it was labeled: 1 for right, 0 for wrong, between if labelers disagree."""
     stratum: Hashable = "the run"
     """The part of the run of which the labels are a random sample."""
     share: float = 1.0
@@ -84,7 +84,7 @@ class Correction(NamedTuple):
 def correct(units: Sequence[JudgedUnit], seed: int = 0) -> Correction:
     """Measure a judge by the labels, and correct the accuracy for its errors.
 
-    Each resample redraws the run's cases and with them the labelled ones (`stats.case_draws`), so that all shares
+    Each resample redraws the run's cases and with them the labeled ones (`stats.case_draws`), so that all shares
     vary, together if they come from the same cases. Within a stratum, each label then stands for as many diagnoses as
     the stratum has per label.
     """
@@ -134,13 +134,13 @@ class LabelsNeeded(NamedTuple):
     more: int | None
     """None if no number of labels would."""
     half_width: float
-    """Half the interval's width if every diagnosis were labelled: what is left is due to the number of cases."""
+    """Half the interval's width if every diagnosis were labeled: what is left is due to the number of cases."""
 
 
 def labels_to_halve(units: Sequence[JudgedUnit], estimate: Estimate) -> LabelsNeeded | None:
     """How many more labels like these would halve the prediction-powered interval; None if there is no interval.
 
-    Part of the variance V shrinks with the labels, A - B: A = Σ P(verdict)² · p(1-p) ÷ labelled cases, B the same over
+    Part of the variance V shrinks with the labels, A - B: A = Σ P(verdict)² · p(1-p) ÷ labeled cases, B the same over
     all its cases, with p the share that is right under that verdict. With t times the labels V is V - A + A/t,
     which is V/4 at t = A ÷ (A - 3V/4).
     """
@@ -155,11 +155,11 @@ def labels_to_halve(units: Sequence[JudgedUnit], estimate: Estimate) -> LabelsNe
             spread = (table.sums[verdict] / table.sums[:3].sum()) ** 2 * p * (1 - p)
             now += spread / n
             at_most += spread / np.count_nonzero(table.totals[:, verdict])
-    labelled = sum(unit.label is not None for unit in units)
-    unlabelled = sum(unit.verdict is not None for unit in units) - labelled
+    labeled = sum(unit.label is not None for unit in units)
+    unlabeled = sum(unit.verdict is not None for unit in units) - labeled
     left = Z95 * math.sqrt(max(0.0, variance - now + at_most))
-    needed = (now / (now - 0.75 * variance) - 1) * labelled if now > 0.75 * variance else math.inf
-    return LabelsNeeded(math.ceil(needed) if needed <= unlabelled else None, left)
+    needed = (now / (now - 0.75 * variance) - 1) * labeled if now > 0.75 * variance else math.inf
+    return LabelsNeeded(math.ceil(needed) if needed <= unlabeled else None, left)
 
 
 # --- the table of cases ---------------------------------------------------------------------------------------------
@@ -221,16 +221,16 @@ class _Table:
         for (verdict, *_), said, columns in zip(_VERDICTS, ("right", "wrong"), ((1, 4), (2, 3)), strict=True):
             cases = int(np.count_nonzero(self.totals[:, verdict]))
             given = self.totals[:, [start + column for start in strata.values() for column in columns]]
-            labelled = int(np.count_nonzero(given.any(axis=1)))
-            if labelled < min(MIN_LABELS, cases):
+            labeled = int(np.count_nonzero(given.any(axis=1)))
+            if labeled < min(MIN_LABELS, cases):
                 return (
-                    f"too few labels: {labelled} of the {cases} cases that the judge calls {said}, "
+                    f"too few labels: {labeled} of the {cases} cases that the judge calls {said}, "
                     f"{min(MIN_LABELS, cases)} are needed"
                 )
         return None
 
     @property
-    def labelled(self) -> Floats:
+    def labeled(self) -> Floats:
         """Labels of each case, as they were given: the four cells over all strata."""
         cells: Floats = self.totals[:, 7:].reshape(len(self.totals), -1, 5)[:, :, 1:].sum(axis=1)
         return cells
@@ -238,7 +238,7 @@ class _Table:
     @property
     def cases(self) -> int:
         """Cases with a label."""
-        return int(np.count_nonzero(self.labelled.any(axis=1)))
+        return int(np.count_nonzero(self.labeled.any(axis=1)))
 
     @property
     def caution(self) -> str | None:
@@ -297,7 +297,7 @@ def _by_rogan_gladen(table: _Table, draws: Floats) -> Estimate:
     Only what was judged can be misjudged. A resample in which the judge is no better than a coin says nothing; it
     counts as 0 for the lower limit and as 1 for the upper, and if there are too many, nothing can be said at all.
     """
-    cells = table.labelled
+    cells = table.labeled
     right, wrong = (int(np.count_nonzero(cells[:, columns].any(axis=1))) for columns in ([0, 1], [2, 3]))
     if min(right, wrong) < MIN_LABELS:
         have = f"{right} cases with one labeled right, {wrong} with one labeled wrong"
@@ -325,12 +325,12 @@ def _rogan_gladen(sums: Floats) -> Floats:
 
 def _error(table: _Table, draws: Floats, columns: tuple[int, int], kind: str) -> Estimate:
     """The share of the first column in both."""
-    labelled = int(np.count_nonzero(table.labelled[:, [column - 3 for column in columns]].any(axis=1)))
-    if not labelled:
+    labeled = int(np.count_nonzero(table.labeled[:, [column - 3 for column in columns]].any(axis=1)))
+    if not labeled:
         return Estimate(value=None, note=f"nothing is labeled {kind}")
 
     def share(sums: Floats) -> Floats:
         both: Floats = sums[..., columns[0]] / (sums[..., columns[0]] + sums[..., columns[1]])
         return both
 
-    return _estimate(share, table, draws).model_copy(update={"n": labelled})
+    return _estimate(share, table, draws).model_copy(update={"n": labeled})

@@ -1,6 +1,6 @@
 """Labels: the truth about some of a run's diagnoses, by a person or by adjudication.
 
-`agentclinic judge label` writes `RUN/labels/<labeller>.jsonl`; other files of the same form may be put beside them.
+`agentclinic judge label` writes `RUN/labels/<labeler>.jsonl`; other files of the same form may be put beside them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
@@ -27,22 +27,23 @@ class Label(BaseModel):
 
     scenario_id: StrictInt
     correct: StrictBool | None
-    """Null if the labeller is unsure."""
+    """Null if the labeler is unsure."""
     case_hash: str | None = None
     """If given, the label counts only for this case."""
     repeat: int = Field(default=0, ge=0)
     diagnosis: str | None = None
     """If given, the label counts only for this diagnosis."""
-    labeller: str | None = None
+    labeler: str | None = Field(default=None, validation_alias=AliasChoices("labeler", "labeller"))
+    """In files of version 0.2: `labeller`."""
     relation: Relation | None = None
     reason: str | None = None
     drawn_by: tuple[str, ...] | None = None
     """The judges whose verdicts formed the strata of the sample; null if `judge label` did not draw it."""
     stratum: str | None = None
     stratum_size: int | None = None
-    """Diagnoses in the stratum; those labelled ÷ this is the probability with which each was drawn."""
+    """Diagnoses in the stratum; those labeled ÷ this is the probability with which each was drawn."""
     undone: bool = False
-    """Takes back the labeller's label for this diagnosis."""
+    """Takes back the labeler's label for this diagnosis."""
 
 
 def read_labels(path: Path) -> list[Label]:
@@ -66,7 +67,7 @@ def read_labels(path: Path) -> list[Label]:
 
 
 def _about(label: Label) -> tuple[object, ...]:
-    return label.scenario_id, label.case_hash, label.repeat, label.labeller
+    return label.scenario_id, label.case_hash, label.repeat, label.labeler
 
 
 def labels_in(folder: Path) -> list[Label]:
@@ -79,14 +80,14 @@ class Matched:
     """Labels matched to a run's units, which are named by their position in the panel."""
 
     by_unit: dict[int, float] = field(default_factory=dict)
-    """1 for right, 0 for wrong; the mean if labellers disagree."""
+    """1 for right, 0 for wrong; the mean if labelers disagree."""
     unsure: set[int] = field(default_factory=set)
-    """Units about which every labeller is unsure."""
+    """Units about which every labeler is unsure."""
     unused: int = 0
     """Labels that are not about any of the run's diagnoses."""
     designs: tuple[tuple[str, ...], ...] = ()
     """The lists of judges by whose verdicts samples were drawn."""
-    labellers: tuple[str, ...] = ()
+    labelers: tuple[str, ...] = ()
 
 
 def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
@@ -107,7 +108,7 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
         used.append(label)
         if label.correct is None:
             matched.unsure.add(fitting[0])
-        elif found[fitting[0]].setdefault(label.labeller, label.correct) != label.correct:
+        elif found[fitting[0]].setdefault(label.labeler, label.correct) != label.correct:
             raise InputError(
                 f"labels: scenario {label.scenario_id}, repeat {label.repeat} is labeled both right and wrong; "
                 "keep only one of these lines"
@@ -115,7 +116,7 @@ def match_labels(units: Sequence[Unit], labels: Iterable[Label]) -> Matched:
     matched.by_unit = {place: sum(said.values()) / len(said) for place, said in found.items()}
     matched.unsure -= matched.by_unit.keys()
     matched.designs = tuple(sorted({label.drawn_by for label in used if label.drawn_by}))
-    matched.labellers = tuple(sorted({label.labeller for label in used if label.labeller}))
+    matched.labelers = tuple(sorted({label.labeler for label in used if label.labeler}))
     return matched
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agentclinic.config import is_builtin_or_person
 from agentclinic.results.run_data import RunData
 from agentclinic.scoring.format import percent
-from agentclinic.scoring.judges.against_labels import labelled_run
+from agentclinic.scoring.judges.against_labels import labeled_run
 
 FALSE_NO, RIGHT = 18, 80
 FALSE_YES, WRONG = 3, 38
@@ -29,13 +29,13 @@ def judged_by(run: RunData, models: Iterable[str | None], seed: int = 0) -> str:
     else:
         who = ", ".join(names) or "an unknown judge"
     who = who if len(who) <= _LONGEST else f"{who[:_LONGEST]}..."
-    found = labelled_run(run.path, run.judge, seed)
+    found = labeled_run(run.path, run.judge, seed)
     if found is not None:
         rates = [percent(rate.value) for rate in (found.missed, found.credited)]
         error = f"called {rates[0]} of right diagnoses wrong and {rates[1]} of wrong ones right"
         if found.corrected.value is None:
             error = "has too few labels to say how often it errs"
-        return f"Judged by {who}, which {error} (labels: {found.labelled}; see score --corrected)."
+        return f"Judged by {who}, which {error} (labels: {found.labeled}; see score --corrected)."
     if names == ["builtin"]:
         return f"Judged by {who}, which {_builtin_error()}."
     return f"Judged by {who}; how often it errs is not known (agentclinic judge label measures it)."

@@ -3,7 +3,7 @@
 A stratum is one verdict of the first judge, divided into diagnoses on which the judges agree and those on which they
 split. Within a stratum the order is that of a hash, so it depends neither on how many labels are asked for nor on
 whether the run is complete. How many each stratum gets depends on its size, never on the labels. The labels of a
-stratum are therefore a random sample of it whenever the labeller stops.
+stratum are therefore a random sample of it whenever the labeler stops.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def drawing_judges(panel: Panel, first: str) -> tuple[str, ...]:
     return first, *(name for name in panel.names if name != first and name not in panel.majority_of)
 
 
-def draw(units: Sequence[Unit], strata_of: Sequence[Stratum], seed: int, labelled: Collection[int]) -> Iterator[int]:
-    """The units to label next, by position, without those already labelled and those that cannot be.
+def draw(units: Sequence[Unit], strata_of: Sequence[Stratum], seed: int, labeled: Collection[int]) -> Iterator[int]:
+    """The units to label next, by position, without those already labeled and those that cannot be.
 
     First every stratum gets a few; then the next label goes where it narrows the interval most: where
     size · spread ÷ sqrt(n(n + 1)) is highest for a stratum with n labels.
@@ -57,8 +57,8 @@ def draw(units: Sequence[Unit], strata_of: Sequence[Stratum], seed: int, labelle
         if units[place].truth is not None and strata_of[place].verdict is not None:
             left.setdefault(strata_of[place], []).append(place)
     sizes = {stratum: len(places) for stratum, places in left.items()}
-    done = Counter(strata_of[place] for place in labelled)
-    left = {stratum: [place for place in places if place not in labelled] for stratum, places in left.items()}
+    done = Counter(strata_of[place] for place in labeled)
+    left = {stratum: [place for place in places if place not in labeled] for stratum, places in left.items()}
 
     def urgency(stratum: Stratum) -> tuple[bool, float]:
         n = done[stratum]

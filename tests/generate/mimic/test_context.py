@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,15 @@ def only(made: Ward, folder: Path, **changes: Any) -> SourceCase:
     return case
 
 
+def each(made: Ward, folder: Path, fill: Sequence[Callable[[Stay], object]], **changes: Any) -> list[SourceCase]:
+    """A case from each of several stays like `stay`, which differ in what was added to them."""
+    stays = [made.stay(made.patient(), ("N10", 10), ("D62", 10)) for _ in fill]
+    for one, add in zip(stays, fill, strict=True):
+        add(one)
+    found = {name: case for case in contexts(made.write(folder), **changes) for name in case.identifiers}
+    return [found[str(one.subject)] for one in stays]
+
+
 def values(case: SourceCase) -> list[str]:
     return [lab.value for lab in case.labs]
 
@@ -58,16 +69,14 @@ def test_a_lab_keeps_value_unit_range_flag_time_and_row(made: Ward, stay: Stay, 
     }
 
 
-@pytest.mark.parametrize(
-    ("hours", "kept"), [(-25, False), (-23.9, True), (0, True), (23.9, True), (24, True), (24.1, False), (80, False)]
-)
-@pytest.mark.parametrize("hadm", [None, ""])
-def test_only_the_first_hours_count(
-    made: Ward, stay: Stay, tmp_path: Path, hours: float, kept: bool, hadm: str | None
-) -> None:
-    stay.lab(51301, "17.8", hours=hours, hadm=hadm)
-    case = only(made, tmp_path)
-    assert [lab.hours for lab in case.labs] == ([round(hours, 2)] if kept else [])
+def test_only_the_first_hours_count(made: Ward, tmp_path: Path) -> None:
+    times = [(hours, hadm) for hours in (-25, -23.9, 0, 23.9, 24, 24.1, 80) for hadm in (None, "")]
+    cases = each(
+        made, tmp_path, [partial(Stay.lab, item=51301, value="17.8", hours=hours, hadm=hadm) for hours, hadm in times]
+    )
+    for (hours, hadm), case in zip(times, cases, strict=True):
+        kept = [round(hours, 2)] if -24 <= hours <= 24 else []
+        assert [lab.hours for lab in case.labs] == kept, (hours, hadm)
 
 
 def test_the_hours_can_be_chosen(made: Ward, stay: Stay, tmp_path: Path) -> None:
@@ -113,33 +122,34 @@ def test_the_first_of_a_repeated_test_is_kept_and_the_others_are_counted(
     assert (lab.value, lab.rows, lab.repeats) == ("1.1", (f"labevents:{first}",), 2)
 
 
-@pytest.mark.parametrize(
-    ("value", "number", "comments", "shown"),
-    [
-        ("007.50", "7.5", "", "007.50"),
-        (">1.050", "", "", ">1.050"),
-        ("___", "141", "IF FASTING, 70-100 NORMAL.", "141"),
-        ("", "", "NEG.", "NEG"),
-        ("", "", "<0.01.  CTROPNT > 0.10 NG/ML SUGGESTS ACUTE MI.", "<0.01"),
-        ("", "", ">182*.", ">182"),
-        ("", "", "1+*.", "1+"),
-        ("", "", "6-10.", "6-10"),
-        ("", "", "VERY LOW*.", "VERY LOW"),
-        ("", "", "CONSISTENT WITH A MONOCLONAL BAND.", None),
-        ("", "", "___", None),
-        ("___", "", "NEG.", None),
-        ("___", "", "", None),
-        ("12 ___", "", "", None),
-        ("HOLD.  DISCARD GREATER THAN 4 HOURS OLD.", "", "", None),
-        ("", "", "UNABLE TO REPORT.", None),
-        ("", "", "2 VERIFIED BY SMEAR.", None),
-    ],
+AS_WRITTEN: tuple[tuple[str, str, str, str | None], ...] = (
+    ("007.50", "7.5", "", "007.50"),
+    (">1.050", "", "", ">1.050"),
+    ("___", "141", "IF FASTING, 70-100 NORMAL.", "141"),
+    ("", "", "NEG.", "NEG"),
+    ("", "", "<0.01.  CTROPNT > 0.10 NG/ML SUGGESTS ACUTE MI.", "<0.01"),
+    ("", "", ">182*.", ">182"),
+    ("", "", "1+*.", "1+"),
+    ("", "", "6-10.", "6-10"),
+    ("", "", "VERY LOW*.", "VERY LOW"),
+    ("", "", "CONSISTENT WITH A MONOCLONAL BAND.", None),
+    ("", "", "___", None),
+    ("___", "", "NEG.", None),
+    ("___", "", "", None),
+    ("12 ___", "", "", None),
+    ("HOLD.  DISCARD GREATER THAN 4 HOURS OLD.", "", "", None),
+    ("", "", "UNABLE TO REPORT.", None),
+    ("", "", "2 VERIFIED BY SMEAR.", None),
 )
-def test_a_value_is_shown_as_written_or_not_at_all(
-    made: Ward, stay: Stay, tmp_path: Path, value: str, number: str, comments: str, shown: str | None
-) -> None:
-    stay.lab(50912, value, number=number, comments=comments)
-    assert values(only(made, tmp_path)) == ([] if shown is None else [shown])
+
+
+def test_a_value_is_shown_as_written_or_not_at_all(made: Ward, tmp_path: Path) -> None:
+    fill = [
+        partial(Stay.lab, item=50912, value=value, number=number, comments=comments)
+        for value, number, comments, _ in AS_WRITTEN
+    ]
+    for row, case in zip(AS_WRITTEN, each(made, tmp_path, fill), strict=True):
+        assert values(case) == ([] if row[-1] is None else [row[-1]]), row
 
 
 def test_an_unreadable_result_gives_way_to_the_next(made: Ward, stay: Stay, tmp_path: Path) -> None:
@@ -193,25 +203,23 @@ def test_a_second_bottle_with_the_same_result_adds_no_line(made: Ward, stay: Sta
     assert one.rows == tuple(f"microbiologyevents:{row}" for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("comments", "shown"),
-    [
-        ("NO GROWTH.  ", "NO GROWTH."),
-        ("No virus found.  Performed by ___ Test.  Please repeat.", "No virus found. Please repeat."),
-        ("GRAM POSITIVE COCCI.  REPORTED BY PHONE TO ___ @ 10:30.", "GRAM POSITIVE COCCI."),
-        ("REPORTED BY PHONE TO ___.  GRAM NEGATIVE ROD(S).", "GRAM NEGATIVE ROD(S)."),
-        ("NO GROWTH ON 2150-03-06.  NO GROWTH.", "NO GROWTH."),
-        ("___", None),
-        ("___ CFU/ML.  Performed by EIA.", None),
-        ("TEST CANCELLED, PATIENT CREDITED.  ", None),
-        ("", None),
-    ],
+CULTURES: tuple[tuple[str, str | None], ...] = (
+    ("NO GROWTH.  ", "NO GROWTH."),
+    ("No virus found.  Performed by ___ Test.  Please repeat.", "No virus found. Please repeat."),
+    ("GRAM POSITIVE COCCI.  REPORTED BY PHONE TO ___ @ 10:30.", "GRAM POSITIVE COCCI."),
+    ("REPORTED BY PHONE TO ___.  GRAM NEGATIVE ROD(S).", "GRAM NEGATIVE ROD(S)."),
+    ("NO GROWTH ON 2150-03-06.  NO GROWTH.", "NO GROWTH."),
+    ("___", None),
+    ("___ CFU/ML.  Performed by EIA.", None),
+    ("TEST CANCELLED, PATIENT CREDITED.  ", None),
+    ("", None),
 )
-def test_an_unreadable_culture_is_left_out_rather_than_called_negative(
-    made: Ward, stay: Stay, tmp_path: Path, comments: str, shown: str | None
-) -> None:
-    stay.culture(comments=comments)
-    assert [one.comment for one in only(made, tmp_path).cultures] == ([] if shown is None else [shown])
+
+
+def test_an_unreadable_culture_is_left_out_rather_than_called_negative(made: Ward, tmp_path: Path) -> None:
+    cases = each(made, tmp_path, [partial(Stay.culture, comments=comments) for comments, _ in CULTURES])
+    for (comments, shown), case in zip(CULTURES, cases, strict=True):
+        assert [one.comment for one in case.cultures] == ([] if shown is None else [shown]), comments
 
 
 def test_a_cancelled_culture_is_left_out(made: Ward, stay: Stay, tmp_path: Path) -> None:
@@ -219,12 +227,10 @@ def test_a_cancelled_culture_is_left_out(made: Ward, stay: Stay, tmp_path: Path)
     assert only(made, tmp_path).cultures == ()
 
 
-@pytest.mark.parametrize(("hours", "kept"), [(23, True), (25, False), (None, True)])
-def test_a_specimen_counts_by_when_it_was_taken(
-    made: Ward, stay: Stay, tmp_path: Path, hours: float | None, kept: bool
-) -> None:
-    stay.culture(comments="NO GROWTH.", hours=hours, hadm="")
-    assert [one.hours for one in only(made, tmp_path).cultures] == ([hours] if kept else [])
+def test_a_specimen_counts_by_when_it_was_taken(made: Ward, tmp_path: Path) -> None:
+    times = (23, 25, None)
+    cases = each(made, tmp_path, [partial(Stay.culture, comments="NO GROWTH.", hours=at, hadm="") for at in times])
+    assert [[one.hours for one in case.cultures] for case in cases] == [[23], [], [None]]
 
 
 def test_a_specimen_with_a_date_but_no_time_counts_if_the_whole_day_does(
@@ -315,40 +321,37 @@ def test_a_note_gives_its_history_and_nothing_about_the_outcome(made: Ward, tmp_
         assert never not in told
 
 
-@pytest.mark.parametrize(
-    ("sentence", "told"),
-    [
-        ("She has had fever for two days.", True),
-        ("___ with fever for two days.", True),
-        ("She was seen at ___ for fever.", True),
-        ("She denies dysuria.", True),
-        ("Her friend ___ thinks so too.", False),
-        ("It began on 2150-03-02.", False),
-        ("It was acute pyelonephritis.", False),
-        ("A kidney infection was suspected: pyelonephritis.", False),
-        ("CT abdomen showed stranding of the left kidney.", False),
-        ("Labs were notable for a white count of 18.", False),
-        ("She was found to have a fever of 103.", False),
-    ],
+SENTENCES = (
+    ("She has had fever for two days.", True),
+    ("___ with fever for two days.", True),
+    ("She was seen at ___ for fever.", True),
+    ("She denies dysuria.", True),
+    ("Her friend ___ thinks so too.", False),
+    ("It began on 2150-03-02.", False),
+    ("It was acute pyelonephritis.", False),
+    ("A kidney infection was suspected: pyelonephritis.", False),
+    ("CT abdomen showed stranding of the left kidney.", False),
+    ("Labs were notable for a white count of 18.", False),
+    ("She was found to have a fever of 103.", False),
 )
-def test_sentences_with_gaps_results_or_the_diagnosis_are_cut(
-    made: Ward, stay: Stay, tmp_path: Path, sentence: str, told: bool
-) -> None:
-    stay.note(f"Chief Complaint:\nFlank pain\n\nHistory of Present Illness:\nIt hurts. {sentence} It still hurts.\n")
-    story = " ".join(only(made, tmp_path).story)
-    assert story.startswith("Chief complaint: Flank pain History of present illness: It hurts.")
-    assert story.endswith("It still hurts.")
-    assert (
-        len(story.removeprefix("Chief complaint: Flank pain History of present illness: ").split(". ")) == 3
-    ) is told
 
 
-@pytest.mark.parametrize(
-    "from_here", ["In the ED, vitals were 99.", "On arrival to the floor she slept.", "ED course: fluids."]
-)
-def test_a_history_ends_where_the_hospital_begins(made: Ward, stay: Stay, tmp_path: Path, from_here: str) -> None:
-    stay.note(f"History of Present Illness:\nIt hurts. {from_here} Then she felt better.\n\nAllergies: none\n")
-    assert only(made, tmp_path).story == ("History of present illness: It hurts.",)
+def test_sentences_with_gaps_results_or_the_diagnosis_are_cut(made: Ward, tmp_path: Path) -> None:
+    note = "Chief Complaint:\nFlank pain\n\nHistory of Present Illness:\nIt hurts. {} It still hurts.\n"
+    cases = each(made, tmp_path, [partial(Stay.note, text=note.format(sentence)) for sentence, _ in SENTENCES])
+    for (sentence, told), case in zip(SENTENCES, cases, strict=True):
+        story = " ".join(case.story)
+        assert story.startswith("Chief complaint: Flank pain History of present illness: It hurts.")
+        assert story.endswith("It still hurts.")
+        said = story.removeprefix("Chief complaint: Flank pain History of present illness: ")
+        assert (len(said.split(". ")) == 3) is told, sentence
+
+
+def test_a_history_ends_where_the_hospital_begins(made: Ward, tmp_path: Path) -> None:
+    begins = ("In the ED, vitals were 99.", "On arrival to the floor she slept.", "ED course: fluids.")
+    note = "History of Present Illness:\nIt hurts. {} Then she felt better.\n\nAllergies: none\n"
+    for case in each(made, tmp_path, [partial(Stay.note, text=note.format(here)) for here in begins]):
+        assert case.story == ("History of present illness: It hurts.",)
 
 
 def test_a_note_without_a_history_leaves_the_story_to_triage(made: Ward, stay: Stay, tmp_path: Path) -> None:

@@ -49,19 +49,19 @@ def rogan(apparent: float, sensitivity: float, specificity: float) -> float:
 
 
 def simulated(
-    rng: np.random.Generator, cases: int, labelled: int, share: float, sensitivity: float, specificity: float
+    rng: np.random.Generator, cases: int, labeled: int, share: float, sensitivity: float, specificity: float
 ) -> list[JudgedUnit]:
     truths = rng.random(cases) < share
     verdicts = rng.random(cases) < np.where(truths, sensitivity, 1 - specificity)
     return [
-        JudgedUnit(str(case), bool(verdict), float(truth) if case < labelled else None)
+        JudgedUnit(str(case), bool(verdict), float(truth) if case < labeled else None)
         for case, (truth, verdict) in enumerate(zip(truths, verdicts, strict=True))
     ]
 
 
 class TestCorrectedAccuracy:
     def test_by_hand(self) -> None:
-        # Labelled: 9 of 10 right ones called right, 8 of 10 wrong ones called wrong. Of 100 judged 55 are called right:
+        # Labeled: 9 of 10 right ones called right, 8 of 10 wrong ones called wrong. Of 100 judged 55 are called right:
         # (0.55 + 0.8 - 1) / 0.7 = 0.5 of the judged; 25 more units had no diagnosis: 100/125 · 0.5 = 0.4.
         units = [
             *[(True, 1.0)] * 9, (False, 1.0), *[(False, 0.0)] * 8, *[(True, 0.0)] * 2,
@@ -78,13 +78,13 @@ class TestCorrectedAccuracy:
         assert 0 < estimate.low < 0.3
         assert 0.45 < estimate.high < 0.8
 
-    def test_is_the_labels_own_share_when_all_is_labelled(self) -> None:
+    def test_is_the_labels_own_share_when_all_is_labeled(self) -> None:
         units = simulated(np.random.default_rng(2), 60, 60, 0.6, 0.8, 0.7)
         share = sum(u.label == 1 for u in units) / 60
         found = correct(units)
         assert (found.powered.value, found.rogan_gladen.value) == pytest.approx((share, share))
 
-    def test_interval_of_a_perfect_judge_on_a_labelled_run_is_that_of_the_share(self) -> None:
+    def test_interval_of_a_perfect_judge_on_a_labeled_run_is_that_of_the_share(self) -> None:
         units = [JudgedUnit(str(i), i < 180, float(i < 180)) for i in range(300)]
         found = correct(units)
         low, high = beta.ppf([0.025, 0.975], 180.5, 120.5)
@@ -121,8 +121,8 @@ class TestCorrectedAccuracy:
         assert "20 labeled cases: below 40 the interval is rough" in rough
 
     def test_says_when_it_was_clipped(self) -> None:
-        labelled = [(True, 1.0)] * 10 + [(True, 0.0)] * 4 + [(False, 0.0)] * 6
-        units = [*labelled, *[(False, None)] * 100]
+        labeled = [(True, 1.0)] * 10 + [(True, 0.0)] * 4 + [(False, 0.0)] * 6
+        units = [*labeled, *[(False, None)] * 100]
         estimate = by_rogan_gladen([JudgedUnit(str(i), *unit) for i, unit in enumerate(units)])
         assert estimate.value == 0
         assert "clipped" in (estimate.note or "")
@@ -155,14 +155,14 @@ class TestCorrectedAccuracy:
 
 class TestLabelsToHalve:
     def test_as_many_labels_as_are_said_to_halve_the_interval_do(self) -> None:
-        def labelled(number: int) -> list[JudgedUnit]:
+        def labeled(number: int) -> list[JudgedUnit]:
             return simulated(np.random.default_rng(5), 2000, number, 0.5, 0.8, 0.8)
 
-        before = correct(labelled(100)).powered
-        needed = labels_to_halve(labelled(100), before)
+        before = correct(labeled(100)).powered
+        needed = labels_to_halve(labeled(100), before)
         assert needed is not None
         assert needed.more is not None
-        after = correct(labelled(100 + needed.more)).powered
+        after = correct(labeled(100 + needed.more)).powered
         assert width(after) == pytest.approx(width(before) / 2, rel=0.12)
         assert needed.half_width == pytest.approx(1.96 * math.sqrt(0.25 / 2000), rel=0.2)
 
@@ -207,7 +207,7 @@ def test_agrees_with_ppi_python_where_that_applies() -> None:
     assert ours.value == pytest.approx(float(ppi_mean_pointestimate(*data)[0]), abs=0.002)
     low, high = (float(limit[0]) for limit in ppi_mean_ci(*data, alpha=0.05))
     assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.006)
-    # With the tuning that is best for the labelled sample, the estimates are the same number.
+    # With the tuning that is best for the labeled sample, the estimates are the same number.
     slope = np.cov(truth, said[:400])[0, 1] / said[:400].var(ddof=1)
     best = float(ppi_mean_pointestimate(*data, lam=slope * 2600 / 3000)[0])
     assert ours.value == pytest.approx(best, abs=1e-9)

@@ -39,7 +39,7 @@ class TestLabels:
         assert report is not None
         assert (report.used, report.unused) == (20, 2)
         (row,) = report.judges
-        assert (row.judge, row.labelled) == ("recorded", 20)
+        assert (row.judge, row.labeled) == ("recorded", 20)
         assert (row.both_right, row.only_label_right, row.both_wrong, row.only_judge_right) == (9, 3, 6, 2)
         assert (row.missed.value, row.credited.value) == pytest.approx((3 / 12, 2 / 8))
         assert (row.missed.low, row.missed.high) == pytest.approx((0.07, 0.53), abs=0.06)
@@ -76,7 +76,8 @@ class TestLabels:
             return report.used
 
         assert used() == 2
-        assert used(case_hash="h", diagnosis="Gout", labeller="R. M.", reason="clear") == 2
+        assert used(case_hash="h", diagnosis="Gout", labeler="R. M.", reason="clear") == 2
+        assert used(labeller="R. M.") == 2, "as in files of version 0.2"
         assert used(case_hash="other") == 1
         assert used(diagnosis="Pseudogout") == 1
         assert used(repeat=2) == 1
@@ -98,18 +99,18 @@ class TestLabels:
         with pytest.raises(InputError, match=message):
             read_labels(path)
 
-    def test_the_labels_in_the_runs_folder_count_and_labellers_who_disagree_count_half(self, tmp_path: Path) -> None:
+    def test_the_labels_in_the_runs_folder_count_and_labelers_who_disagree_count_half(self, tmp_path: Path) -> None:
         folder = self.long_run(tmp_path)
-        ann = [{"scenario_id": n, "correct": n < 12, "labeller": "ann"} for n in range(20)]
-        ann += [{"scenario_id": 20, "correct": None, "labeller": "ann"}]
-        ann += [{"scenario_id": 21, "correct": True, "labeller": "ann"}]
-        ann += [{"scenario_id": 21, "correct": None, "labeller": "ann", "undone": True}]
+        ann = [{"scenario_id": n, "correct": n < 12, "labeler": "ann"} for n in range(20)]
+        ann += [{"scenario_id": 20, "correct": None, "labeler": "ann"}]
+        ann += [{"scenario_id": 21, "correct": True, "labeler": "ann"}]
+        ann += [{"scenario_id": 21, "correct": None, "labeler": "ann", "undone": True}]
         write_lines(folder / "labels" / "ann.jsonl", ann)
-        write_lines(folder / "labels" / "bob.jsonl", [{"scenario_id": 0, "correct": False, "labeller": "bob"}])
+        write_lines(folder / "labels" / "bob.jsonl", [{"scenario_id": 0, "correct": False, "labeler": "bob"}])
         report = compare_judges(folder).labels
         assert report is not None
         (row,) = report.judges
-        assert (row.labelled, row.unsure, row.labellers) == (20, 1, ["ann", "bob"])
+        assert (row.labeled, row.unsure, row.labelers) == (20, 1, ["ann", "bob"])
         assert (row.both_right, row.only_judge_right) == (8.5, 2.5)
 
     def test_contradicting_foreign_and_absent_labels_are_refused(self, tmp_path: Path) -> None:
