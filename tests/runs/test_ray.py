@@ -198,10 +198,11 @@ async def test_other_doctors_and_a_server_give_the_same_records(
         "server": (server, {}),
     }
     for kind, (at, run) in kinds.items():
-        _, local = await run_here(settings_for(at, tmp_path / kind / "local", num_scenarios=4, **run))
-        done, distributed = await run_here(on_ray(at, tmp_path / kind / "ray", num_scenarios=4, **run))
+        one, local = await run_here(settings_for(at, tmp_path / kind / "local", num_scenarios=4, **run))
+        other, distributed = await run_here(on_ray(at, tmp_path / kind / "ray", num_scenarios=4, **run))
         assert same(local, distributed), kind
-        assert (done.folder / "sessions").exists() == (kind == "uncertainty")
+        ours, theirs = ({path.relative_to(each) for path in each.rglob("*")} for each in (one.folder, other.folder))
+        assert ours == theirs, "session files are there as well"
 
 
 # Killed
@@ -400,10 +401,10 @@ def test_credentialed_cases_stay_on_this_machine_in_private_files_and_out_of_the
         "        self.turns += 1\n"
         "        if self.turns == 3:\n"
         "            raise ValueError(question)\n"
-        "        return 'What is your history? Since when?'\n"
+        "        return 'REQUEST TEST: Toe_Biopsy'\n"
     )
-    patient = {"Demographics": "40-year-old woman", "History": CHART, "Symptoms": {"Primary_Symptom": CHART}}
-    write_rows(tmp_path / "mimic.jsonl", *(osce(patient=patient, truth=f"Frobisher fever {n}") for n in range(2)))
+    rows = [osce(tests={"Toe_Biopsy": CHART}, truth=f"Frobisher fever {number}") for number in range(2)]
+    write_rows(tmp_path / "mimic.jsonl", *rows)
     attested = {
         "zero_retention": True,
         "no_training": True,
