@@ -33,7 +33,6 @@ from runs_support import (
     records,
     run_here,
     settings_for,
-    start,
     units,
     untimed,
 )
@@ -76,7 +75,7 @@ def cluster(ray_folder: Path) -> Iterator[Any]:
     """A cluster that this process is connected to, with two CPUs; runs in this process use it."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
     yield cluster
     ray.shutdown()
@@ -140,8 +139,8 @@ def list_of_jobs() -> list[Any]:
     """What the cluster shows of every command that has used it."""
     from ray._private import state
 
-    found: list[Any] = state.jobs()
-    return found
+    jobs: Any = state.jobs
+    return list(jobs())
 
 
 def shard_lines(folder: Path) -> list[Json]:
@@ -161,7 +160,7 @@ HELD = [{"match": {"purpose": "moderator"}, "fault": "hold"}]
 
 async def test_local_and_ray_give_the_same_records(cluster: Any, tmp_path: Path) -> None:
     _, local = await run_here(settings_for(None, tmp_path / "local", num_scenarios=3, repeats=2))
-    done, distributed = await run_here(on_ray(None, tmp_path / "ray", num_scenarios=3, repeats=2))
+    done, distributed = await run_here(on_ray(None, tmp_path / "ray", num_scenarios=3, repeats=2, processes=1))
 
     assert same(local, distributed)
     assert (done.missing, done.reason) == (0, None)
@@ -222,15 +221,20 @@ def test_a_killed_command_loses_nothing_and_is_resumed_on_either_engine(
     """It is killed when four results are in the workers' shards and none is in the journal."""
     point_at(tmp_path, server)
     server.control(rules=HELD)
-    process = start(*as_command(cluster, "--openai-api-key", KEY), cwd=tmp_path)
-    until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for", process)
-    folder = only_run(tmp_path / "out")
-    assert len(workers()) == 2
-    process.signal(signal.SIGSTOP)
-    server.control(rules=[])
-    until_then(lambda: len(shard_lines(folder)) == 4, "four results in shards")
-    process.signal(signal.SIGKILL)
-    process.wait()
+    command = [*CLINIC, *map(str, as_command(cluster, "--openai-api-key", KEY))]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for")
+        folder = only_run(tmp_path / "out")
+        assert len(workers()) == 2
+        process.send_signal(signal.SIGSTOP)
+        server.control(rules=[])
+        until_then(lambda: len(shard_lines(folder)) == 4, "four results in shards")
+    finally:
+        process.kill()
+        process.wait()
     assert records(folder) == []
     assert KEY not in json.dumps(list_of_jobs()), "everyone on the cluster can read that list"
     until_then(lambda: not workers(), "the workers to end")
@@ -277,7 +281,7 @@ async def test_an_item_that_kills_its_worker_each_time_ends_the_run_with_a_word(
         "    def inference_doctor(self, question):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    run = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
+    run: Json = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
     task, said = start_here(on_ray(None, tmp_path / "out", **run))
 
     done, written = await finished(task)
@@ -296,7 +300,7 @@ async def test_four_workers_keep_below_what_a_server_takes_as_one_process_does(
     wide: Any, server: ScriptedServer, tmp_path: Path
 ) -> None:
     runtime = {"tries": 30}
-    run = {"num_scenarios": 14, "repeats": 3, "workers": 16}
+    run: Json = {"num_scenarios": 14, "repeats": 3, "workers": 16}
     refused = {}
     for engine, settings in (
         ("local", settings_for(server, tmp_path / "local", runtime=runtime, **run)),
