@@ -25,7 +25,6 @@ from runs_support import (
     LONG,
     Json,
     asked,
-    clinic,
     environment,
     lines,
     only_run,
@@ -115,6 +114,11 @@ async def finished(task: asyncio.Task[Finished]) -> tuple[Finished, list[Json]]:
     """Wait for the end of a run; its records."""
     done = await asyncio.wait_for(task, LONG)
     return done, records(done.folder)
+
+
+async def resume_here(folder: Path, overrides: Json) -> Finished:
+    """Resume a run in this process."""
+    return await resume(plan_again(folder, overrides), folder, Progress())
 
 
 async def until(condition: Callable[[], bool], what: str, task: asyncio.Task[Finished] | None = None) -> None:
@@ -239,10 +243,7 @@ def test_a_killed_command_loses_nothing_and_is_resumed_on_either_engine(
     assert KEY not in json.dumps(list_of_jobs()), "everyone on the cluster can read that list"
     until_then(lambda: not workers(), "the workers to end")
 
-    async def resumed() -> Finished:
-        return await resume(plan_again(folder, LOCAL if engine == "local" else {}), folder, Progress())
-
-    done = anyio.run(resumed)
+    done = anyio.run(resume_here, folder, LOCAL if engine == "local" else {})
 
     assert units(records(folder)) == [(row, 0) for row in range(6)]
     assert {record["status"] for record in records(folder)} == {"diagnosed"}
@@ -567,7 +568,7 @@ def test_ctrl_c_twice_stops_now_and_records_nothing_of_work_in_progress(server: 
     assert "Traceback" not in command.stderr
     server.reset()
 
-    clinic("resume", folder, "--workers", "2", cwd=tmp_path, env={"RAY_TMPDIR": "/tmp", "RAY_AUTH_MODE": "disabled"})
+    anyio.run(resume_here, folder, LOCAL)
 
     assert units(records(folder)) == [(row, 0) for row in range(5)]
 
