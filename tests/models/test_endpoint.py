@@ -25,7 +25,7 @@ from agentclinic.models import base
 from agentclinic.models.base import Image, Message, Model, ModelError, Purpose, Request, Tool, ToolCall
 from agentclinic.models.endpoint import Client, Clients, Endpoint
 from agentclinic.models.gate import Gate
-from agentclinic.models.retry import Clock
+from agentclinic.models.retry import Clock, Limiter
 from agentclinic.models.wire import CAPS
 from agentclinic.privacy import DataClass
 from agentclinic.results.turn import Usage
@@ -967,6 +967,7 @@ async def test_a_request_to_wait_for_hours_is_an_error_at_once(
 async def test_a_429_halves_the_limit_and_successes_restore_it(connect: Connect, server: ScriptedServer) -> None:
     endpoint = connect(workers=16, tries=10)
     limiter = endpoint.client.limiter
+    assert isinstance(limiter, Limiter)
     server.fault("429", times=1)
     await endpoint.reply(ask())
     assert limiter.limit == 8
@@ -993,11 +994,13 @@ async def test_a_429_halves_the_requests_sent_at_once_until_the_server_answers_a
 ) -> None:
     server.fault("429", times=1)
     endpoint = connect(workers=8)
+    limiter = endpoint.client.limiter
+    assert isinstance(limiter, Limiter)
     await endpoint.reply(ask())
-    assert endpoint.client.limiter.limit == 4
+    assert limiter.limit == 4
     for number in range(100):
         await endpoint.reply(ask(f"{number}"))
-    assert endpoint.client.limiter.limit == 8
+    assert limiter.limit == 8
 
 
 async def test_no_more_requests_are_in_flight_than_there_are_workers(connect: Connect, server: ScriptedServer) -> None:
