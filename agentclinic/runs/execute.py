@@ -67,8 +67,8 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
         try:
             return await play_missing(plan, folder, models, progress)
         except ConfigError:
-            if not (folder / folders.RECORDS).stat().st_size:  # the cluster cannot be used: nothing was played
-                shutil.rmtree(folder)
+            if plan.settings.run.engine == "ray" and not (folder / folders.RECORDS).stat().st_size:
+                shutil.rmtree(folder)  # the cluster cannot be used: nothing was played
             raise
 
 

@@ -802,6 +802,16 @@ async def test_a_model_that_thinks_aloud_is_asked_without_a_cap_from_then_on(
     assert ["max_output_tokens" in body for body in server.bodies()] == [True, False, False]
 
 
+async def test_an_answer_that_comes_late_is_an_answer(connect: Connect, server: ScriptedServer) -> None:
+    server.fault("hold")
+    waiting = asyncio.create_task(connect(tries=1).reply(ask()))
+    while not server.counts()["received"]:  # noqa: ASYNC110 - the server is another process
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    server.control(rules=[])
+    assert (await waiting).text
+
+
 @pytest.mark.parametrize("fault", ["hang", "drip"])
 async def test_a_server_that_never_ends_its_answer_is_a_timeout(
     fault: str, connect: Connect, server: ScriptedServer
@@ -984,9 +994,9 @@ async def test_a_429_halves_the_requests_sent_at_once_until_the_server_answers_a
 ) -> None:
     server.fault("429", times=1)
     endpoint = connect(workers=8)
-    await endpoint.reply(ask())
     limiter = endpoint.client.limiter
     assert isinstance(limiter, Limiter)
+    await endpoint.reply(ask())
     assert limiter.limit == 4
     for number in range(100):
         await endpoint.reply(ask(f"{number}"))

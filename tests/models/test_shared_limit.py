@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -248,14 +247,15 @@ async def test_limits_that_were_lost_begin_again() -> None:
     assert await free(process.limits, 3) == 3
 
 
+class Gone(Process):
+    """The limits' process has ended for good."""
+
+    async def lease(self, endpoint: str, start: int, wanted: int) -> Lease:
+        raise ConnectionError("the limits are gone")
+
+
 async def test_when_the_limits_cannot_be_reached_requests_fail_and_do_not_wait_for_ever() -> None:
-    process = Process(Limits(FakeTime().clock), "p")
-    share = SharedLimiter(process, ENDPOINT, 3)
-
-    async def gone(*given: Any) -> Lease:
-        raise ConnectionError("the actor is gone")
-
-    process.lease = gone  # type: ignore[method-assign,assignment]
+    share = SharedLimiter(Gone(Limits(FakeTime().clock), "p"), ENDPOINT, 3)
     with pytest.raises(ConnectionError):
         await asyncio.wait_for(share.acquire(), 1)
 

@@ -25,7 +25,6 @@ from runs_support import (
     LONG,
     Json,
     asked,
-    clinic,
     environment,
     lines,
     only_run,
@@ -33,7 +32,6 @@ from runs_support import (
     records,
     run_here,
     settings_for,
-    start,
     units,
     untimed,
 )
@@ -118,6 +116,11 @@ async def finished(task: asyncio.Task[Finished]) -> tuple[Finished, list[Json]]:
     return done, records(done.folder)
 
 
+async def resume_here(folder: Path, overrides: Json) -> Finished:
+    """Resume a run in this process."""
+    return await resume(plan_again(folder, overrides), folder, Progress())
+
+
 async def until(condition: Callable[[], bool], what: str, task: asyncio.Task[Finished] | None = None) -> None:
     """Wait for something to become true, while a run goes on in this process."""
     with anyio.move_on_after(LONG):
@@ -140,8 +143,8 @@ def list_of_jobs() -> list[Any]:
     """What the cluster shows of every command that has used it."""
     from ray._private import state
 
-    found: list[Any] = state.jobs()  # type: ignore[no-untyped-call]
-    return found
+    jobs: Any = state.jobs
+    return list(jobs())
 
 
 def shard_lines(folder: Path) -> list[Json]:
@@ -161,7 +164,7 @@ HELD = [{"match": {"purpose": "moderator"}, "fault": "hold"}]
 
 async def test_local_and_ray_give_the_same_records(cluster: Any, tmp_path: Path) -> None:
     _, local = await run_here(settings_for(None, tmp_path / "local", num_scenarios=3, repeats=2))
-    done, distributed = await run_here(on_ray(None, tmp_path / "ray", num_scenarios=3, repeats=2))
+    done, distributed = await run_here(on_ray(None, tmp_path / "ray", num_scenarios=3, repeats=2, processes=1))
 
     assert same(local, distributed)
     assert (done.missing, done.reason) == (0, None)
@@ -198,10 +201,11 @@ async def test_other_doctors_and_a_server_give_the_same_records(
         "server": (server, {}),
     }
     for kind, (at, run) in kinds.items():
-        _, local = await run_here(settings_for(at, tmp_path / kind / "local", num_scenarios=4, **run))
-        done, distributed = await run_here(on_ray(at, tmp_path / kind / "ray", num_scenarios=4, **run))
+        one, local = await run_here(settings_for(at, tmp_path / kind / "local", num_scenarios=4, **run))
+        other, distributed = await run_here(on_ray(at, tmp_path / kind / "ray", num_scenarios=4, **run))
         assert same(local, distributed), kind
-        assert (done.folder / "sessions").exists() == (kind == "uncertainty")
+        ours, theirs = ({path.relative_to(each) for path in each.rglob("*")} for each in (one.folder, other.folder))
+        assert ours == theirs, "session files are there as well"
 
 
 # Killed
@@ -221,23 +225,25 @@ def test_a_killed_command_loses_nothing_and_is_resumed_on_either_engine(
     """It is killed when four results are in the workers' shards and none is in the journal."""
     point_at(tmp_path, server)
     server.control(rules=HELD)
-    process = start(*as_command(cluster, "--openai-api-key", KEY), cwd=tmp_path)
-    until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for", process)
-    folder = only_run(tmp_path / "out")
-    assert len(workers()) == 2
-    process.signal(signal.SIGSTOP)
-    server.control(rules=[])
-    until_then(lambda: len(shard_lines(folder)) == 4, "four results in shards")
-    process.signal(signal.SIGKILL)
-    process.wait()
+    command = [*CLINIC, *map(str, as_command(cluster, "--openai-api-key", KEY))]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until_then(lambda: asked(server, "moderator") == 4, "four verdicts to be waited for")
+        folder = only_run(tmp_path / "out")
+        assert len(workers()) == 2
+        process.send_signal(signal.SIGSTOP)
+        server.control(rules=[])
+        until_then(lambda: len(shard_lines(folder)) == 4, "four results in shards")
+    finally:
+        process.kill()
+        process.wait()
     assert records(folder) == []
     assert KEY not in json.dumps(list_of_jobs()), "everyone on the cluster can read that list"
     until_then(lambda: not workers(), "the workers to end")
 
-    async def resumed() -> Finished:
-        return await resume(plan_again(folder, LOCAL if engine == "local" else {}), folder, Progress())
-
-    done = anyio.run(resumed)
+    done = anyio.run(resume_here, folder, LOCAL if engine == "local" else {})
 
     assert units(records(folder)) == [(row, 0) for row in range(6)]
     assert {record["status"] for record in records(folder)} == {"diagnosed"}
@@ -276,7 +282,7 @@ async def test_an_item_that_kills_its_worker_each_time_ends_the_run_with_a_word(
         "    def inference_doctor(self, question):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    run: Any = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
+    run: Json = {"doctor": f"{doctor}:Deadly", "num_scenarios": 2, "workers": 1, "processes": 1}
     task, said = start_here(on_ray(None, tmp_path / "out", **run))
 
     done, written = await finished(task)
@@ -295,7 +301,7 @@ async def test_four_workers_keep_below_what_a_server_takes_as_one_process_does(
     wide: Any, server: ScriptedServer, tmp_path: Path
 ) -> None:
     runtime = {"tries": 30}
-    run = {"num_scenarios": 14, "repeats": 3, "workers": 16}
+    run: Json = {"num_scenarios": 14, "repeats": 3, "workers": 16}
     refused = {}
     for engine, settings in (
         ("local", settings_for(server, tmp_path / "local", runtime=runtime, **run)),
@@ -400,10 +406,10 @@ def test_credentialed_cases_stay_on_this_machine_in_private_files_and_out_of_the
         "        self.turns += 1\n"
         "        if self.turns == 3:\n"
         "            raise ValueError(question)\n"
-        "        return 'What is your history? Since when?'\n"
+        "        return 'REQUEST TEST: Toe_Biopsy'\n"
     )
-    patient = {"Demographics": "40-year-old woman", "History": CHART, "Symptoms": {"Primary_Symptom": CHART}}
-    write_rows(tmp_path / "mimic.jsonl", *(osce(patient=patient, truth=f"Frobisher fever {n}") for n in range(2)))
+    rows = [osce(tests={"Toe_Biopsy": CHART}, truth=f"Frobisher fever {number}") for number in range(2)]
+    write_rows(tmp_path / "mimic.jsonl", *rows)
     attested = {
         "zero_retention": True,
         "no_training": True,
@@ -562,7 +568,7 @@ def test_ctrl_c_twice_stops_now_and_records_nothing_of_work_in_progress(server: 
     assert "Traceback" not in command.stderr
     server.reset()
 
-    clinic("resume", folder, "--workers", "2", cwd=tmp_path, env={"RAY_TMPDIR": "/tmp", "RAY_AUTH_MODE": "disabled"})
+    anyio.run(resume_here, folder, LOCAL)
 
     assert units(records(folder)) == [(row, 0) for row in range(5)]
 
