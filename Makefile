@@ -27,7 +27,7 @@ docs-test:
 	@clone=$$(mktemp -d) && trap 'rm -rf "$$clone"' EXIT && \
 	  git clone --quiet --depth 1 "file://$(CURDIR)" "$$clone/agentclinic" && cd "$$clone/agentclinic" && \
 	  $(MAKE) --no-print-directory PYTHON=$(PYTHON) VENV=.venv run && \
-	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,pandas]' && \
+	  .venv/bin/python -m pip install --quiet --disable-pip-version-check '.[generate,pandas,ray]' && \
 	  .venv/bin/python tests/support/docs_runner.py
 
 lint: $(VENV)/.installed-dev

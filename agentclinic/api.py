@@ -44,6 +44,9 @@ class RunOptions(TypedDict, total=False):
     repeats: int
     total_inferences: int
     workers: int
+    engine: Literal["local", "ray"]
+    address: str | None
+    processes: int | None
     inf_type: Literal["llm", "human_doctor", "human_patient"]
     doctor_llm: str
     patient_llm: str

@@ -137,7 +137,7 @@ def test_every_statement_of_the_original_has_a_test_or_is_missing() -> None:
 
 
 def test_the_examples_for_clusters_can_be_read() -> None:
-    script, job = (ROOT / "examples" / name for name in ("clinic.sbatch", "clinic-rayjob.yaml"))
+    script, job = (ROOT / "examples" / "cluster" / name for name in ("clinic.sbatch", "clinic-rayjob.yaml"))
     subprocess.run(["bash", "-n", str(script)], check=True)
     spec = yaml.safe_load(job.read_text(encoding="utf-8"))["spec"]
     assert spec["entrypoint"].count("--engine ray --address auto") == 1
