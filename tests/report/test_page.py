@@ -87,7 +87,9 @@ def browser(folders: dict[str, Path]) -> Iterator[Browser]:
 REPORTS = ("played", "several", "hostile", "hostile_several", "original", "scores")
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "hostile_several" else name for name in REPORTS]
+)
 def test_a_page_fits_phone_and_desktop_and_opens_without_errors_and_requests(
     name: str, browser: Browser, folders: dict[str, Path]
 ) -> None:
@@ -209,7 +211,7 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
         ("several", "light"),
         pytest.param("several", "dark", marks=pytest.mark.slow),
         pytest.param("original", "light", marks=pytest.mark.slow),
-        ("scores", "dark"),
+        pytest.param("scores", "dark", marks=pytest.mark.slow),
     ],
 )
 def test_the_page_is_accessible(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:

@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer
 RUN = ["run", "--output_dir", "out", "--workers", "2", *AT_ENDPOINT]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_once_lets_work_in_progress_finish_and_says_how_to_resume(
     number: signal.Signals, server: ScriptedServer, tmp_path: Path
 ) -> None:

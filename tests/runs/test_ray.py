@@ -162,6 +162,7 @@ HELD = [{"match": {"purpose": "moderator"}, "fault": "hold"}]
 """Every encounter waits for its verdict until the script changes."""
 
 
+@pytest.mark.slow
 async def test_local_and_ray_give_the_same_records(cluster: Any, tmp_path: Path) -> None:
     _, local = await run_here(settings_for(None, tmp_path / "local", num_scenarios=3, repeats=2))
     done, distributed = await run_here(on_ray(None, tmp_path / "ray", num_scenarios=3, repeats=2, processes=1))
