@@ -573,6 +573,8 @@ def parse_settings(model: type[Parsed], data: Any, where: str) -> Parsed:
         raise ConfigError(f"{where}: " + "; ".join(_explain(model, e) for e in error.errors())) from None
     except RecursionError:
         raise ConfigError(f"{where}: nested too deeply") from None
+    except UnicodeEncodeError:  # half a surrogate pair in a key; in a value it may be part of a file's name
+        raise ConfigError(f"{where}: a key is not UTF-8 text; write it in plain letters") from None
     if misplaced:
         raise ConfigError(f"{where}: an API key is in the wrong place; put it into openai.api_key or the environment")
     return parsed

@@ -379,3 +379,10 @@ def test_absurd_numbers_of_workers_and_repeats_are_refused() -> None:
     for name in ("workers", "repeats"):
         with pytest.raises(ConfigError, match=f"{name}: must be less than or equal to"):
             load_settings(overrides={name: 10**6})
+
+
+def test_a_key_that_cannot_be_encoded_is_an_error_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "llm.config.json"
+    path.write_text('{"llm": {"responses": {"token_\\ud800": "x"}}}')
+    with pytest.raises(ConfigError, match=r"llm.config.json: a key is not UTF-8 text"):
+        load_llm_file(path)

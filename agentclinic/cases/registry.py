@@ -10,7 +10,7 @@ from agentclinic.cases.formats import NEJM, OSCE, Format, read_case, read_rows
 from agentclinic.cases.model import Case
 from agentclinic.config import suggestion
 from agentclinic.errors import CaseError
-from agentclinic.files import expanded
+from agentclinic.files import exists, expanded
 from agentclinic.jsonl import encodable
 from agentclinic.privacy import DataClass
 
@@ -89,7 +89,7 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
     if known:
         return name, known.path, known.format
     path = expanded(name)
-    if path.suffix in (".jsonl", ".json") or path.exists():
+    if path.suffix in (".jsonl", ".json") or exists(path):
         return encodable(path.stem), path, None
     raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
 

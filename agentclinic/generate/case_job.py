@@ -1,4 +1,4 @@
-"""Making one case: write, check, try again with the reasons; also as a job that any process can do."""
+"""Making one case: write, check, try again with the reasons; also as a job for any process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentclinic.runs.job import Work
 from agentclinic.version import __version__
 
 RETRIES = 2
-"""A writer is told twice what was wrong; what it cannot fix then needs a person."""
+"""A writer is told twice what was wrong; what it has not fixed by then needs a person."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a source: a case, an entry for the quarantine, or an error of the writer's endpoint."""
+    """What came of a source: a case, an entry for the quarantine, or an error from the writer's endpoint."""
 
     row: dict[str, Any] | None = None
     trace: dict[str, Any] | None = None
@@ -121,7 +121,7 @@ async def made_from(source: SourceCase, recipe: Recipe, model: Model, clock: Clo
 async def _write(
     prepared: Prepared, tried: _Attempts, recipe: Recipe, model: Model, clock: Clock
 ) -> tuple[WrittenStory | None, str]:
-    """The story and the answer it is from; None if there is nothing to tell a story from."""
+    """The story and the answer it came from; no story if the patient's history is unknown."""
     if prepared.labs_only:
         return None, ""
     if has_asked.get() and recipe.sleep_seconds:
@@ -181,7 +181,7 @@ class CaseJob:
         return item
 
     def is_settled(self, result: Outcome) -> bool:
-        """Whether the case is made or set aside."""
+        """Whether the case was made or set aside."""
         return result.error is None
 
     def encode(self, result: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""Learning from one encounter, as a job that any process can do that sees the folder of its run."""
+"""Learning from one encounter, as a job for any process that can see the folder of its run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Outcome(BaseModel):
 
     @property
     def learned(self) -> Learned:
-        """The experiences, before those are taken out that say nothing new."""
+        """The experiences, before those that say nothing new are removed."""
         return Learned(list(self.experiences), Counter(self.removed))
 
 
@@ -138,7 +138,7 @@ class LearnJob:
         return item.place, item.record.unit
 
     def is_settled(self, result: Outcome) -> bool:
-        """Whether there is a lesson; what failed is tried again by the next call."""
+        """Whether no model failed; what failed is tried again by the next call."""
         return result.error is None
 
     def encode(self, result: Outcome) -> str:

@@ -1,7 +1,7 @@
-"""Requests through a provider's batch endpoint: uploaded as a file, answered within a day, for half the price.
+"""Requests through a provider's batch endpoint: uploaded as a file, answered within a day, at half the price.
 
-What is submitted is noted in a file first, so that a process that was killed finds its batches again. The requests are
-those that an `Endpoint` would send: `hold` keeps them back, and `FromBatch` later hands it the answers.
+What will be submitted is first noted in a file, so that the same command finds its batches again after it was killed.
+The requests are those that an `Endpoint` would send: `hold` keeps them back, and `FromBatch` supplies the answers.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
 """Size of one batch's file: OpenAI's limit."""
 WINDOW = "24h"
-"""The only time that OpenAI offers for the answers."""
+"""The only completion window that OpenAI offers."""
 POLL = 20.0
-"""Seconds between two looks at a batch: it takes minutes to hours, and each look is one small request."""
+"""Seconds between checks of a batch: it takes minutes to hours, and each check is one small request."""
 FILE_SECONDS = 900.0
 """Time limit for sending or fetching a file: 200 MB at 2 Mbit/s take 800 s."""
 MOST_PAGES = 100
-"""Pages of a list that are searched, of 100 entries each, newest first: ours was made shortly before."""
+"""Pages of a list to search, of 100 entries each, newest first: ours was created recently."""
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
-"""Statuses that do not change any more."""
+"""Final statuses."""
 _PASSING = frozenset({"connection", "timeout", "server", "rate_limit"})
-"""Failures that a wait of hours outlives: a laptop that sleeps, a server that restarts."""
+"""Failures that pass during a wait of hours: a laptop that sleeps, a server that restarts."""
 
 Value = TypeVar("Value")
 
 
 class NotAnsweredError(ModelError):
-    """The request failed in its batch, or is not asked again."""
+    """The request failed in its batch, or its follow-up was not sent."""
 
     kind = "batch"
 
@@ -59,7 +59,7 @@ class NoBatchesError(InputError):
     """The server has no batch endpoint."""
 
 
-class Held(Exception):  # noqa: N818 - no error: it carries a request
+class Held(Exception):  # noqa: N818 - not an error: it carries a request
     """A request that was not sent, because it goes into a batch."""
 
     def __init__(self, content: bytes) -> None:
@@ -74,9 +74,9 @@ async def hold(path: str, content: bytes | None, purpose: Purpose) -> NoReturn:
 
 
 class FromBatch:
-    """Sends requests of which the first was answered in a batch; follow-ups go to the server.
+    """Answers the first request from a batch, and sends follow-ups to the server.
 
-    `stop` says why no follow-up may be sent, if it may not.
+    `stop` returns the reason why no follow-up may be sent, or None.
     """
 
     def __init__(self, answer: HttpAnswer, endpoint: Endpoint, stop: Callable[[], str | None]) -> None:
@@ -87,7 +87,7 @@ class FromBatch:
         self._stop = stop
 
     async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
-        """The batch's answer the first time, as if the server had just sent it; later, a request to the server."""
+        """Return the batch's answer the first time, as if the server had just sent it; later, ask the server."""
         client = self._endpoint.client
         answer, self._answer = self._answer, None
         if answer is None:
@@ -108,9 +108,9 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     token: str
-    """In the file's name and in the batch's metadata, by which both are found again."""
+    """In the file's name and in the batch's metadata, so that both can be found again."""
     requests: dict[str, str]
-    """The id of each request in the batch, by our own key; it is made from the request's content."""
+    """The id of each request in the batch, by our own key; it is a hash of the key and the request."""
     file_id: str | None = None
     batch_id: str | None = None
 
@@ -125,7 +125,7 @@ class Note(BaseModel):
     api: wire.Api
     parts: list[Part]
     to_delete: list[str] | None = None
-    """Files at the provider that are no longer needed; None until all answers are used."""
+    """Files at the provider that are no longer needed; None until all answers have been used."""
 
 
 class Batches:
@@ -156,7 +156,7 @@ class Batches:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys of the requests that are noted."""
+        """The keys of the requests in the note."""
         return _keys(self.note)
 
     @property
@@ -173,9 +173,9 @@ class Batches:
         return "responses" if has else "chat"
 
     def plan(self, api: wire.Api, requests: Mapping[str, bytes]) -> None:
-        """Note what is to be submitted, by key; if something is noted already, check that it is the same.
+        """Note what will be submitted, by key; if there is a note already, check that its requests are the same.
 
-        A single request that changed, because its encounter was played again, is left for the next batch.
+        If only some have changed, because their encounters were played again, those are left for the next batch.
         """
         if self.note is None:
             self.note = Note(
@@ -193,14 +193,14 @@ class Batches:
             )
 
     async def submit(self, requests: Mapping[str, bytes], say: Callable[[str], None]) -> None:
-        """Upload what is not uploaded yet and create its batches."""
+        """Upload what has not been uploaded yet, and create its batches."""
         for part in self._parts:
             if part.batch_id is None:
                 try:
                     await self._submit(part, requests)
                 except (NoBatchesError, ModelError) as error:
                     certain = isinstance(error, NoBatchesError) or not (self._resumed or error.kind in _PASSING)
-                    if certain and not self.ids:  # no batch was made: there is nothing to continue
+                    if certain and not self.ids:  # no batch was created: there is nothing to continue
                         await self.finish(say)
                     raise
                 say(f"batch {part.batch_id} at {self._client.host.name}: {len(part.requests)} requests submitted")
@@ -223,7 +223,7 @@ class Batches:
         self._write()
 
     async def wait(self, show: Callable[[int], None], say: Callable[[str], None], *, once: bool = False) -> bool:
-        """Look at the batches until they are over, or only `once`; returns whether they are.
+        """Check the batches until all have ended, or only `once`; returns whether all have ended.
 
         `show` gets the number of requests that are done.
         """
@@ -248,7 +248,7 @@ class Batches:
             await self._clock.sleep(POLL)
 
     async def answers(self) -> dict[str, HttpAnswer]:
-        """The answers by key. What was not answered, because a batch failed or expired, is not among them."""
+        """The answers by key, without requests that were not answered because their batch failed or expired."""
         found: dict[str, HttpAnswer] = {}
         for part in self._parts:
             state = self._states[part.token]
@@ -273,7 +273,7 @@ class Batches:
         return found
 
     async def finish(self, say: Callable[[str], None]) -> None:
-        """Once all answers are used: delete the files at the provider, then the note."""
+        """Delete the files at the provider, then the note; called once all answers have been used."""
         if self.note is None:
             return
         if self.note.to_delete is None:
@@ -308,7 +308,7 @@ class Batches:
         changed = [key for key in part.requests if key not in requests or key in self._outdated]
         if changed:
             raise InputError(
-                f"{self.path}: {len(changed)} of the requests have changed before they were submitted; delete this "
+                f"{self.path}: {len(changed)} of the requests changed before they were submitted; delete this "
                 "file to start over"
             )
         return (_line(self._api, custom_id, requests[key]) for key, custom_id in part.requests.items())
@@ -338,14 +338,14 @@ class Batches:
             return await self._retried(once)
         except NoRouteError:
             raise InputError(
-                f"{self._client.host.name} no longer has {file}, which holds answers of the batch; delete {self.path} "
-                "to start over"
+                f"{self._client.host.name} no longer has {file}, which holds answers from the batch; delete "
+                f"{self.path} to start over"
             ) from None
 
     async def _made(
         self, path: str, ours: Callable[[wire.Json], bool], content: bytes, limit: float | None = None
     ) -> str:
-        """Make a file or a batch once: unless this is the very first try, look first whether it is there already."""
+        """Create a file or a batch only once: except on the very first try, check first whether it already exists."""
         look = self._resumed
 
         async def attempt() -> wire.Json:

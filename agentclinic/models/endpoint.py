@@ -137,8 +137,10 @@ class Client:
         self._trust_env = proxies and not is_loopback(parts.hostname or "") and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
-        self._most = most = min(workers, self._connections)
-        self.limiter: Turns = share(address.rstrip("/"), self._key, most) if share else Limiter(most, self.clock)
+        self._most = min(workers, self._connections)
+        # A limit that is shared by processes is not that of this process's connections.
+        shared = share(address.rstrip("/"), self._key, workers) if share else None
+        self.limiter: Turns = shared or Limiter(self._most, self.clock)
         self.auto = self.runtime.llm_api == "auto"
         self.api: wire.Api | None = None if self.runtime.llm_api == "auto" else self.runtime.llm_api
         """The API the server has; None while `auto` has not found out."""

@@ -1,7 +1,7 @@
-"""One limit on the requests at an endpoint for many processes: `Limits` keeps it, a `SharedLimiter` in each asks it.
+"""A limit on requests to an endpoint that many processes share: `Limits` keeps it, and each has a `SharedLimiter`.
 
-Requests to `Limits` are messages between machines, so a `SharedLimiter` sends few of them: one that asks for all the
-turns its process waits for, and one that reports all that has happened since the last report.
+Calls to `Limits` are messages between machines, so a `SharedLimiter` makes few of them: one asks for all the turns that
+its process is waiting for, and one reports everything since the last report.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from agentclinic.models.retry import Clock, Limiter
 
 
 class Lease(NamedTuple):
-    """Turns that a process may use, and when they were given, by the clock of `Limits`."""
+    """Turns that a process may use, and when they were given, on the clock of `Limits`."""
 
     turns: int
     since: float
 
 
 class Report(NamedTuple):
-    """What has become of turns since the last report."""
+    """How turns were used since the last report."""
 
     returned: int
     succeeded: int
@@ -54,7 +54,7 @@ class Limits:
         """Record what a process reports."""
         limiter = self._limiters.get(endpoint)
         if limiter is None:
-            return  # these limits were lost and have begun anew
+            return  # the process with the limits was restarted
         for since, retry_after in what.throttled:
             limiter.throttled(since, retry_after)
         for _ in range(what.succeeded):
@@ -139,10 +139,10 @@ class SharedLimiter:
                     if not turn.done():
                         turn.set_result(since)
                         turns -= 1
-                if turns:  # those who waited for them were stopped
+                if turns:  # the requests that waited for them were cancelled
                     self._returned += turns
                     self._tell()
-        except Exception as error:  # noqa: BLE001 - the limits are out of reach: whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the limits cannot be reached: requests that wait must fail
             while self._waiting:
                 turn = self._waiting.popleft()
                 if not turn.done():

@@ -1,7 +1,7 @@
 """Where work is done: in this process, or by the workers of a Ray cluster.
 
-A command says as a `Job` what is to be done with an item. It takes the items itself, counts what they cost, decides
-when to stop and writes the journal, on either engine.
+A command describes its work as a `Job`. On either engine, the command itself takes the items, counts what they cost,
+decides when to stop and writes the journal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentclinic.runs.job import Item, Job, Result, Work
 
 
 def check_engine(settings: Settings, gate: Gate) -> None:
-    """Before anything is written: refuse a cluster that cannot be used, or to which this data may not go."""
+    """Refuse a cluster that cannot be used, or that this data may not go to, before anything is written."""
     if settings.run.engine == "ray":
         from agentclinic.runs import ray_cluster as cluster
 
@@ -32,7 +32,7 @@ async def engine(
     say: Callable[[str], None],
     idle: bool = False,
 ) -> AsyncIterator[Work[Item, Result]]:
-    """What does the items of a job: `here`, or on Ray the workers of a cluster, which is not needed if `idle`."""
+    """Yield the function that does the items of a job: `here`, or the workers of a cluster on Ray unless `idle`."""
     if settings.run.engine == "local" or idle:
         yield here
         return

@@ -1,4 +1,4 @@
-"""Work that can be done in another process: a `Job` says what is to be done with an item."""
+"""Work that can be done in another process: a `Job` says what to do with an item."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EngineError(AgentClinicError):
 
 
 class Job(Protocol[Given, Result]):
-    """What is to be done with an item; can be sent to another machine, and holds neither secrets nor data."""
+    """What to do with an item; it can be sent to another machine, and holds neither secrets nor data."""
 
     @property
     def journal(self) -> Path:
@@ -30,7 +30,7 @@ class Job(Protocol[Given, Result]):
         ...
 
     def opened(self, settings: Settings, share: Share) -> AbstractAsyncContextManager[Work[Any, Result]]:
-        """Begin in a worker: what does an item, as `sent` gives it. `share` limits its requests."""
+        """Start in a worker; yields the function that does an item as `sent` gives it. `share` limits its requests."""
         ...
 
     def key(self, item: Given) -> str:
@@ -38,17 +38,17 @@ class Job(Protocol[Given, Result]):
         ...
 
     def sent(self, item: Given) -> Any:
-        """What a worker must know of the item: as little as possible."""
+        """What a worker must know about the item: as little as possible."""
         ...
 
     def is_settled(self, result: Result) -> bool:
-        """Whether the result counts in any case; a failure may be the server's, and then it does not."""
+        """Whether the result counts whatever happens; a failure that may be the server's fault does not."""
         ...
 
     def encode(self, result: Result) -> str:
-        """The result in JSON."""
+        """The result as JSON."""
         ...
 
     def decode(self, text: str) -> Result:
-        """The result again."""
+        """The result from its JSON."""
         ...

@@ -20,7 +20,7 @@ from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
-from agentclinic.files import expanded
+from agentclinic.files import exists, expanded
 from agentclinic.memory.retrieval import Memory
 from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
@@ -290,7 +290,7 @@ def _with_places(settings: Settings) -> Settings:
         "agent_config": _agent_file(run),
         **{key: str(expanded(name).absolute()) for key in ("memory", "split") if (name := getattr(run, key))},
     }
-    if run.dataset not in settings.datasets and run.dataset not in DATASETS and expanded(run.dataset).exists():
+    if run.dataset not in settings.datasets and run.dataset not in DATASETS and exists(expanded(run.dataset)):
         places["dataset"] = str(expanded(run.dataset).absolute())
     openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
     return settings.model_copy(update={"run": run.model_copy(update=places), "openai": openai})

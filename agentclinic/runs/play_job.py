@@ -1,4 +1,4 @@
-"""Playing the units of a run as a job that any process can do that sees the run's folder."""
+"""Playing the units of a run, as a job for any process that can see the run's folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PlayJob:
     folder: Path
     data_class: DataClass
     digest: Mapping[str, Any]
-    """What decides the results; a worker that finds something else is refused."""
+    """What decides the results; a worker that finds a difference is refused."""
 
     @property
     def journal(self) -> Path:
@@ -42,7 +42,7 @@ class PlayJob:
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
-        """Make the run's plan again from its folder, and play its units by their keys."""
+        """Rebuild the run's plan from its folder, and play its units by their keys."""
         privacy.meet(self.data_class)
         plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
         changed = sorted(key for key in {*self.digest, *plan.digest} if self.digest.get(key) != plan.digest.get(key))
@@ -68,7 +68,7 @@ class PlayJob:
         return item.key
 
     def is_settled(self, result: Record) -> bool:
-        """Not if a server may be gone, or a key refused: whether such a failure is recorded is for the run to say."""
+        """Not if a server may be down or a key was refused: the run decides whether to record such a failure."""
         fault = result.fault
         return fault is None or not (fault.error in FATAL or (result.status in MISSING and fault.error in OUTAGE))
 

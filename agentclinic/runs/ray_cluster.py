@@ -15,7 +15,7 @@ from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 
 _started: list[str] = []
-"""The namespace of the connection that we made, and therefore close."""
+"""The Ray job of the connection that we opened, and therefore close."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Node:
 
 
 def connect(settings: Settings) -> Any:
-    """Connect to the cluster of the settings, or start one on this machine; returns the module `ray`.
+    """Connect to the cluster in the settings, or start one on this machine; returns the module `ray`.
 
-    Not in a helper thread: the system ends the cluster's processes when the thread that started them ends.
+    Do not call it in a helper thread: the system ends the cluster's processes when the thread that started them ends.
     """
     try:
         import ray
@@ -39,7 +39,7 @@ def connect(settings: Settings) -> Any:
         raise ConfigError(
             "engine ray needs Ray: install the package with the extra `ray` (docs/scale.md), or use --engine local"
         ) from None
-    module: Any = ray  # its types do not know actors
+    module: Any = ray  # its type hints do not cover actors
     if module.is_initialized():
         return module
     run = settings.run
@@ -84,7 +84,7 @@ def _reach(address: str) -> None:
 
 
 def disconnect() -> None:
-    """Close the connection, and stop the cluster with it if we started it; one that was open before us stays."""
+    """Close the connection if we opened it, and stop the cluster if we started it."""
     if _started:
         import ray
 
@@ -93,13 +93,13 @@ def disconnect() -> None:
 
 
 def secret_names(settings: Settings) -> list[str]:
-    """The variables of the environment that hold keys, or an address with a password."""
+    """The environment variables that may hold keys, or an address with a password."""
     named = (endpoint.api_key_env for endpoint in settings.endpoints.values())
     return ["OPENAI_API_KEY", "OPENAI_BASE_URL", *(name for name in named if name)]
 
 
 def secrets_of(settings: Settings) -> dict[str, str]:
-    """Those variables that are set, with their values."""
+    """Those of these variables that are set, with their values."""
     return {name: value for name in secret_names(settings) if (value := variable(name))}
 
 
@@ -136,25 +136,26 @@ def processes(settings: Settings, found: Sequence[Node]) -> int:
 
 
 def spread(found: Sequence[Node], count: int) -> list[Node]:
-    """The machines for so many workers, each in proportion to its CPUs."""
+    """The machines for `count` workers, each in proportion to its CPUs."""
     turns = [((number + 1) / node.cpus, place, node) for place, node in enumerate(found) for number in range(node.cpus)]
     return [node for *_, node in sorted(turns, key=lambda turn: turn[:2])][:count]
 
 
 @contextmanager
 def _discreet(ray: Any) -> Iterator[None]:
-    """Connect so that Ray does not print its own errors to standard output, which may be for another program.
+    """Keep Ray from printing its own errors to standard output, which another program may read.
 
-    Nor does it get this command's arguments, which may hold a key: everyone on a cluster sees its list of jobs.
+    Also keep this command's arguments from it, which may hold a key: everyone on a cluster can see its job list.
     """
     ours = {
         (ray._private.utils, "get_entrypoint_name"): lambda: "agentclinic",
         (ray._private.worker, "listen_error_messages"): lambda *_: None,
     }
-    kept = {(module, name): getattr(module, name) for module, name in ours}
+    # These are private functions of Ray, which another version may lack; the tests say whether it still works.
+    kept = {(module, name): getattr(module, name) for module, name in ours if hasattr(module, name)}
     try:
-        for (module, name), function in ours.items():
-            setattr(module, name, function)
+        for module, name in kept:
+            setattr(module, name, ours[module, name])
         yield
     finally:
         for (module, name), function in kept.items():

@@ -32,7 +32,7 @@ from agentclinic.runs.ray_worker import CHECK, Opened, Order, Refused, Worker
 from agentclinic.version import __version__
 
 TRIES = 4
-"""How often an item is given to a worker: one whose worker dies each time may be what kills it."""
+"""How often an item is given to a worker: if the worker dies each time, the item may be what kills it."""
 OPENING = 120.0
 """Seconds that a worker may take to start: importing from network storage is slow."""
 LARGEST_ORDER = 90_000
@@ -69,7 +69,7 @@ class Crew(Generic[Item, Result]):
         self._hands: list[_Hand] = []
         self._numbers = iter(range(1_000_000))
         self._changed = asyncio.Event()
-        """Set, and replaced, whenever workers were added or lost."""
+        """Set and replaced once a lost worker has been replaced, or could not be."""
         self._starting: set[asyncio.Task[None]] = set()
         self._hopeless: str | None = None
 
@@ -135,13 +135,13 @@ class Crew(Generic[Item, Result]):
         return _Hand(name, actor, self._shards / f"{name}.jsonl", node.id)
 
     def _check(self, opened: Opened, name: str) -> None:
-        """Refuse a worker that would give other results, or whose files we do not see."""
+        """Refuse a worker that might give different results, or whose files we cannot see."""
         ours = (__version__, platform.python_version().rpartition(".")[0])
         theirs = (opened.version, opened.python.rpartition(".")[0])
         if theirs != ours:
             raise ConfigError(
                 f"{opened.host} has AgentClinic {theirs[0]} on Python {theirs[1]}, and this machine {ours[0]} on "
-                f"{ours[1]}; install the same on all machines"
+                f"{ours[1]}; install the same versions on all machines"
             )
         if opened.problem:
             raise ConfigError(f"{opened.host}: {opened.problem}")
@@ -158,7 +158,7 @@ class Crew(Generic[Item, Result]):
             )
 
     async def work(self, item: Item) -> Result:
-        """Have an item done by the worker that has least to do."""
+        """Give an item to the worker that has the fewest, and wait for its result."""
         key, sent = self._job.key(item), self._job.sent(item)
         for _ in range(TRIES):
             hand = await self._free()
@@ -200,7 +200,7 @@ class Crew(Generic[Item, Result]):
             await self._changed.wait()
 
     def _lose(self, hand: _Hand) -> None:
-        """A worker cannot be reached: make sure that it is dead, and start another."""
+        """Make sure that a worker that cannot be reached is dead, and start another."""
         if hand.dead:
             return
         hand.dead = True
@@ -219,22 +219,22 @@ class Crew(Generic[Item, Result]):
             alive = Counter(hand.node for hand in self._hands if not hand.dead)
             nodes = cluster.nodes(self._ray, self._gate)
             if not nodes:
-                raise EngineError("no machine of the cluster has CPUs")
+                raise EngineError("no machine of the cluster has a CPU for a worker")
             node = min(nodes, key=lambda node: alive[node.id] / node.cpus)
             self._hands.append(await self._start(node))
         except AgentClinicError as error:
             starting = [task for task in self._starting if task is not asyncio.current_task() and not task.done()]
             if all(hand.dead for hand in self._hands) and not starting:
-                self._hopeless = f"the last worker died, and no other could be started: {error}"
+                self._hopeless = f"the last worker died and could not be replaced: {error}"
             else:
-                self._say(f"no other worker could be started in its place: {error}")
+                self._say(f"the worker could not be replaced: {error}")
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def _close(self) -> None:
         for task in self._starting:
             task.cancel()
-        # One that was left in the middle of an item is not asked to close: the item would fail, and be recorded so.
+        # A worker in the middle of an item is not asked to close: the item would fail, and be recorded as failed.
         idle = [hand for hand in self._hands if not (hand.dead or hand.left or hand.items)]
         closing = [_result(hand.actor.close.remote()) for hand in idle]
         with suppress(TimeoutError):
@@ -248,17 +248,17 @@ class Crew(Generic[Item, Result]):
 
 
 async def _result(reference: Any) -> Any:
-    """What a reference of Ray's stands for."""
+    """The value of a Ray reference."""
     return await reference
 
 
 def _on(node: str, *, soft: bool) -> dict[str, Any]:
-    """Options that start an actor on a machine; `soft`: on another if it is gone."""
+    """Options that start an actor on a machine; if `soft`, on another if that one is gone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=soft)}
 
 
 def _short(error: BaseException) -> str:
-    """The kind of an error: its text may quote data."""
+    """The type of an error only: its text may quote data."""
     return type(error).__name__

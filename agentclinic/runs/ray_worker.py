@@ -27,20 +27,20 @@ from agentclinic.runs.shards import Place, Shard
 from agentclinic.version import __version__
 
 CHECK = "check"
-"""A file among the shards by which a worker knows that it sees what the main process writes."""
+"""A file among the shards that shows a worker that it can see what the main process writes."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker needs to begin."""
+    """What a worker needs to start."""
 
     job: Job[Any, Any]
     settings: Settings
     variables: Mapping[str, str]
-    """Variables of the environment that the settings refer to: the keys."""
+    """Environment variables that the settings refer to: the keys."""
     data_class: DataClass
     name: str
-    """The worker's name; its shard is called so."""
+    """The worker's name, and that of its shard."""
     shards: Path
     folder: Path
     """The working folder of the main process, used if this machine has it."""
@@ -49,7 +49,7 @@ class Order:
 
 
 class Opened(NamedTuple):
-    """What a worker says of itself."""
+    """What a worker reports about itself when it starts."""
 
     version: str
     python: str
@@ -71,11 +71,11 @@ class Worker:
         self._stack = AsyncExitStack()
 
     async def open(self, order: bytes, limits: Any) -> Opened:
-        """Begin; `order` is a pickled `Order`, `limits` the actor with the limits."""
+        """Start; `order` is a pickled `Order`, `limits` the actor that keeps the limits."""
         opened = Opened(__version__, platform.python_version(), platform.node())
         try:
             given: Order = pickle.loads(order)
-        except Exception as error:  # noqa: BLE001 - another version of the package, as a rule
+        except Exception as error:  # noqa: BLE001 - usually another version of the package
             return opened._replace(problem=f"cannot read the order ({type(error).__name__})")
         problem = _not_shared(given)
         if problem:
@@ -90,7 +90,7 @@ class Worker:
         ours = _OurLimits(limits, given.name)
 
         def share(address: str, key: str, start: int) -> SharedLimiter:
-            # A keyed hash: the name must not tell others the key.
+            # A keyed hash: the name must not reveal the key.
             name = hashlib.blake2b(f"{address} {key}".encode(), key=given.mark.encode()).hexdigest()[:24]
             return SharedLimiter(ours, name, start)
 
@@ -104,7 +104,7 @@ class Worker:
         return opened
 
     async def work(self, key: str, item: Any) -> Place | Refused:
-        """Do an item, given as the job sends it; returns where in the shard the result stands."""
+        """Do an item, given as the job sends it; returns where in the shard the result is."""
         try:
             result = await self._work(item)
         except AgentClinicError as error:
@@ -117,7 +117,7 @@ class Worker:
 
 
 class _OurLimits:
-    """The limits in their actor, asked in the name of this process."""
+    """The limits in their actor, as asked by this process."""
 
     def __init__(self, actor: Any, process: str) -> None:
         self._actor = actor
@@ -129,13 +129,13 @@ class _OurLimits:
         return asked
 
     def report(self, endpoint: str, what: Report) -> Awaitable[None]:
-        """Tell what has become of turns."""
+        """Report how turns were used."""
         told: Awaitable[None] = self._actor.report.remote(self._process, endpoint, what)
         return told
 
 
 def _not_shared(order: Order) -> str | None:
-    """Why this machine does not see what the others write; None if it does."""
+    """Why this machine cannot see what the main process writes; None if it can."""
     try:
         if (order.shards / CHECK).read_text() != order.mark:
             return f"another {order.shards} than the main process sees; give an output_dir that all machines share"

@@ -36,7 +36,7 @@ class Batched:
     def __init__(self, task: Task, charts: Mapping[str, str], progress: Progress, clock: Clock | None) -> None:
         assert isinstance(task.judge.model, Endpoint)
         self.answers: dict[str, HttpAnswer] = {}
-        """By unit, once they are there."""
+        """By unit, once they have been fetched."""
         self.reason: str | None = None
         """Why there are no answers, or fewer than requests."""
         self.pending = 0
@@ -46,7 +46,7 @@ class Batched:
         verdicts = kept_verdicts(task.path, task.records, task.made_by)
         self._left = [record for record in task.records if record.unit not in verdicts]
         self.expected = total(expected_rows(task, self._left, BATCH_SHARE))
-        """About what the requests will use."""
+        """Estimate of what the requests will use."""
         self._task = task
         self._charts = charts
         self._progress = progress
@@ -80,7 +80,7 @@ class Batched:
             _afford(budget, spent_on(self._task.path), self.expected)
         batches.plan(api, requests)
         await batches.submit(requests, progress.say)
-        del requests  # they may be 200 MB, and the answers come
+        del requests  # they may take 200 MB, and the answers are still to come
         shown = 0
 
         def show(done: int) -> None:
@@ -116,7 +116,7 @@ class Batched:
         return replace(self._task.judge, model=self._through(answered.send), batched=answered)
 
     async def finish(self) -> None:
-        """Once the verdicts are on the disk: delete the files at the provider, and the note."""
+        """Delete the files at the provider, and the note; called once the verdicts are on disk."""
         if self._over:
             await self._batches.finish(self._progress.say)
 

@@ -1,8 +1,8 @@
 """Shards: what each worker process of a cluster has finished, until it is in the journal.
 
-A worker appends every result to a shard of its own, in `shards/<journal>/` beside the journal, and tells the main
-process only where in the shard it stands. The main process reads it from there and writes the journal. If it is killed,
-the next command takes over what the shards hold.
+A worker appends every result to its own shard, in `shards/<journal>/` beside the journal, and tells the main process
+only where in the shard it is. The main process reads it from there and writes the journal. If the main process is
+killed, the next command takes over the results in the shards.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FOLDER = "shards"
 
 
 class Place(NamedTuple):
-    """Where in a shard a result stands."""
+    """Where in a shard a result is."""
 
     start: int
     length: int
 
 
 class Shard:
-    """The shard that a worker appends to. Results are texts in JSON, as the journal has them."""
+    """The shard that a worker appends to. Results are JSON text, as encoded by the job."""
 
     def __init__(self, path: Path) -> None:
         self._lines = JsonLines(path, private=is_private(path.parent), journal=True)
@@ -52,9 +52,9 @@ def folder_for(journal: Path) -> Path:
 
 
 def read_place(path: Path, place: Place) -> str:
-    """The result that stands there.
+    """The result at a place.
 
-    The file is opened anew each time: network storage shows what another machine has written to those who open it.
+    The file is opened again each time: network storage may show what another machine wrote only when a file is opened.
     """
     try:
         with path.open("rb") as file:
@@ -72,15 +72,15 @@ def read_place(path: Path, place: Place) -> str:
 
 
 def find(path: Path, keys: Collection[str]) -> dict[str, str]:
-    """The results of some items that are in a shard, settled or not, by their keys."""
+    """The results in a shard for these keys, settled or not."""
     return {key: result for key, result, _ in _entries(path) if key in keys}
 
 
 def left_over(journal: Path) -> Iterator[tuple[str, str]]:
-    """The settled results in a journal's shards, with their keys: what a command that was killed had finished.
+    """The settled results in a journal's shards, with their keys: what a killed command had finished.
 
-    An item can be in several shards: it was given to another worker when the first could not be reached. The first
-    counts.
+    An item can be in several shards, if its first worker could not be reached and it was given to another. The first
+    one read counts.
     """
     seen = set()
     for path in sorted((journal.parent / FOLDER / journal.stem).glob("*.jsonl")):
@@ -91,7 +91,7 @@ def left_over(journal: Path) -> Iterator[tuple[str, str]]:
 
 
 def locked(journal: Path) -> Lock:
-    """Keeps other commands from the shards of a journal that several may append to."""
+    """Keeps other commands away from the shards of a journal that several commands may append to."""
     return Lock(journal.parent, f".{journal.name}.lock", what="file")
 
 

@@ -1,4 +1,4 @@
-"""Judging the diagnoses of a finished run: what is judged, by whom, and the line that each verdict becomes."""
+"""Judging the diagnoses of a finished run: what is judged, by which judge, and the line written for each verdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from agentclinic.runs.play import Metered
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be judged, by whom, and where the verdicts go."""
+    """What to judge, with which judge, and where the verdicts go."""
 
     path: Path
     records: list[Record]
@@ -70,7 +70,7 @@ def open_task(
     *,
     resynthesize: bool,
 ) -> Task:
-    """Read what is to be judged and choose the models; writes nothing."""
+    """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
     diagnoses: Recorded | Resynthesized = Recorded()
     usual = settings.run.moderator_llm
@@ -111,7 +111,7 @@ class Resynthesized:
         self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
 
     def among(self, records: list[Record]) -> list[Record]:
-        """Those of encounters that came to a conclusion and kept their facts."""
+        """Those of encounters that ended with a diagnosis and kept their facts."""
         concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
         if not concluded:
             raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
@@ -134,7 +134,7 @@ class Resynthesized:
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
-        """About what one synthesis uses."""
+        """Estimate of what one synthesis uses."""
         facts = self._sessions[record.session_id or ""].facts
         texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"), *facts)
         return Amount(1, tokens_in(*texts), QUESTION)
@@ -227,7 +227,7 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
 
 
 def spent_on(path: Path) -> Spent:
-    """What the lines of a judgements file cost, those of failed tries included."""
+    """What the lines of a judgements file cost, including failed tries."""
     spent = Spent()
     for entry in judgement_lines(path):
         add_entry(spent, entry)
@@ -242,7 +242,7 @@ def add_entry(spent: Spent, entry: Mapping[str, Any]) -> None:
 
 
 def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[Row, ...]:
-    """About what judging these records uses, at a share of the price."""
+    """Estimate of what judging these records uses, at a share of the price."""
     amounts = {role: Amount() for role in task.roles}
     for record in records:
         diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
@@ -254,13 +254,13 @@ def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[
 
 
 def charts_of(folder: Path) -> dict[str, str]:
-    """What the chart of each case of a run says, by the case's id."""
+    """The text of each case's chart in a run, by the case's id."""
     return {case.id: chart_text(case.facts) for case in read_cases(folder)}
 
 
 @dataclass(frozen=True)
 class JudgeJob:
-    """Judge diagnoses of a run, as a job that any process can do that sees its folder."""
+    """Judge diagnoses of a run, as a job for any process that can see its folder."""
 
     journal: Path
     """The judgements file."""
@@ -295,10 +295,10 @@ class JudgeJob:
         return result["correct"] is not None
 
     def encode(self, result: dict[str, Any]) -> str:
-        """The line."""
+        """The line as JSON."""
         return json.dumps(result, ensure_ascii=False)
 
     def decode(self, text: str) -> dict[str, Any]:
-        """The line again."""
+        """The line from its JSON."""
         entry: dict[str, Any] = loads(text)
         return entry

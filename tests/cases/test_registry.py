@@ -31,3 +31,5 @@ def test_a_data_set_is_found_by_config_by_name_and_by_path(tmp_path: Path) -> No
     assert resolve("NEJM", {})[2] is NEJM
     assert resolve("Mine", {"Mine": str(path)}) == ("Mine", path, None)
     assert resolve(str(path), {}) == ("mine", path, None)
+    with pytest.raises(CaseError, match="unknown data set"):
+        resolve("a" * 3000, {})
