@@ -18,6 +18,7 @@ from typing import Any
 
 import anyio
 import pytest
+from generate_support import question
 from helpers import osce, write_rows
 from runs_support import (
     AT_ENDPOINT,
@@ -610,3 +611,32 @@ def test_secrets_reach_the_workers_and_neither_disk_nor_logs_nor_the_environment
     expected = {"doctor": f"Bearer {KEY}", "patient": f"Bearer {ward}", "measurement": f"Bearer {lab}"}
     assert sent == {**expected, "moderator": f"Basic {coded}"}
     assert not [secret for secret in secrets if secret in command.stdout + command.stderr]
+
+
+@pytest.mark.slow
+def test_sweep_regrade_learn_and_generate_write_what_they_write_here(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.json").write_text(
+        json.dumps({"name": "s", "run": {"num_scenarios": 2}, "matrix": {"doctor": ["door_only", "prior_only"]}})
+    )
+    write_rows(tmp_path / "questions.jsonl", *(question(number) for number in range(3)))
+    written = {}
+    for name, engine in {"here": (), "there": ("--engine", "ray", "--processes", "2")}.items():
+        there = tmp_path / name
+        config = there / "agentclinic.config.json"
+        there.mkdir()
+        config.write_text(json.dumps({"run": {"output_dir": str(there)}}))
+        main(["sweep", "sweep.json", "--config", str(config), "--quiet", *engine])
+        arm = there / "s" / "arms" / "doctor-door-only"
+        main(["regrade", str(arm), "--name", "again", "--quiet", *engine])
+        main(["learn", str(arm), "--output", str(there / "experiences.jsonl"), "--all", "--quiet", *engine])
+        source = ("--base-dir", str(tmp_path / "questions.jsonl"), "--output", str(there / "cases.jsonl"))
+        main(["generate", "medqa", *source, "--quiet", *engine])
+        files = (arm / "scenarios.jsonl", arm / "judgements" / "again.jsonl", there / "experiences.jsonl")
+        written[name] = [untimed(lines(path)) for path in (*files, there / "cases.jsonl")]
+        assert not list(there.rglob("shards")), "everything is where it belongs"
+    assert [len(entries) for entries in written["here"]] == [2, 2, 2, 3]
+    in_order = {name: [sorted(map(json.dumps, entries)) for entries in found] for name, found in written.items()}
+    assert in_order["there"] == in_order["here"]
