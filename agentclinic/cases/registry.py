@@ -91,7 +91,7 @@ def resolve(name: str, paths: Mapping[str, str]) -> tuple[str, Path, Format | No
     path = expanded(name)
     if path.suffix in (".jsonl", ".json") or exists(path):
         return encodable(path.stem), path, None
-    raise CaseError(f"unknown data set {name!r}{suggestion(name, [*DATASETS, *paths])}")
+    raise CaseError(f"unknown data set {name[:200]!r}{suggestion(name, [*DATASETS, *paths])}")
 
 
 def default_class(dataset: str, path: Path, paths: Mapping[str, str] | None = None) -> DataClass:

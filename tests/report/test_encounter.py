@@ -312,7 +312,7 @@ PHONE: Json = {"bypass_csp": True, "color_scheme": "dark", "viewport": {"width":
 @pytest.mark.parametrize(
     ("names", "context"),
     [
-        (["uncertainty"], WIDE),
+        pytest.param(["uncertainty"], WIDE, marks=pytest.mark.slow),
         (["plain", "history"], PHONE),
         pytest.param(["policy"], PHONE, marks=pytest.mark.slow),
         pytest.param(["uncertainty", "history"], WIDE, marks=pytest.mark.slow),

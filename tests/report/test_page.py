@@ -84,11 +84,13 @@ def browser(folders: dict[str, Path]) -> Iterator[Browser]:
         yield browser
 
 
+SLOW = ("hostile", "hostile_several")
+"""The hostile text has a test of its own."""
 REPORTS = ("played", "several", "hostile", "hostile_several", "original", "scores")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "hostile_several" else name for name in REPORTS]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in REPORTS]
 )
 def test_a_page_fits_phone_and_desktop_and_opens_without_errors_and_requests(
     name: str, browser: Browser, folders: dict[str, Path]
@@ -208,10 +210,10 @@ def test_the_policy_names_only_the_pages_own_script_and_style(folders: dict[str,
     [
         pytest.param("played", "light", marks=pytest.mark.slow),
         pytest.param("played", "dark", marks=pytest.mark.slow),
-        ("several", "light"),
+        pytest.param("several", "light", marks=pytest.mark.slow),
         pytest.param("several", "dark", marks=pytest.mark.slow),
         pytest.param("original", "light", marks=pytest.mark.slow),
-        pytest.param("scores", "dark", marks=pytest.mark.slow),
+        ("scores", "dark"),
     ],
 )
 def test_the_page_is_accessible(name: str, scheme: str, browser: Browser, folders: dict[str, Path]) -> None:

@@ -99,7 +99,7 @@ async def test_what_a_failing_doctor_used_up_is_counted(server: ScriptedServer, 
     assert summary(finished.folder)["usage"]["doctor"] == used
 
 
-@pytest.mark.parametrize("tries", [1, 6])
+@pytest.mark.parametrize("tries", [1, pytest.param(6, marks=pytest.mark.slow)])
 async def test_with_a_fifth_of_requests_failing_every_unit_has_a_record_and_none_is_wrong_for_it(
     tries: int, server: ScriptedServer, tmp_path: Path
 ) -> None:

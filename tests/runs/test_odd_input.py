@@ -232,7 +232,7 @@ def test_odd_flags_and_places_are_clear_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "File name too long" in refused(["run", "--dataset", "x" * 3000], capsys)
+    assert "unknown data set 'xxx" in refused(["run", "--dataset", "x" * 3000], capsys)
     assert "no home folder of that name" in refused(["run", "--dataset", "~nosuchuser/x"], capsys)
     assert "cannot be written; name a file" in refused(["run", "--record", str(tmp_path)], capsys)
     assert list(tmp_path.iterdir()) == []

@@ -93,7 +93,7 @@ async def dies(server: ScriptedServer, tmp_path: Path, *, after: int, count: int
     return await execute(make_plan(settings), Killing(server, after))
 
 
-@pytest.mark.parametrize(("count", "workers"), [(10, 1), (24, 4)])
+@pytest.mark.parametrize(("count", "workers"), [pytest.param(10, 1, marks=pytest.mark.slow), (24, 4)])
 async def test_a_server_that_dies_halfway_stops_the_run_and_resume_loses_nothing(
     count: int, workers: int, tmp_path: Path
 ) -> None:
