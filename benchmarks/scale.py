@@ -80,7 +80,7 @@ class Usage:
     """Kind and CPU seconds of each process, by its number."""
 
     def look(self, main: int) -> None:
-        """Take down what the processes have used up to now."""
+        """Record what the processes have used so far."""
         for number in family(main):
             found = process(number)
             if found:

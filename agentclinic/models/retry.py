@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 from agentclinic.models.base import ClosedForLongError, ModelError, RateLimitError
 
 Value = TypeVar("Value")
+Release = Callable[[], None]
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
 """Failures that another try may avoid. In this layer, malformed means an empty answer."""
@@ -112,16 +113,9 @@ class Limiter:
         if self._active < self.limit and not self._waiting:
             self._active += 1
             return
-        turn = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()
-            elif turn in self._waiting:
-                self._waiting.remove(turn)
-            raise
+        await waited_for(turn, self._waiting, self.release)
 
     def release(self) -> None:
         """Pass the turn on to the request that has waited longest."""
@@ -149,6 +143,18 @@ class Limiter:
             if not turn.done():
                 self._active += 1
                 turn.set_result(None)
+
+
+async def waited_for(turn: asyncio.Future[Value], waiting: deque[asyncio.Future[Value]], release: Release) -> Value:
+    """Wait for a turn; one that was given to a request that is cancelled meanwhile is passed on."""
+    try:
+        return await turn
+    except asyncio.CancelledError:
+        if turn.done() and not turn.cancelled():
+            release()
+        elif turn in waiting:
+            waiting.remove(turn)
+        raise
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple, Protocol
 
-from agentclinic.models.retry import Clock, Limiter
+from agentclinic.models.retry import Clock, Limiter, waited_for
 
 
 class Lease(NamedTuple):
@@ -106,14 +106,7 @@ class SharedLimiter:
         self._waiting.append(turn)
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()
-            elif turn in self._waiting:
-                self._waiting.remove(turn)
-            raise
+        return await waited_for(turn, self._waiting, self.release)
 
     def release(self) -> None:
         """Give the turn back."""

@@ -138,7 +138,7 @@ def _not_shared(order: Order) -> str | None:
     """Why this machine cannot see what the main process writes; None if it can."""
     try:
         if (order.shards / CHECK).read_text() != order.mark:
-            return f"another {order.shards} than the main process sees; give an output_dir that all machines share"
+            return f"{order.shards} is not the folder that the main process uses; give an output_dir that all share"
         (order.shards / f"{order.name}.check").write_text(order.mark)
     except OSError as error:
         return (

@@ -182,7 +182,7 @@ async def opened(order: Order) -> Opened:
 
 async def test_storage_that_is_not_shared_is_named(order: Order, tmp_path: Path) -> None:
     other = await opened(replace(order, mark="another mark"))
-    assert f"another {order.shards} than the main process sees" in (other.problem or "")
+    assert f"{order.shards} is not the folder that the main process uses" in (other.problem or "")
     gone = await opened(replace(order, shards=tmp_path / "nowhere"))
     assert "not there, or it cannot be written to (No such file or directory)" in (gone.problem or "")
     assert "on storage that every machine of the cluster sees" in (gone.problem or "")
