@@ -6,7 +6,7 @@ python benchmarks/fuzz.py --inputs 5000 --seed 7 --keep FOLDER
 
 A parser returns, or raises the error it documents, which the program shows as a clear message; where we also write the
 format, what was read can be written and read again. Anything else is a failure, and so is an input that takes more than
-`LIMIT` seconds of CPU time. The parsers and their valid inputs are in `fuzz_parsers.py`.
+`LIMIT` seconds of CPU time or `MEMORY` bytes. The parsers and their valid inputs are in `fuzz_parsers.py`.
 
 Some of the inputs are drawn by Hypothesis, which also finds the smallest input that fails; then the coverage guides:
 Atheris keeps every input that reaches a new branch and changes it further. Measuring coverage takes three times as long
@@ -22,6 +22,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 LIMIT = 5.0
 """Seconds of CPU time for one input. The slowest parser takes a tenth of a second for the longest utterance."""
+MEMORY = 6 * 2**30
+"""Bytes of address space of a process that reads inputs: one that is small but wants more is a failure."""
 LONGEST = 6_000
 """Bytes of an input: four times the usual seed. `slow_text.py` reads longer texts."""
 DRAWN = 1000
@@ -266,6 +269,13 @@ def keep(folder: Path, wrong: Failure) -> None:
         path.write_text(json.dumps({**wrong._asdict(), "data": wrong.data.hex()}))
 
 
+def _prepare(folder: Path) -> None:
+    """In a process that reads inputs: a folder for its files, and a limit on its memory."""
+    faulthandler.enable()
+    tempfile.tempdir = str(folder)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
 def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> None:
     """In a process of its own: draw, then follow the coverage until Atheris ends the process. Failures go to files."""
     import atheris
@@ -281,8 +291,7 @@ def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> N
             return bytes(atheris.Mutate(data, most))
         return mutated(random.choice(parser.seeds) if how < 0.5 or not data else data, random)[:most]
 
-    faulthandler.enable()
-    tempfile.tempdir = str(folder)
+    _prepare(folder)
     corpus = folder / "corpus"
     corpus.mkdir()
     for number, data in enumerate(parser.seeds):
@@ -327,8 +336,7 @@ def forked(work: Callable[[], None]) -> int:
 
 def unguided(parser: Parser, inputs: int, seed: int, folder: Path) -> None:
     """In a process of its own, without coverage: change what guidance has kept. Failures go to files."""
-    faulthandler.enable()
-    tempfile.tempdir = str(folder)
+    _prepare(folder)
     kept = [path.read_bytes() for path in sorted((folder / "corpus").iterdir())]
     with watched():
         for wrong in mutations(parser, inputs, seed + 2, kept):

@@ -46,7 +46,7 @@ from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import SHIPPED, load_prompt, load_prompts
 from agentclinic.compat.folder import check_folder
-from agentclinic.config import ROLES, Settings, _dotenv, load_llm_file, load_settings
+from agentclinic.config import ROLES, RuntimeSettings, Settings, _dotenv, load_llm_file, load_settings
 from agentclinic.doctors.confidence import elicit
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.doctor import PolicyDoctor
@@ -75,10 +75,11 @@ from agentclinic.memory import retrieval
 from agentclinic.memory.experience import Experience
 from agentclinic.memory.split import make_split, read_split, write_split
 from agentclinic.memory.store import Known, load_store
-from agentclinic.models import endpoint, faults, recording, wire
+from agentclinic.models import batch, endpoint, faults, recording, wire
 from agentclinic.models.base import MalformedError, ModelError, Purpose, Reply, Request, ToolCall
 from agentclinic.models.images import image_url
 from agentclinic.models.recording import Ongoing, Replay
+from agentclinic.models.retry import Clock
 from agentclinic.models.structured import InvalidReplyError, parse, written_call
 from agentclinic.privacy import DataClass
 from agentclinic.report.runs import list_runs
@@ -87,7 +88,8 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Exchange
-from agentclinic.runs import verdicts
+from agentclinic.runs import shards, verdicts
+from agentclinic.runs.play_job import PlayJob
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.sweep import read_sweep
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats
@@ -327,6 +329,13 @@ def _judgements(path: Path) -> None:
     verdicts.kept_verdicts(path, records, {"moderator_llm": "builtin"})
 
 
+def _shard(path: Path) -> None:
+    job = PlayJob(path.parents[2], DataClass.SYNTHETIC, {})
+    for key, record in shards.left_over(job, ("u",)):
+        assert key == "u"
+        _scored(record)
+
+
 def _session(path: Path) -> None:
     summarise_sessions(load_sessions(path.parent))
     session = read_session(path)
@@ -480,7 +489,8 @@ def _written(text: str) -> None:
 
 # --- what models and servers answer ---------------------------------------------------------------------------------
 
-HOST = faults.Host("http://127.0.0.1:8000/v1", "secret-key")
+ADDRESS = "http://127.0.0.1:8000/v1"
+HOST = faults.Host(ADDRESS, "secret-key")
 
 
 def _body(api: wire.Api, data: bytes) -> None:
@@ -492,6 +502,48 @@ def _body(api: wire.Api, data: bytes) -> None:
         wire.read_usage(body)
         answer = wire.read_answer(api, body, HOST.name)
         json.dumps([answer.text, *map(vars, answer.tool_calls)], ensure_ascii=False).encode()
+
+
+class Provider(endpoint.Client):
+    """A provider of batches whose answers are lines: to lists and orders, about a batch, and the rest a file."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        super().__init__(ADDRESS, runtime=RuntimeSettings(tries=1), clock=Clock(sleep=_at_once))
+        self._lines = [*lines, b"", b""]
+
+    async def send(self, path: str, *_: Any, **__: Any) -> endpoint.HttpAnswer:
+        """The line for this path."""
+        lists, status, *file = self._lines
+        content = b"\n".join(file) if path.endswith("/content") else status if path == "/batches/b" else lists
+        return endpoint.HttpAnswer(200, {}, HOST.scrub(content))
+
+
+async def _at_once(_seconds: float) -> None:
+    return
+
+
+async def _batch(lines: list[bytes]) -> None:
+    """Find the batch of a killed command, look at it once, and read its answers."""
+    path = folder() / "judge.batch.json"
+    part = batch.Part(token="t", requests={"unit": "id"}, file_id="f")
+    path.write_text(
+        batch.Note(model="m", host=HOST.name, api="responses", parts=[part]).model_dump_json(), encoding="utf-8"
+    )
+    asked = endpoint.Endpoint("m", Provider(lines))
+    batches = batch.Batches(path, asked, Purpose.MODERATOR)
+    said: list[str] = []
+    shown: list[int] = []
+    await batches.submit({}, said.append)
+    if await batches.wait(shown.append, said.append, once=True):
+        for answer in (await batches.answers()).values():
+            with suppress(ModelError):
+                used = batch.FromBatch(answer, asked, lambda: "")
+                wire.read_answer(
+                    "responses", endpoint.body_of(await used.send("", None, Purpose.MODERATOR), HOST, "m"), ""
+                )
+        await batches.finish(said.append)
+    assert all(0 <= done <= 1 for done in shown), "there is one request"
+    "\n".join([*said, str(batches.reason)]).encode()
 
 
 def _embedding(data: bytes) -> None:
@@ -735,6 +787,8 @@ def parsers() -> dict[str, Parser]:
               "categories": {"imaging": {"description": "x", "typical_tests": ["X-ray"], "cost_level": "mixed"}},
               "transitions": [{"from": "imaging", "to": ["imaging"], "conditions": "x"}], "synonyms": {"film": "X-ray"},
               "differential_settings": {"max_differentials": 5}}  # fmt: skip
+    note = batch.Note(model="m", host="h", api="chat", parts=[batch.Part(token="t", requests={"u": "i"}, file_id="f")])
+    finished = {"key": "u", "settled": True, "result": json.dumps(record)}
     sweep = {"name": "s", "run": {"num_scenarios": 1}, "matrix": {"doctor": ["plain", "uncertainty"], "seed": [0, 1]}}
     noted = {**OSCE, **ANNOTATIONS}
     refused = {
@@ -775,6 +829,8 @@ def parsers() -> dict[str, Parser]:
         "scenarios.jsonl": ("journal/records.jsonl", _journal,
                             (ours["scenarios.jsonl"], _json(older), sealed(record) + b"\n")),
         "results of the original": ("results.jsonl", _results_of_the_original, (_json(result),)),
+        "run: shards": ("sharded/shards/scenarios/one.jsonl", _shard, (sealed(finished) + b"\n",)),
+        "batch: note": ("judge.batch.json", batch.read_note, (note.model_dump_json().encode(),)),
         "run: reviews": ("reviews.jsonl", reviewer._kept, (_json({"id": "a", "review": review}),)),
         "recording": ("recording.jsonl", _recording,
                       (ours["recording.jsonl"].splitlines(keepends=True)[0], _json(refused))),
@@ -828,6 +884,11 @@ def parsers() -> dict[str, Parser]:
     }
     # fmt: on
     raised = (InputError, InvalidReplyError, UsageError)
+    listed = {"data": [{"id": "a"}, {"id": "b", "metadata": {"agentclinic": "t"}}], "has_more": False}
+    over = {"id": "b", "status": "completed", "output_file_id": "o", "error_file_id": "e", "errors": {"data": [
+            {"message": "x"}]}, "request_counts": {"completed": 1, "failed": 0, "total": 1}}  # fmt: skip
+    answered = {"custom_id": "id", "response": {"status_code": 200, "body": responses}, "error": None}
+    unanswered = {"custom_id": "id", "response": None, "error": {"message": "expired"}}
     found = {
         **{name: Parser(in_file(file, read), seeds) for name, (file, read, seeds) in files.items()},
         **{name: Parser(_in_run(file, read), seeds) for name, (file, read, seeds) in in_runs.items()},
@@ -836,6 +897,11 @@ def parsers() -> dict[str, Parser]:
         "browser: joining": Parser(_joining, (_json(joining), _json({"name": "Ben"}))),
         "chat completions": Parser(partial(_body, "chat"), (_json(chat), _json(error)), (ModelError,)),
         "Responses API": Parser(partial(_body, "responses"), (_json(responses), _json(error)), (ModelError,)),
+        "batch: answers": Parser(
+            lambda data: _loop(os.getpid()).run(_batch(data.split(b"\n"))),
+            tuple(_json(listed, over, each) for each in (answered, unanswered)),
+            (ModelError, InputError),
+        ),
         "embeddings": Parser(_embedding, (_json(vectors),), (ModelError,)),
         **{name: Parser(by_model(ask), seeds, (ModelError,)) for name, (ask, seeds) in replies.items()},
         **{name: Parser(of_text(read), seeds, raised) for name, (read, seeds) in texts.items()},

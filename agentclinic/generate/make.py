@@ -302,12 +302,11 @@ class _Maker:
 
     def take_over(self, job: CaseJob) -> None:
         """Save what workers of a cluster had finished when they, or the main process, were stopped."""
-        for key, text in shards.left_over(job.journal):
-            if key in self.work.selection.keys and key not in self.state.finished_keys:
-                outcome = job.decode(text)
-                self.state.keys.add(key)
-                self.account.add(outcome.usage)
-                self._save(outcome)
+        missing = set(self.work.selection.keys).difference(self.state.finished_keys)
+        for key, outcome in shards.left_over(job, missing):
+            self.state.keys.add(key)
+            self.account.add(outcome.usage)
+            self._save(outcome)
         shards.remove(job.journal)
 
     async def _take(self) -> SourceCase | None:

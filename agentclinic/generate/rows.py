@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,11 @@ from agentclinic.jsonl import kind_of, loads, read_json_lines
 
 _DESCRIPTIONS = frozenset({"dataset_info.json", "dataset_dict.json", "dataset_infos.json", "state.json"})
 """Files that Hugging Face's `datasets` writes next to the rows."""
+_PER_BYTE = 16
+"""The most values for each byte of an Arrow file: the smallest takes a bit, but nulls may take no space at all."""
+_PARQUET_MEMORY = "2GB"
+_AT_ONCE = 1000
+"""Rows read from Parquet at a time: a small file can hold the same row a billion times."""
 Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
@@ -56,14 +62,16 @@ def _json(file: Path) -> Rows:
 
 def _parquet(file: Path) -> Rows:
     duckdb = _module("duckdb", "Parquet")
-    try:
-        found = duckdb.connect().execute("SELECT * FROM read_parquet(?)", [str(file)])
-        names = [column[0] for column in found.description]
-        rows = found.fetchall()
-    except duckdb.Error as error:
-        raise InputError(f"{file}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
-    for number, row in enumerate(rows):
-        yield f"{file} row {number}", dict(zip(names, row, strict=True))
+    counted = count()
+    with duckdb.connect(config={"memory_limit": _PARQUET_MEMORY}) as connection:
+        try:
+            found = connection.execute("SELECT * FROM read_parquet(?)", [str(file)])
+            names = [column[0] for column in found.description]
+            while rows := found.fetchmany(_AT_ONCE):
+                for row in rows:
+                    yield f"{file} row {next(counted)}", dict(zip(names, row, strict=True))
+        except duckdb.Error as error:
+            raise InputError(f"{file}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
 
 
 def _arrow(file: Path) -> Rows:
@@ -74,11 +82,21 @@ def _arrow(file: Path) -> Rows:
         is_file = content.startswith(b"ARROW1")
         table = (ipc.open_file(content) if is_file else ipc.open_stream(content)).read_all()
         table.validate(full=True)  # without this, a damaged file can make PyArrow read what is not there
+        if sum(map(_values, table.columns)) > _PER_BYTE * len(content):
+            raise ValueError("it claims to hold far more values than bytes")
         rows = table.to_pylist()
     except (OSError, ValueError, arrow.ArrowException) as error:
         raise InputError(f"{file}: cannot be read as Arrow ({str(error).splitlines()[0]})") from None
     for number, row in enumerate(rows):
         yield f"{file} row {number}", row
+
+
+def _values(array: Any) -> int:
+    """How many values an array or column of Arrow has, with those inside its lists and objects."""
+    if hasattr(array, "chunks"):
+        return sum(map(_values, array.chunks))
+    inner = array.flatten() if array.type.num_fields and hasattr(array, "flatten") else []
+    return len(array) + sum(map(_values, inner if isinstance(inner, list) else [inner]))
 
 
 def _module(name: str, what: str) -> ModuleType:

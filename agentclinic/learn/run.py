@@ -192,9 +192,8 @@ class _Task:
     async def _without_finished(self, job: LearnJob) -> list[Encounter]:
         """What is left after taking over the lessons that workers of a cluster had finished when they were stopped."""
         known = {each.name: each for each in self.left if each.name not in self.done}
-        for name, text in shards.left_over(job.journal):
-            if name in known:
-                await self._settle(known[name], job.decode(text))
+        for name, learned in shards.left_over(job, known):
+            await self._settle(known[name], learned)
         shards.remove(job.journal)
         return [each for each in self.left if each.name not in self.done]
 

@@ -240,8 +240,8 @@ class Batches:
                 warned = True
             else:
                 warned = False
-                show(sum(_done(state) for state in self._states.values()))
-                if all(state.get("status") in _OVER for state in self._states.values()):
+                show(sum(_done(self._states[part.token], len(part.requests)) for part in self._parts))
+                if all(map(_is_over, self._states.values())):
                     return True
             if once:
                 return False
@@ -314,8 +314,7 @@ class Batches:
         return (_line(self._api, custom_id, requests[key]) for key, custom_id in part.requests.items())
 
     async def _look(self, part: Part) -> None:
-        state = self._states.get(part.token, {})
-        if state.get("status") in _OVER:
+        if _is_over(self._states.get(part.token, {})):
             return
         path = f"/batches/{quote(part.batch_id or '', safe='')}"
         try:
@@ -477,6 +476,12 @@ def _dict(value: object) -> wire.Json:
     return value if isinstance(value, dict) else {}
 
 
-def _done(batch: wire.Json) -> int:
+def _is_over(batch: wire.Json) -> bool:
+    return str(batch.get("status")) in _OVER
+
+
+def _done(batch: wire.Json, most: int) -> int:
+    """How many requests are done, according to the server: of ours, so at most as many as there are."""
     counts = _dict(batch.get("request_counts"))
-    return sum(count for name in ("completed", "failed") if isinstance(count := counts.get(name), int))
+    done = sum(count for name in ("completed", "failed") if isinstance(count := counts.get(name), int))
+    return min(max(done, 0), most)

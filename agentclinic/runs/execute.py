@@ -267,17 +267,15 @@ class _Player:
 
         With `failed` false, what failed without a verdict is left out, to be played again.
         """
-        planned = {unit.key for unit in self._plan.units}
+        missing = {unit.key for unit in self._plan.units}.difference(known)
         found: set[str] = set()
-        for key, line in left_over(job.journal):
-            if key in planned and key not in known:
-                record = job.decode(line)
-                if record.status in MISSING and not failed:
-                    continue
-                self._spent.add_record(record, self._models)
-                self._journal.append(record.model_dump(mode="json"))
-                self._running.add(record)
-                found.add(key)
+        for key, record in left_over(job, missing):
+            if record.status in MISSING and not failed:
+                continue
+            self._spent.add_record(record, self._models)
+            self._journal.append(record.model_dump(mode="json"))
+            self._running.add(record)
+            found.add(key)
         remove(job.journal)
         self._check_limit()
         return found

@@ -212,12 +212,11 @@ def _take_over(
     job: JudgeJob, sink: JsonLines, left: Iterable[Record], verdicts: dict[str, dict[str, Any]], spent: Spent
 ) -> None:
     """Write down the verdicts that workers of a cluster had finished when they, or the main process, were stopped."""
-    wanted = {record.unit for record in left}
-    for unit, text in shards.left_over(job.journal):
-        if unit in wanted and unit not in verdicts:
-            verdicts[unit] = entry = job.decode(text)
-            sink.append(entry)
-            add_entry(spent, entry)
+    wanted = {record.unit for record in left if record.unit not in verdicts}
+    for unit, entry in shards.left_over(job, wanted):
+        verdicts[unit] = entry
+        sink.append(entry)
+        add_entry(spent, entry)
     shards.remove(job.journal)
 
 

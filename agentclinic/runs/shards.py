@@ -10,11 +10,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agentclinic.errors import AgentClinicError
+from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.files import Lock, is_private, make_folder
-from agentclinic.jsonl import JsonLines, loads, read_json_lines, unchanged
+from agentclinic.jsonl import CHANGED, JsonLines, loads, problem_in, read_lines, unchanged
+from agentclinic.runs.job import Job, Result
 
 FOLDER = "shards"
 
@@ -60,34 +61,39 @@ def read_place(path: Path, place: Place) -> str:
         with path.open("rb") as file:
             file.seek(place.start)
             line = file.read(place.length).rstrip(b"\n")
-        entry = loads(line)
-        if unchanged(line, entry["checksum"]):
-            return str(entry["result"])
-        problem = "it reads differently from here"
+        return _entry(line).result
     except OSError as error:
         problem = error.strerror or "it cannot be opened"
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         problem = "it is not there yet, or was changed"
     raise AgentClinicError(f"{path}: a result that a worker has written cannot be read ({problem})")
 
 
 def find(path: Path, keys: Collection[str]) -> dict[str, str]:
     """The results in a shard for these keys, settled or not."""
-    return {key: result for key, result, _ in _entries(path) if key in keys}
+    return {entry.key: entry.result for _, entry in _entries(path) if entry.key in keys}
 
 
-def left_over(journal: Path) -> Iterator[tuple[str, str]]:
-    """The settled results in a journal's shards, with their keys: what a killed command had finished.
+def left_over(job: Job[Any, Result], wanted: Collection[str]) -> Iterator[tuple[str, Result]]:
+    """The settled results in the shards of a job for these keys: what a killed command had finished.
 
     An item can be in several shards, if its first worker could not be reached and it was given to another. The first
     one read counts.
     """
     seen = set()
-    for path in sorted((journal.parent / FOLDER / journal.stem).glob("*.jsonl")):
-        for key, result, settled in _entries(path):
-            if settled and key not in seen:
-                seen.add(key)
-                yield key, result
+    for path in sorted((job.journal.parent / FOLDER / job.journal.stem).glob("*.jsonl")):
+        for number, entry in _entries(path):
+            if not entry.settled or entry.key not in wanted or entry.key in seen:
+                continue
+            seen.add(entry.key)
+            try:
+                result = job.decode(entry.result)
+            except (ValueError, TypeError, LookupError):
+                raise InputError(
+                    f"{path} line {number}: not a result that this version of the program can read; continue with the "
+                    "version that wrote it, or delete the file to do again what is in it"
+                ) from None
+            yield entry.key, result
 
 
 def locked(journal: Path) -> Lock:
@@ -103,8 +109,34 @@ def remove(journal: Path) -> None:
         outer.rmdir()
 
 
-def _entries(path: Path) -> Iterator[tuple[str, str, bool]]:
+class _Entry(NamedTuple):
+    """A line of a shard."""
+
+    key: str
+    result: str
+    settled: bool
+
+
+def _entry(line: bytes) -> _Entry:
+    """A line of a shard; raises `ValueError` unless it is exactly what was written."""
+    entry = loads(line)
+    if not isinstance(entry, dict) or not unchanged(line, entry.get("checksum")):
+        raise ValueError(CHANGED)
+    return _Entry(str(entry.get("key")), str(entry.get("result")), entry.get("settled") is True)
+
+
+def _entries(path: Path) -> Iterator[tuple[int, _Entry]]:
+    """The entries with their line numbers, without an incomplete last line, which a crash can leave behind."""
     if not path.exists():
         return
-    for _, entry in read_json_lines(path, "a worker's result", journal=True):
-        yield str(entry.get("key")), str(entry.get("result")), entry.get("settled") is True
+    for number, line, complete in read_lines(path):
+        try:
+            entry = _entry(line)
+        except ValueError as error:
+            if not complete:
+                return
+            raise InputError(
+                f"{path} line {number}: not a worker's result ({problem_in(error)}); restore the file, or delete it to "
+                "do again what is in it"
+            ) from None
+        yield number, entry

@@ -96,3 +96,35 @@ def test_a_byte_changed_anywhere_in_an_arrow_file_is_noticed_or_harmless(tmp_pat
         except InputError:
             refused += 1
     assert refused > 50
+
+
+@pytest.mark.parametrize("shape", ["nulls", "empty objects", "one list", "nulls in objects"])
+def test_a_small_arrow_file_that_claims_billions_of_values_is_refused(shape: str, tmp_path: Path) -> None:
+    arrow = import_module("pyarrow")
+    many = 2**31 - 1
+    nulls = arrow.nulls(many)
+    column = {
+        "nulls": lambda: nulls,
+        "empty objects": lambda: arrow.StructArray.from_buffers(arrow.struct([]), many, [None]),
+        "one list": lambda: arrow.ListArray.from_arrays(arrow.array([0, many], arrow.int32()), nulls),
+        "nulls in objects": lambda: arrow.StructArray.from_arrays([nulls], ["a"]),
+    }[shape]()
+    table = arrow.table({"question": column})
+    with arrow.ipc.new_stream(str(tmp_path / "q.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    assert (tmp_path / "q.arrow").stat().st_size < 1000
+
+    with pytest.raises(InputError, match=r"q.arrow: cannot be read as Arrow \(it claims to hold far more values"):
+        next(read_rows(tmp_path / "q.arrow"))
+
+
+def test_parquet_is_read_row_by_row_so_that_a_million_empty_ones_end_at_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "q.parquet"
+    import_module("duckdb").connect().execute(
+        f"COPY (SELECT NULL::VARCHAR AS question FROM range(1000000)) TO '{file}' (FORMAT parquet)"
+    )
+    rows = read_rows(file)
+
+    assert [next(rows)[0] for _ in range(2500)][-1] == f"{file} row 2499"
+    with pytest.raises(InputError, match=r"q.parquet row 0: question is missing"):
+        selected(file)

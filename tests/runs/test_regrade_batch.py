@@ -451,3 +451,17 @@ async def test_a_process_killed_while_it_deletes_does_not_ask_again(folder: Path
     assert calls(server, "files", "delete")[-2:] == [file, "file-gone"]
     assert len(calls(server, "files", "lines")) == 1
     assert not note_of(folder).exists()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": ["completed"], "request_counts": {"completed": 10**12, "failed": 10**400}},
+        {"status": {"state": "expired"}, "request_counts": {"completed": -5}},
+        {"status": None, "request_counts": [4], "errors": "x"},
+    ],
+)
+async def test_odd_reports_about_a_batch_are_waited_out(odd: Any, folder: Path, server: ScriptedServer) -> None:
+    """A count that was taken at its word kept the progress bar counting for hours."""
+    server.control(batch_polls=2, batch_odd=odd)
+    assert (await by_batch(folder, settings(server))).judged == 4

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from agentclinic.runs import shards
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
-from agentclinic.runs.shards import Place, Shard, find, folder_for, left_over, read_place, remove
+from agentclinic.runs.shards import Place, Shard, find, folder_for, read_place, remove
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +41,12 @@ def write(journal: Path, name: str, *entries: tuple[str, str, bool]) -> Path:
     return path
 
 
+def left_over(journal: Path, keys: str = "abc") -> list[tuple[str, str]]:
+    """What the shards hold for these keys, as a job whose results are JSON."""
+    job: Any = SimpleNamespace(journal=journal, decode=lambda text: json.dumps(json.loads(text)["n"]))
+    return list(shards.left_over(job, keys))
+
+
 def test_a_result_is_read_from_where_it_was_written(journal: Path) -> None:
     path = folder_for(journal) / "one.jsonl"
     shard = Shard(path)
@@ -48,7 +56,6 @@ def test_a_result_is_read_from_where_it_was_written(journal: Path) -> None:
     assert {key: read_place(path, place) for key, place in places.items()} == results
     assert find(path, ["a", "c", "d"]) == {key: results[key] for key in ("a", "c")}
     assert find(path.with_name("none.jsonl"), ["a"]) == {}
-    assert dict(left_over(journal)) == results
     shard.close()
 
 
@@ -59,7 +66,7 @@ def test_a_result_that_cannot_be_read_is_an_error_that_names_the_file(journal: P
         with pytest.raises(AgentClinicError, match=r"one\.jsonl: a result that a worker has written cannot be read"):
             read_place(path, place)
     path.write_bytes(path.read_bytes().replace(b"first", b"other"))
-    with pytest.raises(AgentClinicError, match=r"one\.jsonl: .*reads differently"):
+    with pytest.raises(AgentClinicError, match=r"one\.jsonl: .*was changed"):
         read_place(path, Place(0, size))
     path.unlink()
     with pytest.raises(AgentClinicError, match=r"one\.jsonl: .*No such file"):
@@ -67,34 +74,44 @@ def test_a_result_that_cannot_be_read_is_an_error_that_names_the_file(journal: P
 
 
 def test_an_incomplete_last_line_is_not_taken_over_and_the_lines_before_it_are(journal: Path) -> None:
-    path = write(journal, "one", ("a", "1", True), ("b", "2", True))
+    path = write(journal, "one", ("a", '{"n": 1}', True), ("b", '{"n": 2}', True))
     path.write_bytes(path.read_bytes()[:-30])
-    assert list(left_over(journal)) == [("a", "1")]
+    assert left_over(journal) == [("a", "1")]
     assert find(path, ["b"]) == {}
 
 
 def test_a_changed_line_is_an_error_that_names_file_and_line(journal: Path) -> None:
-    path = write(journal, "one", ("a", "111", True), ("b", "222", True))
+    path = write(journal, "one", ("a", '{"n": 111}', True), ("b", '{"n": 222}', True))
     path.write_bytes(path.read_bytes().replace(b"222", b"223"))
     with pytest.raises(InputError, match=r"one\.jsonl line 2: .*it was changed since it was written"):
-        list(left_over(journal))
+        left_over(journal)
     assert path.exists()
 
 
+def test_a_line_without_a_checksum_or_that_this_version_cannot_read_is_an_error_too(journal: Path) -> None:
+    path = write(journal, "one", ("a", '{"other": 1}', True), ("d", "no JSON, but not wanted either", True))
+    with pytest.raises(InputError, match=r"one\.jsonl line 1: not a result that this version .* delete the file"):
+        left_over(journal)
+    assert left_over(journal, "b") == []
+    path.write_text(json.dumps({"key": "a", "settled": True, "result": '{"n": 1}'}) + "\n")
+    with pytest.raises(InputError, match=r"one\.jsonl line 1: not a worker's result .* delete it"):
+        left_over(journal)
+
+
 def test_an_item_in_two_shards_counts_once_and_what_is_not_settled_does_not_count(journal: Path) -> None:
-    write(journal, "one", ("a", "1", True), ("b", "2", False))
-    other = write(journal, "two", ("a", "9", True), ("b", "3", True), ("c", "4", False))
-    assert list(left_over(journal)) == [("a", "1"), ("b", "3")]
-    assert find(other, ["c"]) == {"c": "4"}, "the main process decides about it"
+    write(journal, "one", ("a", '{"n": 1}', True), ("b", '{"n": 2}', False))
+    other = write(journal, "two", ("a", '{"n": 9}', True), ("b", '{"n": 3}', True), ("c", '{"n": 4}', False))
+    assert left_over(journal) == [("a", "1"), ("b", "3")]
+    assert find(other, ["c"]) == {"c": '{"n": 4}'}, "the main process decides about it"
 
 
 def test_shards_of_other_journals_are_left_alone(journal: Path) -> None:
     other = journal.with_name("verdicts.jsonl")
-    write(journal, "one", ("a", "1", True))
-    write(other, "one", ("b", "2", True))
+    write(journal, "one", ("a", '{"n": 1}', True))
+    write(other, "one", ("b", '{"n": 2}', True))
     remove(journal)
-    assert list(left_over(journal)) == []
-    assert list(left_over(other)) == [("b", "2")]
+    assert left_over(journal) == []
+    assert left_over(other) == [("b", "2")]
     remove(other)
     remove(other)
     assert not (journal.parent / shards.FOLDER).exists()
@@ -103,7 +120,7 @@ def test_shards_of_other_journals_are_left_alone(journal: Path) -> None:
 @pytest.mark.parametrize("private", [True, False])
 def test_shards_are_as_private_as_the_run(private: bool, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir(mode=0o700 if private else 0o755)
-    path = write(tmp_path / "run" / "scenarios.jsonl", "one", ("a", "1", True))
+    path = write(tmp_path / "run" / "scenarios.jsonl", "one", ("a", '{"n": 1}', True))
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, path.parent.parent)]
     assert modes == ([0o600, 0o700, 0o700] if private else [0o644, 0o755, 0o755])
 
@@ -111,7 +128,7 @@ def test_shards_are_as_private_as_the_run(private: bool, tmp_path: Path) -> None
 def test_shards_of_credentialed_data_are_private_wherever_they_are(journal: Path) -> None:
     journal.parent.chmod(0o755)
     privacy.meet(DataClass.CREDENTIALED)
-    path = write(journal, "one", ("a", "1", True))
+    path = write(journal, "one", ("a", '{"n": 1}', True))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

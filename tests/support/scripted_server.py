@@ -141,6 +141,8 @@ class Script:
     """How many times a batch that is looked at is still in progress."""
     batch_status: str = "completed"
     """How batches end: completed, failed (in validation) or expired (only the first half is answered)."""
+    batch_odd: Json | None = None
+    """What batches that are still in progress say instead of their status and counts."""
     tool: str | None = None
     """The tool to call where one is demanded; the first offered when not given."""
     keep_log: bool = True
@@ -361,6 +363,8 @@ class Server:
         self.polls[batch_id] += 1
         if batch["status"] == "in_progress" and self.polls[batch_id] > self.script.batch_polls:
             await self.answer_batch(request, batch)
+        elif self.script.batch_odd is not None:
+            batch = batch | self.script.batch_odd
         return await self.made(request, "poll", batch)
 
     async def answer_batch(self, request: web.Request, batch: Json) -> None:
