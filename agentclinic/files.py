@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -73,6 +74,10 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = True, priva
         raise AgentClinicError(f"{path}: cannot be written ({error.strerror}); its previous content is safe") from None
 
 
+_LOOKS, _LOOK = 5, 0.02
+"""How often a lock is tried, and the seconds between: `is_locked` has it for an instant when it looks."""
+
+
 class Lock:
     """Keeps other processes from working on a folder, or on one file in it; released when this process ends."""
 
@@ -85,12 +90,14 @@ class Lock:
             self._file = open(self._path, "a+b", opener=opener)
         except OSError as error:
             raise InputError(f"{self._path.parent}: cannot be written to ({error.strerror})") from None
-        if not lock_file(self._file.fileno()):
-            self._file.close()
-            raise InputError(
-                f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
-            ) from None
-        return self
+        for _ in range(_LOOKS):
+            if lock_file(self._file.fileno()):
+                return self
+            time.sleep(_LOOK)
+        self._file.close()
+        raise InputError(
+            f"{self._path.parent}: another process is working on this {self._what}; wait for it or stop it"
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,9 +121,12 @@ def is_locked(folder: Path, name: str = ".lock") -> bool:
     except OSError:
         return False
     try:
-        return not lock_file(descriptor)
+        _share(descriptor)
+    except OSError:
+        return True
     finally:
         os.close(descriptor)
+    return False
 
 
 if sys.platform == "win32":
@@ -125,6 +135,8 @@ if sys.platform == "win32":
     def _lock(descriptor: int) -> None:
         os.lseek(descriptor, 2**40, os.SEEK_SET)  # far behind the content: there, a locked byte cannot be read
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    _share = _lock
 
     def waited_lock(descriptor: int) -> None:
         """Lock an open file, waiting for other processes; closing it releases the lock."""
@@ -135,6 +147,9 @@ else:
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _share(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def waited_lock(descriptor: int) -> None:
         """Lock an open file, waiting for other processes; closing it releases the lock."""

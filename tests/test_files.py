@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from agentclinic import files
 from agentclinic.errors import AgentClinicError, InputError
-from agentclinic.files import Lock, exists, expanded, is_private, make_folder, write_whole
+from agentclinic.files import Lock, exists, expanded, is_locked, is_private, make_folder, write_whole
 
 
 def mode(path: Path) -> int:
@@ -93,6 +94,22 @@ def test_a_second_process_cannot_lock_the_same_folder(tmp_path: Path) -> None:
         refused = subprocess.run(second, capture_output=True, text=True, check=False)
     assert "another process is working on this run; wait for it or stop it" in refused.stderr
     assert subprocess.run(second, check=False).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="looks with the same lock as it takes")
+def test_looking_whether_a_folder_is_locked_gets_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A viewer that looked at the wrong moment made `resume` refuse."""
+    with Lock(tmp_path):
+        assert is_locked(tmp_path)
+    with (tmp_path / ".lock").open("r+b") as looking:
+        files._share(looking.fileno())
+        assert not is_locked(tmp_path), "someone else who looks"
+        monkeypatch.setattr("agentclinic.files.time.sleep", lambda _: looking.close())
+        with Lock(tmp_path):
+            assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
 
 
 def test_a_home_folder_that_does_not_exist_and_a_name_that_no_file_can_have() -> None:

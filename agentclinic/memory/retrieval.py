@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -195,7 +196,7 @@ def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
-    except (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error):
         pass  # no cache, or not one: it is made again
     return {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import stat
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,23 @@ def test_a_byte_changed_anywhere_in_the_file_of_embeddings_is_noticed_or_harmles
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         assert all(isinstance(vector, list) for vector in retrieval._read_vectors(path, "m").values())
+
+
+def test_a_cache_that_claims_to_be_huge_or_unpacks_to_nothing_is_no_cache(tmp_path: Path) -> None:
+    path = tmp_path / "kept.npz"
+    np.savez_compressed(path, model=np.array("m"), ids=np.array(["a"]), vectors=np.zeros((1, 9), np.float32))
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("vectors.npy")
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    start = member.header_offset + 30 + len(member.filename) + len(member.extra) + 20
+    path.write_bytes(whole[:start] + b"\xff" * 20 + whole[start + 20 :])
+    assert retrieval._read_vectors(path, "m") == {}
+
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content.replace(b"(1, 9), }" + b" " * 13, b"(%d, 9), }" % 10**14))
+    assert retrieval._read_vectors(path, "m") == {}
 
 
 async def test_embeddings_of_credentialed_experiences_are_for_the_owner_alone(tmp_path: Path) -> None:
