@@ -34,7 +34,7 @@ from pydantic.fields import FieldInfo
 
 from agentclinic import privacy
 from agentclinic.errors import ConfigError
-from agentclinic.files import exists, expanded
+from agentclinic.files import exists, expanded, read_limited
 from agentclinic.jsonl import clean, integer, kind_of
 
 ROLES = ("doctor", "patient", "measurement", "moderator")
@@ -539,7 +539,7 @@ def _in_first(folders: Sequence[Path], path: str) -> Path:
 def read_json(path: Path) -> Any:
     """Read a JSON file without its comments (keys that begin with `_`); every error names the file and what to do."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_limited(path).decode("utf-8-sig")
         data = json.loads(text, parse_int=integer, object_hook=_without_comments)
         clean(data)  # refuses deep nesting; a path keeps bytes that are not UTF-8, or its file would not be found
     except FileNotFoundError:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -255,6 +256,8 @@ def kind_of(value: object) -> str:
     return _KINDS.get(type(value), "a number")
 
 
+LONGEST_LINE = 512 * 2**20
+"""Bytes: far more than any record has, and few enough to fit in memory."""
 CHANGED = "it was changed since it was written: its checksum does not match"
 
 
@@ -290,7 +293,9 @@ def read_lines(path: Path, error: type[InputError] = InputError) -> Iterator[tup
     except OSError as problem:
         raise error(f"{path}: cannot be read ({problem.strerror})") from None
     with file:
-        for number, raw in enumerate(file, start=1):
+        for number, raw in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
+            if len(raw) > LONGEST_LINE:
+                raise error(f"{path} line {number}: more than {LONGEST_LINE // 2**20} MB long; is this the right file?")
             line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             if line.strip():
                 yield number, line.rstrip(b"\n"), line.endswith(b"\n")

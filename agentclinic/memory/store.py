@@ -90,6 +90,8 @@ class Store:
 def load_store(path: Path) -> Store:
     """Read a store; an experience that occurs twice is taken once, and may be shown on none of the cases."""
     try:
+        if path.exists() and not path.is_file():  # a device may have no end
+            raise ConfigError(f"memory: {path} is not a file; `agentclinic learn` makes one")
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:

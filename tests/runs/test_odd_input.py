@@ -245,6 +245,27 @@ def test_odd_flags_and_places_are_clear_errors(
     assert "the working folder no longer exists" in refused(["run"], capsys)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no such files")
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("run --config /dev/zero", "/dev/zero: cannot be read (it has more than 256 MB; is this the right file?)"),
+        ("run --dataset /dev/zero", "/dev/zero line 1: more than 1 MB long; is this the right file?"),
+        ("data check /dev/zero", "/dev/zero line 1: more than 1 MB long"),
+        ("run --doctor_llm replay:/dev/zero", "/dev/zero line 1: more than 1 MB long"),
+        ("run --memory /dev/zero", "memory: /dev/zero is not a file"),
+        ("run --doctor uncertainty --agent-config /dev/zero", "/dev/zero: cannot be read (it has more than 1 MB"),
+    ],
+)
+def test_a_file_without_an_end_is_not_read_to_its_end(
+    arguments: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until all memory was used up, without a word; so was any large file given by mistake."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("agentclinic.jsonl.LONGEST_LINE", 2**20)
+    assert complaint in " ".join(refused(arguments.split(), capsys).split())
+
+
 def test_text_that_a_terminal_cannot_show_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "Ménière \udce9"
     folder.mkdir()

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.errors import AgentClinicError
-from agentclinic.files import make_folder, write_whole
+from agentclinic.files import make_folder, read_limited, write_whole
 from agentclinic.jsonl import loads
 
 FOLDER = "diagnosis_sessions"
@@ -198,7 +198,7 @@ class SessionStore:
 def read_session(path: Path) -> Session:
     """Read one session file; errors name the file and the place in it."""
     try:
-        session = Session.model_validate(loads(path.read_bytes()))
+        session = Session.model_validate(loads(read_limited(path)))
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -222,3 +222,14 @@ def test_a_run_is_resumed_with_its_own_model(tmp_path: Path, monkeypatch: pytest
         pytest.raises(InputError, match="agent was"),
     ):
         plan_again(folder)
+
+
+@pytest.mark.parametrize("last", ["{nine: [*v8]}", "&loop [*loop]"])
+def test_a_few_lines_that_stand_for_billions_of_values_are_refused(last: str, tmp_path: Path) -> None:
+    """Aliases of aliases, or one of itself: looking for a misplaced key among the values took forever."""
+    rows = ["agents:", "  other:", "    0: &v0 [x, x, x, x, x, x, x, x, x]"]
+    rows += [f"    {n}: &v{n} [{', '.join([f'*v{n - 1}'] * 9)}]" for n in range(1, 9)]
+    path = tmp_path / "agents.yaml"
+    path.write_text("\n".join([*rows, f"    last: {last}", SHIPPED.read_text().partition("agents:\n")[2]]))
+    with pytest.raises(ConfigError, match=r"agents.yaml: more than 100000 values; its aliases \(\*\) repeat too much"):
+        load_agent(path)
