@@ -7,7 +7,6 @@ from are its own, and its pages run only scripts of this package.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import secrets
 import socket
@@ -116,7 +115,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(Headers(scope=scope), scope["method"])
+        refused = self._refusal(Headers(scope=scope), scope["method"], scope["path"])
         blocked = False
 
         async def guarded(message: Message) -> None:
@@ -138,7 +137,7 @@ class Guard:
             # The web server prints the traceback of what reaches it; this one has the places only.
             raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
-    def _refusal(self, headers: Headers, method: str) -> Response | None:
+    def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
         """The answer to a request that is not allowed; None if it is."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._shared and _name(host) not in _OWN_NAMES:
@@ -154,9 +153,12 @@ class Guard:
         if self._password is not None and not _knows(headers.get("authorization", ""), self._password):
             ask = {"WWW-Authenticate": 'Basic realm="AgentClinic"'}
             return PlainTextResponse("The password is missing or wrong.", 401, ask)
+        if len(path) > _LONGEST_PATH:  # the router fails at a number with thousands of digits
+            return PlainTextResponse("There is no page with such a long address.", 414)
         return None
 
 
+_LONGEST_PATH = 1000
 _OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _LEAVES = PlainTextResponse(
     "These runs hold credentialed data, which is shown on this machine only: start without --host.", 403
@@ -174,7 +176,7 @@ def _knows(authorization: str, password: str) -> bool:
     kind, _, encoded = authorization.partition(" ")
     try:
         given = base64.b64decode(encoded, validate=True).partition(b":")[2] if kind.lower() == "basic" else b""
-    except binascii.Error:
+    except ValueError:  # not Base64, or not even ASCII
         return False
     return secrets.compare_digest(given, password.encode())
 

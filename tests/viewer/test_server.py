@@ -40,7 +40,7 @@ def data(request: Request) -> Response:
     return JSONResponse({"fine": True})
 
 
-ROUTES = [Route("/data", data, methods=["GET", "POST"])]
+ROUTES = [Route("/data", data, methods=["GET", "POST"]), Route("/games/{number:int}", data)]
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,11 @@ def test_an_error_is_explained(address: str) -> None:
     assert (status, json.loads(text)) == (400, {"error": "a.jsonl, line 3: not a record"})
 
 
+def test_a_number_with_thousands_of_digits_in_an_address_is_no_crash(address: str) -> None:
+    assert asked(address, path=f"/games/{'9' * 900}")[0] == 200
+    assert asked(address, path=f"/games/{'9' * 5000}")[::2] == (414, "There is no page with such a long address.")
+
+
 def test_a_crash_with_credentialed_data_shows_where_but_not_what(capfd: pytest.CaptureFixture[str]) -> None:
     with serving(make_app(ROUTES)) as address:
         assert asked(address, path="/data?broken=1")[0] == 500
@@ -111,7 +116,8 @@ def test_other_machines_need_a_password_and_get_no_credentialed_data() -> None:
     with serving(make_app(ROUTES, host="0.0.0.0", password=password)) as address:
         given = {"Authorization": f"Basic {base64.b64encode(b'me:a good password').decode()}"}
         wrong = {"Authorization": f"Basic {base64.b64encode(b'me:another one').decode()}"}
-        for headers in ({}, wrong, {"Authorization": "Basic ?"}, {"Authorization": "Bearer a good password"}):
+        odd = {"Authorization": "Basic ?"}, {"Authorization": "Basic \xff"}, {"Authorization": "Bearer a good password"}
+        for headers in ({}, wrong, *odd):
             assert asked(address, **headers)[0] == 401
         assert asked(address, **given, Host="clinic.example:80")[0] == 200
         assert asked(address, **given, Host="clinic.example:80", Origin="http://attack.example")[0] == 403
