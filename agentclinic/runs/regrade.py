@@ -44,6 +44,7 @@ from agentclinic.runs.verdicts import (
     expected_rows,
     judge_record,
     kept_verdicts,
+    lines_to_keep,
     open_task,
     spent_on,
 )
@@ -121,7 +122,7 @@ async def regrade(
             spent = spent_on(path)
             verdicts = kept_verdicts(path, records, made_by)
             if path.exists():
-                _write_lines(path, verdicts.values())
+                _write_lines(path, lines_to_keep(path, verdicts))
             failures: list[Fault] = []
             left = [record for record in records if record.unit not in verdicts]
             if batched:

@@ -226,6 +226,18 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
     return kept
 
 
+def lines_to_keep(path: Path, verdicts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The lines with these verdicts, and those of failed tries that cost something, or the costs would be forgotten."""
+
+    def counts(entry: Mapping[str, Any]) -> bool:
+        if entry.get("correct") is not None:
+            return entry == verdicts.get(unit_of(entry))
+        add_entry(spent := Spent(), entry)
+        return spent.tokens > 0
+
+    return [entry for entry in judgement_lines(path) if counts(entry)]
+
+
 def spent_on(path: Path) -> Spent:
     """What the lines of a judgements file cost, including failed tries."""
     spent = Spent()

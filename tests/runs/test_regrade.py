@@ -11,6 +11,7 @@ from runs_support import asked, clinic, lines, only_run, point_at, records, run_
 from scripted_server import ScriptedServer
 
 from agentclinic.errors import InputError
+from agentclinic.results.run_data import read_judgements
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.regrade import regrade
 
@@ -63,6 +64,22 @@ async def test_it_resumes_where_it_stopped_and_retries_failures(
     assert asked(server, "moderator") == 1
     entries = lines(second.path)
     assert sorted((entry["scenario_id"], entry["correct"]) for entry in entries) == [(row, True) for row in range(4)]
+
+
+async def test_what_failed_tries_cost_is_never_forgotten(
+    finished: Finished, server: ScriptedServer, tmp_path: Path
+) -> None:
+    settings = settings_for(server, tmp_path, judge_relation=True)
+    server.control(rules=[{"match": {"purpose": "moderator"}, "fault": "invalid_schema_json", "times": 12}])
+    spent, failed = 0, -1
+    for _ in range(4):
+        done = await regrade(finished.folder, settings)
+        assert done.spent.tokens > spent or not failed
+        spent, failed = done.spent.tokens, done.failed
+    assert (done.judged, done.failed) == (4, 0)
+    requests = sum(used["requests"] for entry in lines(done.path) for used in entry["usage"].values())
+    assert requests == asked(server, "moderator"), "every request that was answered is in the file"
+    assert [entry["correct"] for entry in read_judgements(done.path)] == [True] * 4, "only verdicts count"
 
 
 async def test_an_incomplete_judgement_is_judged_again(
