@@ -52,6 +52,8 @@ def is_builtin_or_person(name: str | None) -> bool:
 
 MOST_WORKERS = 20_000
 """More than any endpoint serves at once, and twice what we have tried (docs/scale.md)."""
+MOST_TURNS = 10_000
+"""A consultation takes about 20 turns; with this many, the transcript no longer fits any model's context."""
 MOST_REPEATS = 1000
 """With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
 
@@ -104,7 +106,7 @@ class RunSettings(_Section):
     """Random seed; with builtin roles, runs with the same seed differ only in `timing`."""
     repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
     """Run every scenario this many times."""
-    total_inferences: int = Field(default=20, ge=1)
+    total_inferences: int = Field(default=20, ge=1, le=MOST_TURNS)
     """Number of turns the doctor has; on the last one it is told to give its diagnosis."""
     workers: int = Field(default=1, ge=1, le=MOST_WORKERS)
     """How many encounters, cases or requests to work on at the same time."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import Door
+from agentclinic.config import MOST_TURNS
 from agentclinic.privacy import DataClass
 from agentclinic.results.differential import Differential
 from agentclinic.results.outcome import Fault, Status, Verdict
@@ -23,7 +24,7 @@ class Record(BaseModel):
     dataset: str | None = None
     status: str
     """How the encounter ended: a `Status`."""
-    num_turns: int | None = None
+    num_turns: int | None = Field(default=None, le=MOST_TURNS)
     correct: bool | None = None
     """Right by the strict rule; null if there is no verdict (endpoint, patient, laboratory or judge failed)."""
     ground_truth: str | None = None
@@ -33,7 +34,7 @@ class Record(BaseModel):
     patient_llm: str | None = None
     measurement_llm: str | None = None
     moderator_llm: str | None = None
-    max_infs: int | None = None
+    max_infs: int | None = Field(default=None, le=MOST_TURNS)
     image_request_enabled: bool | None = None
     doctor_hist: str = ""
     patient_hist: str = ""

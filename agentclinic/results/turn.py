@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agentclinic.config import MOST_TURNS
 from agentclinic.results.actions import Action, ActionKind, parse_action
 from agentclinic.results.differential import Differential
 
@@ -80,7 +81,7 @@ class Turn(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    turn: int
+    turn: int = Field(le=MOST_TURNS)
     """Counted from 1; a doctor's utterance and the reply to it share the number."""
     role: str
     """doctor, patient, measurement or clinic; planner and confidence are not part of the dialogue."""

@@ -230,9 +230,10 @@ def _names(truth: str, accept: tuple[str, ...]) -> tuple[str, ...]:
 
 def _unbroken(diagnosis: str, truth: str) -> str:
     """A diagnosis with the commas within the true name removed: "hand, foot and mouth disease" is no list."""
-    return (
-        re.sub(re.escape(truth), truth.replace(",", ""), diagnosis, flags=re.IGNORECASE) if "," in truth else diagnosis
-    )
+    if "," not in truth:
+        return diagnosis
+    # By a function: in a string, backslashes would mean something.
+    return re.sub(re.escape(truth), lambda _: truth.replace(",", ""), diagnosis, flags=re.IGNORECASE)
 
 
 def _alike(left: str, right: str) -> bool:

@@ -52,6 +52,8 @@ def test_a_line_that_was_written_twice_counts_once_with_a_warning(journal: Path)
         ([entry(0, repeat=2)], "line 1: scenario 0, repeat 2 is not in this run's"),
         ([entry(0, status="finished")], "line 1: not a scenario record .status .*must be one of diagnosed, max_infs"),
         ([entry(0, correct="false")], "line 1: not a scenario record .correct"),
+        ([entry(0, num_turns=10**300)], "line 1: not a scenario record .num_turns"),
+        ([entry(0, transcript=[{"turn": 10**20, "role": "doctor", "text": "x"}])], "line 1: not .*transcript.0.turn"),
     ],
 )
 def test_a_line_that_cannot_be_counted_is_named(lines: list[dict[str, Any]], told: str, journal: Path) -> None:

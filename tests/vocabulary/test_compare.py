@@ -408,3 +408,7 @@ def test_a_guessed_organism_without_support_in_the_chart_is_unsupported() -> Non
     chart = "Cough and fever for three days. Crackles at the right base."
     found = compare("Pneumonia, likely Legionella", "Pneumonia", chart=chart)
     assert found.relation is Relation.NARROWER_UNSUPPORTED
+
+
+def test_a_backslash_in_a_name_with_a_comma_is_just_a_character() -> None:
+    assert compare("Rash, caused by \\x or \\1", "Rash, caused by \\x or \\1").relation is Relation.SAME
