@@ -48,13 +48,11 @@ LIMIT = 5.0
 """Seconds of CPU time for one input. The slowest parser takes a tenth of a second for the longest utterance."""
 MEMORY = 6 * 2**30
 """Bytes of address space of a process that reads inputs: one that is small but wants more is a failure."""
-LONGEST = 6_000
-"""Bytes of an input: four times the usual seed. `slow_text.py` reads longer texts."""
 DRAWN = 1000
 """Inputs that Hypothesis draws, at most a tenth: each takes it a few milliseconds, and what it adds is small inputs."""
 
 
-GUIDED = 15_000
+GUIDED = 8_000
 """Inputs with coverage, at most."""
 
 
@@ -116,8 +114,8 @@ _PIECES = (
 _BYTES = (b"\xff", b"\x00", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc3", b"\xff\xfe", b"\r", b"\x1f\x8b\x08\x00")
 
 
-def mutated(data: bytes, random: Random, value: Any = None) -> bytes:
-    """The input with one to three changes, most of them to the values and keys of the JSON in it, if there is any."""
+def mutated(data: bytes, random: Random, most: int, value: Any = None) -> bytes:
+    """The input with one to three changes, cut after `most` bytes; most of them to the values and keys of the JSON in it, if there is any."""
     for _ in range(random.randint(1, 3)):
         lines = data.splitlines(keepends=True) or [b""]
         place = random.randrange(len(lines))
@@ -135,7 +133,7 @@ def mutated(data: bytes, random: Random, value: Any = None) -> bytes:
         if random.random() < 0.1:
             lines.insert(random.randrange(len(lines) + 1), lines[place])
         data = b"".join(lines)
-    return data[:LONGEST]
+    return data[:most]
 
 
 def _dumped(document: Any, random: Random) -> bytes:
@@ -213,7 +211,7 @@ def drawn(parser: Parser, inputs: int, seed: int) -> Failure | None:
     )
     @given(strategies.sampled_from(parser.seeds), strategies.randoms(use_true_random=False), _VALUES)
     def holds(data: bytes, random: Random, value: Any) -> None:
-        wrong = failure(parser, mutated(data, random, value))
+        wrong = failure(parser, mutated(data, random, parser.longest, value))
         if wrong:
             found.append(wrong)
             raise AssertionError(wrong.place)
@@ -229,7 +227,8 @@ def mutations(parser: Parser, inputs: int, seed: int, kept: Sequence[bytes] = ()
     """Change the seeds, and inputs that guidance has kept, again and again: without them the share in the tests."""
     random = Random(seed)
     known = (*parser.seeds, *kept)
-    for data in (*known, *(mutated(random.choice(known), random) for _ in range(inputs - len(kept)))):
+    changed = (mutated(random.choice(known), random, parser.longest) for _ in range(inputs - len(kept)))
+    for data in (*known, *changed):
         if wrong := failure(parser, data):
             yield wrong
 
@@ -289,7 +288,7 @@ def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> N
         how = random.random()
         if how < 0.25:
             return bytes(atheris.Mutate(data, most))
-        return mutated(random.choice(parser.seeds) if how < 0.5 or not data else data, random)[:most]
+        return mutated(random.choice(parser.seeds) if how < 0.5 or not data else data, random, most)
 
     _prepare(folder)
     corpus = folder / "corpus"
@@ -305,7 +304,7 @@ def guided(name: str, parser: Parser, inputs: int, seed: int, folder: Path) -> N
         runs = f"-runs={inputs - min(DRAWN, inputs // 10)}"
         # Inputs stay as large as they are, or the seeds would be replaced by shorter ones that reach the same.
         fixed = ["-mutate_depth=1", "-reduce_inputs=0", "-timeout=3600", "-rss_limit_mb=0"]
-        flags = [name, runs, f"-seed={seed + 1}", f"-max_len={LONGEST}", *fixed, str(corpus)]
+        flags = [name, runs, f"-seed={seed + 1}", f"-max_len={parser.longest}", *fixed, str(corpus)]
         atheris.Setup(flags, once, custom_mutator=change)
         atheris.Fuzz()
 
