@@ -32,6 +32,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -115,7 +116,7 @@ _BYTES = (b"\xff", b"\x00", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xc3", b"\xff\xf
 
 
 def mutated(data: bytes, random: Random, most: int, value: Any = None) -> bytes:
-    """The input with one to three changes, cut after `most` bytes; most of them to the values and keys of the JSON in it, if there is any."""
+    """The input, up to `most` bytes, with one to three changes, most of them to values and keys of the JSON in it."""
     for _ in range(random.randint(1, 3)):
         lines = data.splitlines(keepends=True) or [b""]
         place = random.randrange(len(lines))
@@ -228,7 +229,7 @@ def mutations(parser: Parser, inputs: int, seed: int, kept: Sequence[bytes] = ()
     random = Random(seed)
     known = (*parser.seeds, *kept)
     changed = (mutated(random.choice(known), random, parser.longest) for _ in range(inputs - len(kept)))
-    for data in (*known, *changed):
+    for data in chain(known, changed):
         if wrong := failure(parser, data):
             yield wrong
 
