@@ -53,7 +53,7 @@ DRAWN = 1000
 """Inputs that Hypothesis draws, at most a tenth: each takes it a few milliseconds, and what it adds is small inputs."""
 
 
-GUIDED = 8_000
+GUIDED = 5_000
 """Inputs with coverage, at most."""
 
 

@@ -111,7 +111,7 @@ class Parser(NamedTuple):
     """Valid inputs to begin with."""
     refuses: tuple[type[Exception], ...] = (InputError,)
     """What it may raise."""
-    longest: int = 6_000
+    longest: int = 4_600
     """Bytes of its longest input: several times the usual seed. `slow_text.py` reads longer texts."""
     slow: bool = False
     """Takes several milliseconds: gets fewer inputs in the tests."""
@@ -907,7 +907,7 @@ def parsers() -> dict[str, Parser]:
         "embeddings": Parser(_embedding, (_json(vectors),), (ModelError,)),
         **{name: Parser(by_model(ask), seeds, (ModelError,)) for name, (ask, seeds) in replies.items()},
         **{
-            name: Parser(of_text(read), seeds, raised, 6_000 if seeds[0].startswith(b"{") else 1_000)
+            name: Parser(of_text(read), seeds, raised, 4_600 if seeds[0].startswith(b"{") else 1_000)
             for name, (read, seeds) in texts.items()
         },
     }
