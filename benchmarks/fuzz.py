@@ -225,11 +225,13 @@ def drawn(parser: Parser, inputs: int, seed: int) -> Failure | None:
 
 
 def mutations(parser: Parser, inputs: int, seed: int, kept: Sequence[bytes] = ()) -> Iterator[Failure]:
-    """Change the seeds, and inputs that guidance has kept, again and again: without them the share in the tests."""
+    """Change the seeds, and half of the time inputs that guidance has kept: without these the share in the tests."""
     random = Random(seed)
-    known = (*parser.seeds, *kept)
-    changed = (mutated(random.choice(known), random, parser.longest) for _ in range(inputs - len(kept)))
-    for data in chain(known, changed):
+    changed = (
+        mutated(random.choice(kept if kept and random.random() < 0.5 else parser.seeds), random, parser.longest)
+        for _ in range(inputs - len(kept))
+    )
+    for data in chain(parser.seeds, kept, changed):
         if wrong := failure(parser, data):
             yield wrong
 
