@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -34,7 +35,10 @@ LARGEST = 256 * 2**20
 def read_limited(path: Path, most: int = LARGEST) -> bytes:
     """The content of a file; an `OSError` if it is larger than `most`, as a device or a file of another kind is."""
     with path.open("rb") as file:
-        content = file.read(most + 1)
+        there = os.fstat(file.fileno())
+        # Python sets aside as much memory as it is asked to read.
+        fits = stat.S_ISREG(there.st_mode) and there.st_size <= most
+        content = file.read() if fits else file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most // 2**20} MB; is this the right file?")
     return content

@@ -27,10 +27,10 @@ _ASKS = re.compile(
 # These mention a diagnosis but ask for something else.
 _ASKS_OTHERWISE = re.compile(
     r"\b(?:confirm|establish|make|made|making|support|supports|supporting|consistent with|in favor of|rule out|exclude)"
-    r"\b[^?]*\bdiagnosis\b|\bdiagnosis\b[^?]*\b(?:treat|treatment|therapy|management|mechanism|test|confirmed by|step"
-    r"|pathogenesis|associated|risk|complication|cause)\b"
+    r"\b[^?]{0,500}\bdiagnosis\b|\bdiagnosis\b[^?]{0,500}\b(?:treat|treatment|therapy|management|mechanism|test"
+    r"|confirmed by|step|pathogenesis|associated|risk|complication|cause)\b"
     r"|\b(?:next step|best step|initial step|treatment|mechanism|pathogenesis|finding|complication|risk factor|drug"
-    r"|test)\b[^?]*\bdiagnosis\b",
+    r"|test)\b[^?]{0,500}\bdiagnosis\b",
     re.IGNORECASE,
 )
 _NEEDS_IMAGE = re.compile(

@@ -102,8 +102,9 @@ def check_answer_key(chart: Chart) -> Iterator[Problem]:
             if words(name) in right:
                 yield error("answer_key", f"Answer_Key/{place}", f"{name!r} is also the diagnosis or accepted")
     for index, entry in enumerate(_list(chart, "Differential")):
-        if words(str(entry.get("name", ""))) in right:
-            yield error("answer_key", f"Differential[{index}]", f"{entry['name']!r} is the diagnosis itself")
+        name = str(entry.get("name", ""))
+        if words(name) in right:
+            yield error("answer_key", f"Differential[{index}]", f"{name!r} is the diagnosis itself")
 
 
 def check_key_findings(chart: Chart) -> Iterator[Problem]:
@@ -172,7 +173,8 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(word[:5] for word in content_words(text) if not word[0].isdigit())
 
 
-_FIGURE = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w]*\d)")
+_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d++(?:\.\d++)?)"
+_FIGURE = re.compile(rf"(?<![\w.]){_NUMBER}(?!\w*\d)")
 # Limits and calculated values are part of the argument, not of the chart: "over 60", "rather than eight weeks".
 _OWN_FIGURE = re.compile(
     r"\b(?:after|over|above|below|under|near|nearly|about|around|than|least|most|of|to|within|ratio|gap|score|gradient"
@@ -252,7 +254,7 @@ def check_quoted_numbers(chart: Chart) -> Iterator[Problem]:
         for figure in sorted(_quoted(claim) - figures):
             yield warning("number_not_in_chart", path, f"{name}: {figure:g} is not in the chart")
         for test, texts in tests.items():
-            quoted = re.search(rf"\b{re.escape(test)} (?:is |was |of )?(\d[\d,.]*\d|\d)(?![\d+:/])", fold(claim))
+            quoted = re.search(rf"\b{re.escape(test)} (?:is |was |of )?{_NUMBER}(?![\d+:/])", fold(claim))
             number = float(quoted[1].replace(",", "")) if quoted else None
             # The same test may be in other places: "92% neutrophils" in spinal fluid, glucose at the bedside.
             places = (f.text for f in chart.case.facts if test in fold(" ".join((*f.heads, f.text))))

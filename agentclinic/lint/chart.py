@@ -16,7 +16,7 @@ _ABOUT_OTHERS = re.compile(
     r"|grandmother|grandfather|cousin|colleagues?|friends?|neighbou?rs?|household|roommates?|flatmates?|family)\b",
     re.IGNORECASE,
 )
-_IN_BRACKETS = re.compile(r"\([^)]*\)")
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
 
 
 class Chart:

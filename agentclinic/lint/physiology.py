@@ -176,7 +176,7 @@ def check_heart_rates(chart: Chart) -> Iterator[Problem]:
             yield warning("heart_rates_disagree", fact.path, f"{fact.text[:60]!r}, but heart rate {counted[0]:g}")
 
 
-_SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]*?\b(\d{2,3})\b", re.IGNORECASE)
+_SINUS = re.compile(r"\bsinus (rhythm|tachycardia|bradycardia)\b[^.;,]{0,200}?\b(\d{2,3})\b", re.IGNORECASE)
 
 
 def check_rhythm_name(chart: Chart) -> Iterator[Problem]:

@@ -678,3 +678,11 @@ def test_the_command_lists_problems_by_row_and_path_and_fails_on_errors(tmp_path
     as_json = json.loads(CliRunner().invoke(app, ["data", "check", "--quality", "--json", str(bad)]).output)
     (problem,) = as_json["files"][0]["problems"]
     assert (problem["code"], problem["severity"]) == ("unit_missing", "error")
+
+
+def test_odd_annotations_are_checked_like_others() -> None:
+    """A number with two points and an alternative without a name stopped the check."""
+    odd = [{"refuted_by": "Sodium 13..9 and uric acid 1.2.3"}, {"name": "?", "refuted_by": "Sodium 139"}]
+    codes = [problem.code for problem in problems(Differential=odd, Correct_Diagnosis="?")]
+    assert codes.count("answer_key") == 2, "no name is what '?' is, too"
+    assert "number_not_in_chart" in codes
