@@ -106,4 +106,4 @@ def holds_key(text: str) -> bool:
 def shown_name(name: str) -> str:
     """The name of a setting as a message may show it: not if it may be a key in the wrong place."""
     # Names are words; 16 letters and digits in a row are a key of some form.
-    return "(not shown: it may be a key)" if holds_key(name) or re.search(r"(?=[a-zA-Z]*\d)\w{16}", name) else name
+    return "(not shown: it may be a key)" if holds_key(name) or re.search(r"(?=[a-zA-Z]{0,15}\d)\w{16}", name) else name

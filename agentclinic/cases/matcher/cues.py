@@ -152,7 +152,8 @@ EXAMINED = _any(
     r"\bwhat (?:is|was|are) your (?:temperature|blood pressure|heart rate|pulse|vital|oxygen)",
 )
 ANYTHING_ELSE = _any(
-    r"\b(?:any|other|additional|associated|new|what) (?:other |additional |associated |new )*symptoms?\b[^,(:]{0,25}$",
+    r"\b(?:any|other|additional|associated|new|what) (?:(?:other|additional|associated|new) ){0,4}symptoms?\b"
+    r"[^,(:]{0,25}$",
     r"\banything else\b",
 )
 ASKS = _any(r"\b(?:do|does|did|have|has|had|are|is|was|were|any|ever|can|could)\b")
