@@ -53,7 +53,7 @@ def is_builtin_or_person(name: str | None) -> bool:
 MOST_WORKERS = 20_000
 """More than any endpoint serves at once, and twice what we have tried (docs/scale.md)."""
 MOST_TURNS = 10_000
-"""A consultation takes about 20 turns; with this many, the transcript no longer fits any model's context."""
+"""A consultation takes about 20 turns; more than this is a slip."""
 MOST_REPEATS = 1000
 """With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LIMIT = 5.0
 """Seconds of CPU time for one input. The slowest parser takes a tenth of a second for the longest utterance."""
 MEMORY = 6 * 2**30
-"""Bytes of address space of a process that reads inputs: one that is small but wants more is a failure."""
+"""Bytes of memory for the process that reads the inputs: one that needs more is a failure."""
 DRAWN = 1000
 """Inputs that Hypothesis draws, at most a tenth: each takes it a few milliseconds, and what it adds is small inputs."""
 

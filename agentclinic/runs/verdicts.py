@@ -227,7 +227,7 @@ def kept_verdicts(path: Path, records: list[Record], made_by: Mapping[str, Any])
 
 
 def lines_to_keep(path: Path, verdicts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The lines with these verdicts, and those of failed tries that cost something, or the costs would be forgotten."""
+    """The lines with these verdicts, and those of failed tries that cost something, which must be counted."""
 
     def counts(entry: Mapping[str, Any]) -> bool:
         if entry.get("correct") is not None:

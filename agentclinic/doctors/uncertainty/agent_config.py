@@ -23,9 +23,9 @@ SHIPPED = Path(__file__).parent / "agent_config.yaml"
 USUAL = Path("agent") / "agent_config.yaml"
 UNCERTAINTY = "uncertainty_aware_doctor"
 LARGEST = 2**20
-"""Bytes of the file: the prompts of many agents."""
+"""Bytes of the file: enough for the prompts of many agents."""
 MOST_VALUES = 100_000
-"""Values in it, with those that aliases repeat."""
+"""Values in the file, including those that aliases repeat."""
 
 
 class AgentSettings(BaseModel):
@@ -106,7 +106,6 @@ def _read(path: Path) -> Any:
 
     try:
         data = yaml.load(read_limited(path, LARGEST).decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        _refuse_bombs(data)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -116,24 +115,20 @@ def _read(path: Path) -> Any:
         place = f" line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or "cannot be parsed"
         raise ConfigError(f"{path}{place}: not valid YAML ({what})") from None
-    except _BombError:
-        raise ConfigError(f"{path}: more than {MOST_VALUES} values; its aliases (*) repeat too much") from None
     except (ValueError, RecursionError):  # a date that does not exist, or nesting that is too deep
         raise ConfigError(f"{path}: not readable YAML; look for impossible dates or numbers") from None
+    if _is_bomb(data):
+        raise ConfigError(f"{path}: more than {MOST_VALUES:,} values, because aliases (*) multiply them; use fewer")
     return data
 
 
-class _BombError(Exception):
-    """A few lines of YAML stand for billions of values."""
-
-
-def _refuse_bombs(data: Any) -> None:
+def _is_bomb(data: Any) -> bool:
+    """Whether a few lines of YAML stand for far too many values: aliases of aliases, or of themselves."""
     left, seen = [data], 0
-    while left:
+    while left and seen <= MOST_VALUES:
         value, seen = left.pop(), seen + 1
-        if seen > MOST_VALUES:
-            raise _BombError
         if isinstance(value, dict):
             left += value.values()
         elif isinstance(value, list):
             left += value
+    return seen > MOST_VALUES

@@ -231,5 +231,5 @@ def test_a_few_lines_that_stand_for_billions_of_values_are_refused(last: str, tm
     rows += [f"    {n}: &v{n} [{', '.join([f'*v{n - 1}'] * 9)}]" for n in range(1, 9)]
     path = tmp_path / "agents.yaml"
     path.write_text("\n".join([*rows, f"    last: {last}", SHIPPED.read_text().partition("agents:\n")[2]]))
-    with pytest.raises(ConfigError, match=r"agents.yaml: more than 100000 values; its aliases \(\*\) repeat too much"):
+    with pytest.raises(ConfigError, match=r"agents.yaml: more than 100,000 values, because aliases \(\*\) multiply"):
         load_agent(path)
