@@ -22,8 +22,8 @@ from agentclinic.jsonl import inert
 from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.experience import Experience
 from agentclinic.memory.store import read_lessons
+from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
-from agentclinic.models.prices import cost_usd
 from agentclinic.report.encounters import confidence, reasons
 from agentclinic.results.differential import Differential, Source
 from agentclinic.results.original import case_of_result

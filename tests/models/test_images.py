@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.errors import InputError
-from agentclinic.models.images import image_url
+from agentclinic.models.wire import image_url
 
 
 @pytest.mark.parametrize("address", ["a\0b.png", "file:///a%00b", "file://[x", "~nosuchuser/a.png", "a" * 3000, "/"])

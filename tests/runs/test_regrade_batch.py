@@ -233,7 +233,7 @@ async def test_a_batch_whose_creation_was_not_answered_is_found_again(folder: Pa
 
     assert done.judged == 4
     assert (len(calls(server, "files", "lines")), len(calls(server, "batches", "endpoint"))) == (1, 1)
-    assert any("looked for again" in message for message in shown.messages), "an outage is waited for"
+    assert any("checking the batch again" in message for message in shown.messages), "an outage is waited for"
 
 
 @pytest.mark.slow
