@@ -38,6 +38,7 @@ from agentclinic.models.base import (
 from agentclinic.models.gate import OPEN, Gate, is_loopback_address
 from agentclinic.models.retry import Clock, Limiter, Retry, Turns, Value, with_retries
 from agentclinic.models.structured import (
+    Format,
     InvalidReplyError,
     complaint,
     format_of,
@@ -72,8 +73,6 @@ Share = Callable[[str, str, int], Turns]
 
 
 class HttpAnswer(NamedTuple):
-    """An HTTP answer of any status."""
-
     status: int
     headers: Mapping[str, str]
     content: bytes
@@ -133,7 +132,7 @@ class Client:
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self._most = min(workers, self._connections)
-        # A limit that is shared by processes is not that of this process's connections.
+        # A limit that processes share does not depend on how many connections this one may open.
         shared = share(address.rstrip("/"), self._key, workers) if share else None
         self.limiter: Turns = shared or Limiter(self._most, self.clock)
         self.auto = self.runtime.llm_api == "auto"
@@ -153,7 +152,6 @@ class Client:
         return f"Client({self.host.name!r})"
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._sdk is not None:
             await self._sdk.close()
             self._sdk = None
@@ -167,9 +165,9 @@ class Client:
         delete: bool = False,
         limit: float | None = None,
     ) -> HttpAnswer:
-        """Post a body; without one, get the path or delete it. Returns an answer of any status, raises anything else.
+        """Post a body; without one, get or delete the path. Returns answers of any status; raises anything else.
 
-        A body that begins with `--` is a form whose first line is its boundary. `limit` is in seconds, for what takes
+        A body that begins with `--` is a form whose first line is its boundary. `limit`, in seconds, is for what takes
         longer than a request to a model.
         """
         import aiohttp
@@ -299,10 +297,7 @@ class Clients:
     def endpoint(
         self, name: str, *, base_url: str | None = None, api_key: SecretStr | None = None, send: Send | None = None
     ) -> Endpoint:
-        """The model `name` at an address (default: OpenAI's); all models there share one client.
-
-        With `send`, its requests go through that instead of the client.
-        """
+        """The model `name` at an address (default: OpenAI's); all models there share one client."""
         where = ((base_url or OPENAI_URL).rstrip("/"), api_key.get_secret_value() if api_key else "")
         if where not in self._clients:
             self._clients[where] = self._connect(base_url, api_key)
@@ -310,7 +305,7 @@ class Clients:
 
 
 class Endpoint:
-    """One model at an endpoint."""
+    """One model at an endpoint. With `send`, its requests go through that instead of the client."""
 
     def __init__(
         self, name: str, client: Client, *, responses: Mapping[str, Any] | None = None, send: Send | None = None
@@ -324,7 +319,6 @@ class Endpoint:
         return f"Endpoint({self.name!r} at {self.client.host.name!r})"
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request or raise a `ModelError`."""
         tally = _Tally()
         try:
             return await self._reply(request, tally)
@@ -359,7 +353,7 @@ class Endpoint:
         raise self._malformed("two answers", problem, answer)
 
     async def named_like(self) -> str:
-        """After an unknown model: the name that was probably meant, among those the server lists; else empty."""
+        """For the error about an unknown model: the listed name that was probably meant, or nothing."""
         try:
             answer = await self.client.send("/models", None, Purpose.CHECK)
         except ModelError:
@@ -370,7 +364,6 @@ class Endpoint:
         return f"; did you mean {self.client.host.quote(near)!r}?" if near else ""
 
     async def has(self, api: wire.Api) -> bool:
-        """Whether the server has an API."""
         # A request without content costs nothing: a server with that API rejects it, one without has no such address.
         status, headers, data = await self._send(wire.PATHS[api], b"{}", Purpose.CHECK)
         answer = faults.from_answer(status, _loads(data), headers, self.client.host, self.name)
@@ -415,36 +408,15 @@ class Endpoint:
             must_call = bool(request.tools) and request.tool_choice == "required"
             if must_call and not client.calls_tools.get(here, True):
                 raise BadRequestError(f"{self.name} makes no tool calls: it wrote an earlier one as text")
-            bounds = not client.is_openai and here not in client.no_bounds
             form = None
             if request.schema and here not in client.prompt_only:
-                form = format_of(request.schema, bounds=bounds)
-            body = wire.request_body(api, self._target, request, messages, form)
-            content = wire.encoded(body)
+                form = format_of(request.schema, bounds=not client.is_openai and here not in client.no_bounds)
+            content = wire.encoded(wire.request_body(api, self._target, request, messages, form))
             try:
                 got = await client.retried(partial(self._try, api, content, request.purpose, tally))
-            except faults.NoRouteError as error:
-                if not client.auto:
-                    raise await self._with_other_api(error, api) from None
-                if client.api == "responses":
+            except (faults.NoRouteError, faults.FormatRejectedError) as error:
+                if not await self._adapt(error, api, request.schema, form):
                     raise
-                if api == "chat" and client.doubts_formats:
-                    # There is only the Responses API, whatever it does with formats.
-                    client.api = "responses"
-                    tally.retries += error.retries
-                    continue
-                if api == "chat":
-                    # Neither API exists: the address is wrong, so there is nothing to remember.
-                    client.api = None
-                    raise
-                client.api = "chat"
-                tally.retries += error.retries
-                continue
-            except faults.FormatRejectedError as error:
-                if form is None:
-                    raise
-                plain = request.schema and form == format_of(request.schema)
-                (client.prompt_only if plain else client.no_bounds).add(here)
                 tally.retries += error.retries
                 continue
             if not client.doubts_formats:
@@ -470,7 +442,29 @@ class Endpoint:
             tally.note("truncated: out of output tokens")
         return self._with_written_call(request, answer, here, tally) if must_call else answer
 
-    async def _with_other_api(self, error: faults.NoRouteError, api: wire.Api) -> faults.NoRouteError:
+    async def _adapt(
+        self, error: ModelError, api: wire.Api, schema: type[BaseModel] | None, form: Format | None
+    ) -> bool:
+        """After a refusal, use another form or API from now on; False if there is no other."""
+        client = self.client
+        if isinstance(error, faults.FormatRejectedError):
+            if schema is None or form is None:
+                return False
+            (client.prompt_only if form == format_of(schema) else client.no_bounds).add((api, self.name))
+            return True
+        if not client.auto:
+            raise await self._with_other_api(error, api) from None
+        if client.api == "responses":
+            return False
+        if api == "responses":
+            client.api = "chat"
+        else:
+            # Either there is only the Responses API, whatever it does with formats, or neither exists: then the address
+            # is wrong, and there is nothing to remember.
+            client.api = "responses" if client.doubts_formats else None
+        return client.api is not None
+
+    async def _with_other_api(self, error: ModelError, api: wire.Api) -> ModelError:
         """The error if a server lacks the API in `llm_api`; it names the other API if the server has that one."""
         other: wire.Api = "chat" if api == "responses" else "responses"
         try:
@@ -506,12 +500,10 @@ class Endpoint:
         return capped and not answer.text.strip() and not answer.tool_calls
 
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:
-        """One HTTP request, through one of the two APIs."""
         body = await self._post(wire.PATHS[api], content, purpose, tally)
         return wire.read_answer(api, body, self.client.host.name)
 
     async def _post(self, path: str, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Json:
-        """One HTTP request, and the JSON object in its answer."""
         host = self.client.host
         tally.requests += 1
         answer = await self._send(path, content, purpose)
@@ -583,9 +575,9 @@ def _trusted(trust_env: bool, _file: str | None, _folder: str | None) -> ssl.SSL
 
 @cache
 def tune_gc() -> None:
-    """Keep garbage collection from scanning all modules again and again; done once in a process with many requests.
+    """Keep garbage collection from scanning all modules again and again; called once in a process with many requests.
 
-    With 500 encounters at once it took a fifth of all CPU time (benchmarks/README.md), and everything paused meanwhile.
+    With 500 encounters at once, collecting took a fifth of all CPU time (benchmarks/README.md) and paused everything.
     """
     gc.collect()
     gc.freeze()

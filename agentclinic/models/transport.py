@@ -82,7 +82,6 @@ class Transport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request; the answer, whatever its status, is read as it is asked for."""
         session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
         answer = await session.request(
@@ -101,7 +100,6 @@ class Transport(httpx2.AsyncBaseTransport):
         return httpx2.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -128,7 +126,7 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer, piece by piece: how much of it is read is for the reader to decide."""
+    """The body of an answer, piece by piece: the reader decides how much of it to read."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
@@ -173,7 +171,7 @@ class _Resolver(AbstractResolver):
 
 
 def _loopback_socket(info: AddrInfoType) -> socket.socket:
-    """The last check: no socket is made for an address that is not loopback, wherever it came from."""
+    """The last check: no socket is made for an address that is not loopback, wherever the address came from."""
     family, kind, protocol, _, address = info
     if not is_loopback_address(str(address[0])):
         raise NotAllowedError(f"{address[0]}: not a loopback address")
