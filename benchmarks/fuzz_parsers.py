@@ -63,8 +63,8 @@ from agentclinic.generate.checks import check
 from agentclinic.generate.files import Files
 from agentclinic.generate.medqa import select_questions
 from agentclinic.generate.mimic import icd, results, story, tables
+from agentclinic.generate.mimic.choose import load_salt
 from agentclinic.generate.mimic.classify import classify
-from agentclinic.generate.mimic.salt import load_salt
 from agentclinic.generate.settings import GenFile
 from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.jsonl import encodable, sealed

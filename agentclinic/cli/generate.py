@@ -102,7 +102,7 @@ _TABLES = {
 
 def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> None:
     """Play the cases with the whole chart and with what is known at the door; print both accuracies and the gap."""
-    from agentclinic.generate.solvability import solvability
+    from agentclinic.generate.checks import solvability
     from agentclinic.scoring.format import as_percent, as_points
 
     played = anyio.run(solvability, settings, partial(progress_for, quiet=quiet, stream=sys.stderr))

@@ -22,8 +22,7 @@ from agentclinic.config import ROLES, Settings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.text import plural
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import bias_label
+from agentclinic.results.record import MISSING, bias_label
 from agentclinic.runs.estimate import estimate_run
 from agentclinic.runs.execute import Finished, execute
 from agentclinic.runs.plan import Plan, make_plan

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentclinic.viewer.server import password_for, serve
-from agentclinic.viewer.view import viewer_app
+from agentclinic.viewer.server import password_for, serve, viewer_app
 
 
 def view_command(folder: Path, *, host: str, port: int, browser: bool) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentclinic.cases.facts import readable
-from agentclinic.generate.privacy import unfit
-from agentclinic.generate.source import Culture, Measured, SourceCase
+from agentclinic.generate.source import Culture, Measured, SourceCase, unfit
 from agentclinic.vocabulary.disease_names import Names
 
 EXAMINATION = "Physical_Examination_Findings"

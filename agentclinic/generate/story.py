@@ -8,8 +8,7 @@ from typing import Any
 
 from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.generate.privacy import REMOVED
-from agentclinic.generate.source import HistorySource, SourceCase
+from agentclinic.generate.source import REMOVED, HistorySource, SourceCase
 from agentclinic.models.base import Message, Purpose, Request
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.text import sentences

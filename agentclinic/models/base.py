@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from agentclinic.config import PriceSettings
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.differential import Differential
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.results.turn import Disclosure, Usage
 
 

@@ -14,8 +14,7 @@ from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import JUDGEABLE, Fault, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import JUDGEABLE, Fault, Record, Verdict
 from agentclinic.results.run_folder import ARMS
 
 

@@ -18,8 +18,7 @@ from agentclinic.models.batch import keys_noted
 from agentclinic.models.retry import Clock
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import Fault
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced

@@ -1,16 +1,24 @@
-"""Choose admissions: one per patient, spread over the chapters of disease, the same for the same seed."""
+"""Choose admissions: one per patient, spread over the chapters of disease, the same for the same seed.
+
+A salt hides which patient a case was made from.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
 import re
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.generate.mimic import icd
-from agentclinic.generate.mimic.salt import case_key
 from agentclinic.generate.mimic.tables import ADMISSIONS, DIAGNOSES, PATIENTS, TITLES, Folder, fill_cache, opened, run
 from agentclinic.generate.settings import MimicSettings
 
@@ -310,3 +318,30 @@ def _coverage(connection: DuckDBPyConnection, admissions: tuple[Admission, ...],
     chosen = Counter(one.chapter for one in admissions)
     chapters = tuple(ChapterCount(name, count, *sizes.get(name, (0, 0)), chosen[name]) for name, count in available)
     return Coverage(total, patients, chapters, (*excluded, *(row for row in rest if row[1])))
+
+
+def case_key(salt: str, subject_id: int, hadm_id: int) -> str:
+    """The key of an admission: the same for the same salt, and meaningless without it."""
+    return hmac.new(salt.encode(), f"mimic:{subject_id}:{hadm_id}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def load_salt(path: Path) -> str:
+    """The salt in a file that only its owner can read; a random one is made if there is no file."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        if not path.exists():
+            # Written in full under another name, then linked: two processes that start together read the same salt.
+            with open(draft, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(secrets.token_hex(32) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(draft, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    salt = path.read_text(encoding="ascii", errors="replace").strip()
+    if len(salt) < 16:
+        raise InputError(f"{path}: contains no salt; remove the file (cases made with it will then be made again)")
+    return salt
