@@ -23,8 +23,6 @@ _SENSITIVITY = {"S": "sensitive to", "I": "intermediate to", "R": "resistant to"
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the chart and the rows it comes from."""
-
     place: tuple[str, ...]
     """Keys, from the root of the chart."""
     text: str
@@ -44,7 +42,6 @@ class Chart:
 
 
 def build_chart(source: SourceCase, names: Names) -> Chart:
-    """The chart of a source's results, without lines that would reveal the diagnosis or the person."""
     chart = Chart()
     placed: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries(source):
@@ -74,7 +71,6 @@ def entries(source: SourceCase) -> Iterator[Entry]:
 
 
 def key(name: str) -> str:
-    """A name as a key of the chart."""
     return re.sub(r"[\s/]+", "_", name.strip()) or "Unnamed"
 
 
@@ -108,7 +104,6 @@ def _timed(text: str, hours: float | None) -> str:
 
 
 def when(hours: float) -> str:
-    """A time relative to admission."""
     side = "after" if hours > 0 else "before"
     if abs(hours) >= _DAYS_FROM:
         return f"{abs(hours) / 24:.0f} days {side} admission"

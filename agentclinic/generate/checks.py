@@ -82,12 +82,10 @@ class Problem:
         return self.kind == "schema" or self.path.startswith(("Patient_Actor", "Objective_for_Doctor"))
 
     def as_dict(self) -> dict[str, str]:
-        """The reason as it is written to the quarantine file."""
         return {"kind": self.kind, "path": self.path, "detail": self.detail}
 
 
 def check(row: dict[str, Any], prepared: Prepared) -> list[Problem]:
-    """Everything that is wrong with a case."""
     try:
         case = read_back(row)
     except CaseError as error:

@@ -40,8 +40,6 @@ class Measured:
 
 @dataclass(frozen=True)
 class Culture:
-    """One microbiology specimen."""
-
     specimen: str
     test: str
     organism: str = ""
@@ -164,5 +162,4 @@ def problems(text: str, identifiers: Sequence[str], *, prose: bool) -> Iterator[
 
 
 def unfit(text: str, identifiers: Sequence[str]) -> bool:
-    """Whether a result must be left out of a case."""
     return any(problems(text, identifiers, prose=False))

@@ -60,7 +60,6 @@ def _names(text: str, names: Names, *, past: bool) -> bool:
 
 
 def as_record(payload: WriterPayload) -> str:
-    """What the writer is told, as text."""
     parts = {
         "Patient": demographics(payload.age, payload.sex),
         "Arrival": payload.arrival,
@@ -80,8 +79,7 @@ def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str
     ]
     for answer, reasons in rejected:
         listed = "\n".join(f"- {reason}" for reason in reasons)
-        messages.append(Message("assistant", answer))
-        messages.append(Message("user", fill(prompt.text("retry"), reasons=listed)))
+        messages += [Message("assistant", answer), Message("user", fill(prompt.text("retry"), reasons=listed))]
     return Request(Purpose.WRITER, tuple(messages), schema=WrittenStory, payload=payload)
 
 
@@ -98,7 +96,6 @@ def demographics(age: int | None, sex: str) -> str:
 
 
 def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]:
-    """The `Patient_Actor` part of a case, without the parts that are unknown."""
     patient: dict[str, Any] = {"Demographics": demographics(payload.age, payload.sex)}
     written = {name: _stripped(text) for name, text in story.model_dump().items()} if story else {}
     history = written.get("history", "")

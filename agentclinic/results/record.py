@@ -17,8 +17,6 @@ from agentclinic.results.turn import Turn
 
 
 class Status(StrEnum):
-    """How an encounter ended."""
-
     DIAGNOSED = "diagnosed"
     MAX_INFS_REACHED = "max_infs_reached"
     DOCTOR_FAILED = "doctor_failed"
@@ -34,8 +32,6 @@ JUDGEABLE = frozenset({Status.DIAGNOSED.value, Status.JUDGE_FAILED.value})
 
 @dataclass(frozen=True)
 class Fault:
-    """Who failed, and how."""
-
     role: str
     error: str
     """Kind of a `ModelError`, or the name of an exception raised by a custom doctor."""

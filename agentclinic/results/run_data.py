@@ -33,12 +33,11 @@ class RunData:
 
     @property
     def planned(self) -> int | None:
-        """Encounters that the run has when it is complete; None if it was not written by this program."""
+        """Encounters in the complete run; None if it was not written by this program."""
         units = (self.config.get("agentclinic") or {}).get("units")
         return units if isinstance(units, int) else None
 
     def records(self) -> Iterator[Record]:
-        """The records, with the chosen judge's verdicts."""
         for record in read_records(self.path):
             yield record if self.verdicts is None else _rejudged(record, self.verdicts.get(record.unit))
 

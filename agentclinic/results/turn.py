@@ -26,7 +26,6 @@ class Usage:
     retries: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Add field by field; a sum with an unknown part is unknown."""
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.output_tokens, other.output_tokens),

@@ -1,7 +1,8 @@
-"""The web server of the viewer and the consulting room: on this machine only, unless there is a password.
+"""The web server of the viewer and the consulting room, and the viewer's own pages.
 
-Pages of other sites can neither read from it nor act on it: the names it answers to and the origins it takes requests
-from are its own, and its pages run only scripts of this package.
+It answers on this machine only, unless there is a password. Pages of other sites can neither read from it nor act on
+it: it answers only to its own names, accepts requests only from its own pages, and those run only scripts of this
+package.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LOOPBACK = "127.0.0.1"
 PASSWORD = "AGENTCLINIC_PASSWORD"
 """Environment variable with the password: a flag could be read in the list of processes."""
 SHORTEST = 8
-"""Characters a password has at least: anyone on the network may try."""
+"""Minimum length of a password: anyone on the network may guess."""
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -83,7 +84,6 @@ def make_app(
 
 
 def static_files() -> dict[str, Path]:
-    """Scripts, styles and icons of the package, by name."""
     return {path.name: path for folder in STATIC for path in sorted(folder.iterdir()) if path.suffix in _TYPES}
 
 
@@ -91,8 +91,6 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 def file_route(address: str, path: Path) -> Route:
-    """A route to a file of the package: a page, a script, a style."""
-
     async def send(_: Request) -> Response:
         return FileResponse(path, media_type=_TYPES.get(path.suffix, "text/html"))
 
@@ -104,7 +102,7 @@ def _explained(_: Request, error: Exception) -> Response:
 
 
 class Guard:
-    """Refuses what does not come from a page of this server, asks for the password, and sets the headers of safety."""
+    """Refuses requests from pages of other sites, asks for the password, and adds the security headers."""
 
     def __init__(self, app: ASGIApp, *, shared: bool, password: str | None) -> None:
         self._app = app
@@ -112,7 +110,6 @@ class Guard:
         self._password = password
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -122,7 +119,7 @@ class Guard:
         async def guarded(message: Message) -> None:
             nonlocal blocked
             if message["type"] == "http.response.start":
-                # Asked here, after the answer was made: only then is it known which data it was made from.
+                # Checked here, once the answer has been made: only then is it known which data it contains.
                 blocked = self._shared and privacy.silent()
                 if blocked:
                     await _LEAVES(scope, receive, send)
@@ -135,7 +132,7 @@ class Guard:
         except Exception as error:
             if not privacy.silent():
                 raise
-            # The web server prints the traceback of what reaches it; this one has the places only.
+            # The web server prints a traceback of whatever reaches it; this one names only the places in the code.
             raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
     def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
@@ -183,7 +180,7 @@ def _knows(authorization: str, password: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own, which no other machine can reach."""
+    """Whether no other machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -191,7 +188,7 @@ def is_loopback(host: str) -> bool:
 
 
 def password_for(host: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The password that guards an address that other machines can reach; None for this machine's own address."""
+    """The password for an address that other machines can reach; None for one that they cannot."""
     if is_loopback(host):
         return None
     password = environment.get(PASSWORD, "")
@@ -223,7 +220,7 @@ def address_of(listener: socket.socket) -> str:
 
 def web_server(app: ASGIApp) -> uvicorn.Server:
     """The server of an application; `run(sockets=[...])` answers requests until its `should_exit` is set."""
-    # A request that is being answered when the server stops has two seconds; then Ctrl-C is meant.
+    # When the server stops, requests in progress have two seconds to finish: Ctrl-C means stop.
     return uvicorn.Server(
         uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=2
@@ -232,12 +229,7 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(
-    app: ASGIApp,
-    *,
-    host: str = LOOPBACK,
-    port: int = 0,
-    browser: bool = True,
-    say: Callable[[str], object],
+    app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, browser: bool = True, say: Callable[[str], object]
 ) -> None:
     """Serve until Ctrl-C, and open the page in a browser if wanted and there is one."""
     with listen(host, port) as listener:
@@ -257,7 +249,6 @@ PAGE = Path(__file__).parent / "static" / "index.html"
 
 
 def viewer_app(folder: Path, *, host: str = LOOPBACK, password: str | None = None) -> Starlette:
-    """The viewer of the runs in a folder."""
     library = Library(folder)
     answers: dict[str, Callable[[QueryParams], Any]] = {
         "runs": lambda _: library.runs(),

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,11 +71,9 @@ class Coverage:
 
     @property
     def chosen(self) -> int:
-        """Admissions chosen."""
         return sum(row.chosen for row in self.chapters)
 
     def as_dict(self) -> dict[str, object]:
-        """The report for the manifest."""
         return {
             "admissions": self.admissions,
             "patients": self.patients,
@@ -85,7 +84,6 @@ class Coverage:
         }
 
     def lines(self) -> list[str]:
-        """The report for people."""
         width = max([7, *(len(row.chapter) for row in self.chapters)])
         return [
             f"{'chapter':{width}}  available  eligible  patients  chosen",
@@ -182,11 +180,11 @@ def _classify_codes(connection: DuckDBPyConnection, settings: MimicSettings) -> 
 
 
 _Target = Callable[[str, int, str], bool]
-"""Whether a code, version and title are what a target means."""
+"""Whether a code, version and title match a target."""
 
 
 def _targets(connection: DuckDBPyConnection, targets: tuple[str, ...]) -> _Target:
-    """Whether any target means a code; a target that means no code at all is an error."""
+    """Whether a code is one of the targets; a target that matches no code at all is an error."""
     tests = {target: _target(target) for target in targets}
     titles = connection.execute("SELECT code, version, coalesce(title, '') FROM titles").fetchall() if tests else []
     missing = [target for target, test in tests.items() if not any(test(*row) for row in titles)]
@@ -202,7 +200,7 @@ _CODE = re.compile(r"(?:(9|10):)?([A-Z]?\d[\dA-Z]*(?:\.[\dA-Z]*)?)", re.IGNORECA
 
 
 def _target(target: str) -> _Target:
-    """What a target means: the beginning of a code, in one version if it says so, or words in a title."""
+    """Matches the beginning of a code, in one version if the target names it, or words in a title."""
     as_code = _CODE.fullmatch(target.strip())
     if as_code:
         only = int(as_code[1]) if as_code[1] else None
@@ -266,12 +264,7 @@ def _draw(connection: DuckDBPyConnection, settings: MimicSettings) -> tuple[list
     ).fetchall():
         eligible.setdefault(name, deque()).append((subject, hadm))
     sizes = {name: (len(rows), len({subject for subject, _ in rows})) for name, rows in eligible.items()}
-    drawn: list[tuple[int, int]] = []
-    for stay in _in_turn(eligible):
-        if len(drawn) == settings.limit:
-            break
-        drawn.append(stay)
-    return drawn, sizes
+    return list(islice(_in_turn(eligible), settings.limit)), sizes
 
 
 def _in_turn(eligible: dict[str, deque[tuple[int, int]]]) -> Iterator[tuple[int, int]]:

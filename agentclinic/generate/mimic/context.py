@@ -22,17 +22,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # Tables worth caching: those with many rows per patient, or much text.
-_CACHED = (
-    tables.LABS,
-    tables.DIAGNOSES,
-    tables.CULTURES,
-    tables.OMR,
-    tables.TRIAGE,
-    tables.ED_VITALS,
-    tables.ED_DRUGS,
-    tables.ED_STAYS,
-    tables.NOTES,
-)
+_SMALL = (tables.PATIENTS, tables.ADMISSIONS, tables.TITLES, tables.LAB_ITEMS)
+_CACHED = tuple(table for table in tables.READ if table not in _SMALL)
 # Admissions held in memory at a time: a few hundred rows each, so about ten megabytes.
 _BATCH = 128
 # An older weight or blood pressure says little about the patient today.
@@ -59,7 +50,7 @@ _TRANSPORTS = {"AMBULANCE": "by ambulance", "WALK IN": "on foot", "HELICOPTER": 
 def source_cases(
     settings: MimicSettings, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
 ) -> Generator[SourceCase, None, None]:
-    """The context of each chosen admission, in the order chosen; the first one makes it read the tables.
+    """The context of each chosen admission, in the order chosen; the tables are read when the first one is needed.
 
     `tell` is called with a line before each table, which can take minutes. Closing the generator early removes what
     was read.
@@ -216,8 +207,6 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
 
 @dataclass
 class _Stay:
-    """The rows of one admission."""
-
     patient: tuple[Any, ...] = ()
     rows: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -261,7 +250,7 @@ def _stays(connection: DuckDBPyConnection, start: int, end: int) -> dict[int, _S
 
 
 def _case(admission: Admission, stay: _Stay, source_class: DataClass) -> SourceCase:
-    """One admission's context, without anything that code can see names the diagnosis."""
+    """One admission's context, without anything that is found to name the diagnosis."""
     gender, anchor_age, anchor_year, admitted, _, location = stay.patient
     names = Names(admission.title, codes=(admission.code, icd.dotted(admission.code, admission.version)))
 
@@ -325,7 +314,7 @@ def _past(stay: _Stay, admission: Admission, names: Names) -> tuple[str, ...]:
 
 
 def _story(stay: _Stay, gives_away: story.Gives, past: tuple[str, ...]) -> tuple[tuple[str, ...], HistorySource]:
-    """What the patient's story can be told from, and its kind: the best source available."""
+    """The best source for the patient's story, and its kind."""
     for row in stay.rows["notes"]:
         told = story.note_story(row[0] or "", gives_away)
         if told:

@@ -22,8 +22,6 @@ class Kind(StrEnum):
 
 
 class Chapter(NamedTuple):
-    """A chapter's shared name and kind."""
-
     name: str
     kind: Kind = Kind.DISEASE
 

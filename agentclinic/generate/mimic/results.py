@@ -17,8 +17,6 @@ BODY = "Body_Measurements"
 
 
 class LabRow(NamedTuple):
-    """A row of labevents with the names of its item."""
-
     row: int
     label: str | None
     fluid: str | None
@@ -49,8 +47,6 @@ class CultureRow(NamedTuple):
 
 
 class VitalRow(NamedTuple):
-    """A row of triage or vitalsign."""
-
     table: str
     hours: float | None
     temperature: str | None
@@ -63,8 +59,6 @@ class VitalRow(NamedTuple):
 
 
 class BodyRow(NamedTuple):
-    """A row of omr."""
-
     name: str
     value: str
     days: int

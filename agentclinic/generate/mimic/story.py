@@ -143,7 +143,6 @@ def without_gaps(sentence: str) -> str:
 
 
 def note_drugs(note: str, gives_away: Gives) -> tuple[str, ...]:
-    """The drugs in a note's list of medications on admission."""
     lines = sections(note).get(_DRUGS, "").splitlines()
     numbered = [re.sub(r"^\s*\d+\.\s*", "", line).strip() for line in lines if re.match(r"\s*\d+\.\s*\S", line)]
     return tuple(dict.fromkeys(line for line in numbered if REMOVED not in line and not gives_away(line)))
@@ -171,6 +170,5 @@ def complaints(triage: str, gives_away: Gives) -> tuple[str, ...]:
 
 
 def drug_names(names: Iterable[str | None], gives_away: Gives) -> tuple[str, ...]:
-    """The names of drugs, without repeats."""
     plain = (" ".join((name or "").split()) for name in names)
     return tuple(dict.fromkeys(name for name in plain if name and REMOVED not in name and not gives_away(name)))
