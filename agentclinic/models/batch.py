@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
@@ -284,17 +285,14 @@ class Batches:
             self.note.to_delete = [str(file) for file in files if file]
             self._write()
         for file in self.note.to_delete:
-            await self._delete(file, say)
+            try:
+                await self._retried(partial(self._ask, f"/files/{quote(file, safe='')}", delete=True))
+            except NoRouteError:
+                pass  # an earlier call has deleted it
+            except ModelError as error:
+                say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
         self.path.unlink(missing_ok=True)
         self.note = None
-
-    async def _delete(self, file: str, say: Callable[[str], None]) -> None:
-        try:
-            await self._retried(lambda: self._ask(f"/files/{quote(file, safe='')}", delete=True))
-        except NoRouteError:
-            pass  # an earlier call has deleted it
-        except ModelError as error:
-            say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
 
     @property
     def _api(self) -> wire.Api:

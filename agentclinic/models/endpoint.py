@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -157,13 +156,7 @@ class Client:
             self._sdk = None
 
     async def send(
-        self,
-        path: str,
-        content: bytes | None,
-        purpose: Purpose,
-        *,
-        delete: bool = False,
-        limit: float | None = None,
+        self, path: str, content: bytes | None, purpose: Purpose, *, delete: bool = False, limit: float | None = None
     ) -> HttpAnswer:
         """Post a body; without one, get or delete the path. Returns answers of any status; raises anything else.
 
@@ -180,12 +173,11 @@ class Client:
             raise ConfigError(
                 f"base_url: {self.host.name} is not a host; write e.g. http://127.0.0.1:8000/v1"
             ) from None
-        # Explicit, so that no key, organization or header from the environment can replace it.
-        authorization = self._authorization or openai.Omit()
         options: RequestOptions = {
             "headers": {
                 PURPOSE_HEADER: str(purpose),
-                "Authorization": authorization,
+                # Explicit, so that no key, organization or header from the environment can replace it.
+                "Authorization": self._authorization or openai.Omit(),
                 "X-Stainless-Retry-Count": openai.Omit(),
                 "X-Stainless-Read-Timeout": openai.Omit(),
             }
@@ -195,12 +187,11 @@ class Client:
         try:
             # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
-                if delete:
-                    response = await sdk.delete(path, cast_to=httpx2.Response, options=options)
-                elif content is None:
-                    response = await sdk.get(path, cast_to=httpx2.Response, options=options)
-                else:
+                if content is not None:
                     response = await sdk.post(path, content=content, cast_to=httpx2.Response, options=options)
+                else:
+                    ask = sdk.delete if delete else sdk.get
+                    response = await ask(path, cast_to=httpx2.Response, options=options)
         except openai.APIStatusError as error:
             response = error.response
         except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
@@ -288,9 +279,7 @@ class Clients:
     async def __aenter__(self) -> Clients:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for client in self._clients.values():
             await client.aclose()
 
@@ -423,18 +412,19 @@ class Endpoint:
                 # Otherwise the choice is made, and an answer still on its way must not undo it.
                 client.api = api
             tally.retries += got.retries
-            if self._cap_is_too_small(request, got.value):
-                self._target = self._target._replace(capped=False)
-                tally.note("asked again without a cap on the output")
-                continue
-            break
-        answer = got.value
+            answer = got.value
+            empty = not answer.text.strip() and not answer.tool_calls
+            if not (answer.truncated and empty and wire.output_cap(self._target, request) is not None):
+                break
+            # Our own cap was too small: a model that thinks aloud needs more than its answer takes.
+            self._target = self._target._replace(capped=False)
+            tally.note("asked again without a cap on the output")
         if client.auto and api == "chat":
             tally.note("answered by chat completions")
         if request.schema and form is None:
             tally.note("structured output asked for in the prompt only")
         if answer.truncated:
-            if not answer.text.strip() and not answer.tool_calls:
+            if empty:
                 # Not retried: it would cost as many tokens and end the same way.
                 raise MalformedError(
                     f"{self.name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
@@ -494,11 +484,6 @@ class Endpoint:
         tally.note("the tool call was written as text")
         return replace(answer, text="", tool_calls=(call,))
 
-    def _cap_is_too_small(self, request: Request, answer: wire.Answer) -> bool:
-        """Whether our own cap left no answer: a model that thinks aloud needs more than its answer takes."""
-        capped = answer.truncated and wire.output_cap(self._target, request) is not None
-        return capped and not answer.text.strip() and not answer.tool_calls
-
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:
         body = await self._post(wire.PATHS[api], content, purpose, tally)
         return wire.read_answer(api, body, self.client.host.name)
@@ -519,7 +504,10 @@ def body_of(answer: HttpAnswer, host: faults.Host, model: str) -> wire.Json:
     """The JSON object in an answer; raises a `ModelError` for a redirect, an error status, and anything else."""
     status, headers, data = answer
     if 300 <= status < 400:
-        raise faults.from_redirect(status, host)
+        # What was sent to one endpoint must not go to another.
+        raise BadRequestError(
+            f"{host.name} answered {status} (redirect, not followed); set base_url to the final address"
+        )
     body = _loads(data)
     if status >= 400:
         raise faults.from_answer(status, body, headers, host, model)

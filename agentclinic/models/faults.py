@@ -161,11 +161,6 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
     return ServerError(describe("server error"), retry_after=retry_after(headers))
 
 
-def from_redirect(status: int, host: Host) -> ModelError:
-    """A redirect is an error: what was sent to one endpoint must not go to another."""
-    return BadRequestError(f"{host.name} answered {status} (redirect, not followed); set base_url to the final address")
-
-
 def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
     """The error of a request that got no answer.
 

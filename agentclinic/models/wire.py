@@ -97,7 +97,10 @@ class Target(NamedTuple):
 
 def request_body(api: Api, target: Target, request: Request, messages: Sequence[Message], form: Format | None) -> Json:
     build = _responses_body if api == "responses" else _chat_body
-    return build(target, request, messages, form)
+    body = build(target, request, messages, form)
+    if request.tools and request.tool_choice != "auto":
+        body["tool_choice"] = request.tool_choice
+    return body
 
 
 def output_cap(target: Target, request: Request) -> int | None:
@@ -135,8 +138,6 @@ def _responses_body(target: Target, request: Request, messages: Sequence[Message
     if request.tools:
         # Without "strict": false, this API requires closed schemas with all properties required.
         body["tools"] = [{"type": "function", **_described(tool), "strict": False} for tool in request.tools]
-        if request.tool_choice != "auto":
-            body["tool_choice"] = request.tool_choice
     return body
 
 
@@ -181,8 +182,6 @@ def _chat_body(target: Target, request: Request, messages: Sequence[Message], fo
     body["messages"] += [_chat_message(message) for message in messages]
     if request.tools:
         body["tools"] = [{"type": "function", "function": _described(tool)} for tool in request.tools]
-        if request.tool_choice != "auto":
-            body["tool_choice"] = request.tool_choice
     return body
 
 

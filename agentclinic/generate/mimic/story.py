@@ -95,7 +95,7 @@ def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
     story: dict[str, str] = {}
     for heading, name in _TOLD.items():
         if name not in story and heading in found:
-            told = _told(found[heading], gives_away, is_list=not name.startswith("History"))
+            told = _kept(found[heading], gives_away, is_list=not name.startswith("History"))
             if told:
                 story[name] = told
     if not {"Chief complaint", "History of present illness"} & story.keys():
@@ -103,7 +103,7 @@ def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for name, text in story.items())
 
 
-def _told(text: str, gives_away: Gives, *, is_list: bool) -> str:
+def _kept(text: str, gives_away: Gives, *, is_list: bool) -> str:
     """A section without gaps, hospital findings, and what gives the diagnosis away."""
     kept: list[str] = []
     for sentence in _parts(text, is_list=is_list):
