@@ -19,7 +19,6 @@ import yaml
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
-    LONG,
     ROOT,
     clinic,
     environment,
@@ -31,7 +30,7 @@ from runs_support import (
     summary,
     untimed,
 )
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.cli import normalized
 from agentclinic.cli.app import app

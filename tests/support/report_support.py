@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Route, expect, sync_playwright
+from scripted_server import LONG
 
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
@@ -23,8 +24,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="no chromium here; install it with: apt-get install --no-install-recommends chromium"
 )
-PATIENCE = 120_000
-"""Milliseconds no healthy step takes, however busy the machine."""
+PATIENCE = LONG * 1000
+"""Milliseconds, for the browser."""
 expect.set_options(timeout=PATIENCE)
 ORIGINALS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
@@ -97,7 +98,7 @@ def page_of(target: Path, *folders: Path) -> Path:
 @contextmanager
 def running_browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE)
         yield browser
         browser.close()
 

@@ -27,7 +27,6 @@ from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import listen
 
 pytestmark = needs_browser
-expect.set_options(timeout=60_000)  # the machine may be busy
 
 
 @pytest.fixture(scope="module")
