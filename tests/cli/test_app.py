@@ -20,7 +20,6 @@ import yaml
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
-    LONG,
     ROOT,
     clinic,
     environment,
@@ -32,7 +31,7 @@ from runs_support import (
     summary,
     untimed,
 )
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 import agentclinic.cli
 from agentclinic.cli import main, normalized

@@ -44,7 +44,7 @@ DATA = ROOT.parent / "shared" / "data" / "agentclinic"
 """Copies of the public data sets, where there are any."""
 COMMANDS = ("", "sh", "bash", "console")
 STAMP = r"\d{8}_\d{6}"
-LONG = 300
+LONG = 600
 """Seconds no command of the docs takes, however busy the machine."""
 
 

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.config import Settings
 from agentclinic.runs.execute import Finished, execute
@@ -61,8 +61,6 @@ CLINIC = [sys.executable, "-m", "agentclinic"]
 ROLES = ("doctor", "patient", "measurement", "moderator")
 AT_ENDPOINT = [*(word for role in ROLES for word in (f"--{role}_llm", "scripted")), "--simulator", "free"]
 """Flags that put every role at the endpoint; patient and laboratory say what the script has for them."""
-LONG = 120
-"""Seconds no healthy step of a test takes, however busy the machine."""
 
 Json = dict[str, Any]
 
