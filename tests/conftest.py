@@ -2,11 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from scripted_server import ScriptedServer
 
 from agentclinic import privacy
 from agentclinic.runs.lazy_model import set_ambient_settings
+
+# A busy machine is no failure: no example has a deadline, and making examples may take long.
+hypothesis.settings.register_profile(
+    "any_speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any_speed")
 
 
 @pytest.fixture

@@ -11,18 +11,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browser_support import needs_browser, running_browser, watched
 from hostile_support import ATTACKS, RAN, hostile
 from playwright.sync_api import Browser, Page
-from report_support import (
-    Json,
-    in_the_originals_format,
-    needs_browser,
-    page_of,
-    record,
-    running_browser,
-    watched,
-    write_run,
-)
+from report_support import Json, in_the_originals_format, page_of, record, write_run
 from runs_support import clinic, only_run
 
 from agentclinic.jsonl import inert

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from helpers import osce
 from runs_support import AT_ENDPOINT, Process, asked, clinic, environment, lines, only_run, point_at, records
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic import privacy
 from agentclinic.cli import main
@@ -438,7 +438,7 @@ def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
         "from agentclinic.cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", program, *RUN]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 1
     assert CHART not in done.stdout + done.stderr
     assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in done.stderr

@@ -11,8 +11,10 @@ from runs_support import records, run_here, settings_for, summary
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
+from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
 from agentclinic.runs.build import Models
+from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.compare import compare_two, load_arm
@@ -81,3 +83,12 @@ async def test_a_person_may_be_named_and_is_no_model_at_an_endpoint() -> None:
         assert not models.simulates("doctor")
         assert models.cost_usd("doctor", {}) == 0
         assert models.in_use() == ()
+
+
+def test_another_address_of_a_named_endpoint_is_another_run() -> None:
+    def plan_at(address: str) -> Plan:
+        return make_plan(Settings.model_validate({"endpoints": {"lab": {"base_url": address}}}))
+
+    one, other = plan_at("http://127.0.0.1:1/v1").digest, plan_at("http://127.0.0.1:2/v1").digest
+    assert [key for key in one if one[key] != other[key]] == ["endpoints"]
+    assert plan_at("http://me:planted@127.0.0.1:1/v1").digest == one, "a password is not part of it"

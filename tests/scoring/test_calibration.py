@@ -426,7 +426,7 @@ def test_a_falling_recalibration_reverses_the_order() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
     records = [
