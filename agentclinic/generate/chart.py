@@ -75,7 +75,6 @@ def key(name: str) -> str:
 
 
 def measured_text(measured: Measured) -> str:
-    """One value as a laboratory reports it: value, unit, range, flag, time."""
     value = " ".join(part for part in (measured.value, measured.unit) if part)
     about = []
     if measured.low and measured.high:
@@ -88,7 +87,6 @@ def measured_text(measured: Measured) -> str:
 
 
 def culture_text(culture: Culture) -> str:
-    """The finding of one specimen: organism and sensitivities, or the comment."""
     parts = [culture.organism] if culture.organism else [culture.comment or "no organism reported"]
     if culture.organism and culture.comment:
         parts.append(culture.comment)

@@ -62,8 +62,6 @@ _PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason why a case cannot be used."""
-
     kind: str
     path: str
     detail: str
@@ -123,7 +121,6 @@ def numbers(text: str) -> set[str]:
 
 
 def _counted(text: str) -> set[str]:
-    """Numbers in digits and in words."""
     spelled = {_NUMBER_WORDS[word] for word in map(str.lower, _WORD.findall(text)) if word in _NUMBER_WORDS}
     return numbers(text) | spelled
 

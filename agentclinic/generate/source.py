@@ -18,8 +18,6 @@ HistorySource = Literal["note", "triage", "codes", "none"]
 
 @dataclass(frozen=True)
 class Measured:
-    """One result as a row of the source has it."""
-
     name: str
     value: str
     """As written in the source; digits are never rewritten."""
@@ -98,8 +96,6 @@ class SourceCase:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen from a source, and how to read it."""
-
     data_class: DataClass
     keys: tuple[str, ...]
     """Every chosen case, in order."""

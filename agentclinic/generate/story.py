@@ -84,7 +84,6 @@ def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str
 
 
 def demographics(age: int | None, sex: str) -> str:
-    """Age and sex in the words of the public cases."""
     adult, child = {"male": ("man", "boy"), "female": ("woman", "girl")}.get(sex.lower(), ("patient", "child"))
     if age is None:
         return f"{sex.lower()} patient".strip()
@@ -124,7 +123,6 @@ def _stripped(value: str | list[str]) -> str | list[str]:
 
 
 def objective(payload: WriterPayload, story: WrittenStory | None) -> str:
-    """What the doctor reads at the door."""
     if story is not None and story.objective.strip():
         return story.objective.strip()
     came = f", who {payload.arrival}," if payload.arrival else ""

@@ -197,8 +197,6 @@ class ConnectError(ModelError):
 
 
 class NotRecordedError(ModelError):
-    """The recording does not contain this request."""
-
     kind = "not_recorded"
 
 

@@ -87,7 +87,6 @@ class FromBatch:
         self._stop = stop
 
     async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
-        """Return the batch's answer the first time, as if the server had just sent it; later, ask the server."""
         client = self._endpoint.client
         answer, self._answer = self._answer, None
         if answer is None:
@@ -103,8 +102,6 @@ class FromBatch:
 
 
 class Part(BaseModel):
-    """One batch."""
-
     model_config = ConfigDict(extra="forbid")
 
     token: str
@@ -156,7 +153,6 @@ class Batches:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys of the requests in the note."""
         return frozenset(key for part in self._parts for key in part.requests)
 
     @property
@@ -402,7 +398,6 @@ def read_note(path: Path) -> Note | None:
 
 
 def keys_noted(path: Path) -> frozenset[str]:
-    """The keys of the requests in a note, if there is one."""
     note = read_note(path)
     return frozenset(key for part in note.parts for key in part.requests) if note else frozenset()
 

@@ -58,8 +58,6 @@ _NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0[xX][0-9a-fA-F]*)\.?")
 
 @dataclass(frozen=True)
 class Gate:
-    """Where data of one class may be sent."""
-
     data_class: DataClass = DataClass.PUBLIC
     attested: Mapping[str, Attestation] = field(default_factory=dict)
     """Hosts with a complete attestation in the config and `--allow-host` on the command line."""
@@ -69,7 +67,6 @@ class Gate:
 
     @property
     def closed(self) -> bool:
-        """Whether requests may go only to this machine and to attested hosts."""
         return self.data_class is DataClass.CREDENTIALED
 
     def attests(self, base_url: str) -> bool:

@@ -44,7 +44,6 @@ def enter_unit(name: str) -> None:
 
 
 def requests_made() -> Asked:
-    """The requests made so far in the current unit, for `forget_requests_since`."""
     return unit.get(("", Counter()))[1].copy()
 
 
@@ -95,7 +94,7 @@ class Recorder:
         self._class = data_class
 
     async def reply(self, request: Request) -> Reply:
-        entry = _entry(_place(request, "record"), self.name, self._class, request)
+        entry = _line(_place(request, "record"), self.name, self._class, request)
         try:
             reply = await self._model.reply(request)
         except ModelError as error:
@@ -107,7 +106,7 @@ class Recorder:
         return reply
 
 
-def _entry(place: tuple[str, str, int], model: str, data_class: DataClass, request: Request) -> dict[str, Any]:
+def _line(place: tuple[str, str, int], model: str, data_class: DataClass, request: Request) -> dict[str, Any]:
     """A line of a recording, without the answer."""
     unit, key, n = place
     marked = {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
@@ -206,11 +205,10 @@ class Ongoing:
         if kept is not None:
             return _again(kept, request, self.path)
         reply = await ask(request)
-        self._sink.append({**_entry(place, model, self._data_class, request), "reply": _as_json(reply)})
+        self._sink.append({**_line(place, model, self._data_class, request), "reply": _as_json(reply)})
         return reply
 
     def wrap(self, model: Model) -> Model:
-        """The model, answering through this recording."""
         return _Continued(model, self)
 
     def close(self) -> None:

@@ -48,9 +48,7 @@ class Clock:
 class Turns(Protocol):
     """Who may send a request to an endpoint, and when."""
 
-    async def acquire(self) -> float:
-        """Wait for a turn and take it; returns the time when it was taken."""
-        ...
+    async def acquire(self) -> float: ...
 
     def release(self) -> None: ...
 
@@ -108,7 +106,6 @@ class Limiter:
         await waited_for(turn, self._waiting, self.release)
 
     def release(self) -> None:
-        """Pass the turn on to the request that has waited longest."""
         self.active -= 1
         self._admit()
 

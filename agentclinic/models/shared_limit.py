@@ -22,8 +22,6 @@ class Lease(NamedTuple):
 
 
 class Report(NamedTuple):
-    """How turns were used since the last report."""
-
     returned: int
     succeeded: int
     throttled: Sequence[tuple[float, float | None]]

@@ -41,8 +41,6 @@ class InvalidReplyError(ValueError):
 
 
 class Format(NamedTuple):
-    """A JSON schema in the form the APIs require."""
-
     name: str
     schema: dict[str, Any]
     strict: bool

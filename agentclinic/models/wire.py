@@ -84,8 +84,6 @@ LONGEST_NAME = 200
 
 
 class Target(NamedTuple):
-    """The model to ask, and its settings."""
-
     model: str
     settings: Mapping[str, Any]
     """`llm.responses` of the config."""
@@ -289,7 +287,6 @@ def clip(messages: Sequence[Message], longest: int) -> tuple[tuple[Message, ...]
 
 
 def error_in(body: Json) -> Json | None:
-    """The part of an HTTP 200 that holds an error instead of an answer, if any."""
     if body.get("error") or body.get("status") in ("failed", "cancelled"):
         return body
     choice = _choice(body)
@@ -414,5 +411,4 @@ def _text(value: Any) -> str:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None if it cannot be one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12 else None

@@ -143,7 +143,6 @@ def _dialogue(lines: Sequence[str]) -> list[Turn]:
 
 
 def _usage(used: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
-    """Tokens by role; None if the line does not have them."""
     counted = {
         role: {"input_tokens": tokens.get("prompt_tokens"), "output_tokens": tokens.get("completion_tokens")}
         for role, tokens in used.items()

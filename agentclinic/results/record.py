@@ -42,8 +42,6 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a judge says about one diagnosis."""
-
     correct: bool | None = None
     """Yes or No by the strict rule; None if the diagnosis was not judged."""
     relation: str | None = None

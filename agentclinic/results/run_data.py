@@ -20,8 +20,6 @@ from agentclinic.results.run_folder import ARMS
 
 @dataclass(frozen=True)
 class RunData:
-    """A run on disk."""
-
     path: Path
     """The file of records."""
     name: str

@@ -47,8 +47,6 @@ NOTHING_ASKED = Usage(0, 0, 0, 0, requests=0)
 
 
 class Provenance(StrEnum):
-    """Where an answer of the patient or the laboratory comes from."""
-
     CHART = "chart"
     CHART_EQUIVALENT = "chart_equivalent"
     DEFAULT_NEGATIVE = "default_negative"

@@ -164,5 +164,4 @@ def _is_placeholder(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _spoken(text: str) -> list[str]:
-    """The words of an utterance without case, spaces and punctuation."""
     return re.findall(r"\w+", text.lower())

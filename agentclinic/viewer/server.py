@@ -40,19 +40,9 @@ PASSWORD = "AGENTCLINIC_PASSWORD"
 """Environment variable with the password: a flag could be read in the list of processes."""
 SHORTEST = 8
 """Minimum length of a password: anyone on the network may guess."""
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    ]
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """Scripts, styles and requests of this server only; nothing inline, no frames, no markup made from text."""
 HEADERS = {
@@ -211,7 +201,6 @@ def listen(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     if ip_address(host).is_unspecified:
         host = LOOPBACK

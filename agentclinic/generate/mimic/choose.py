@@ -35,8 +35,6 @@ BEYOND_LIMIT = "beyond the limit"
 
 @dataclass(frozen=True)
 class Admission:
-    """A chosen admission and its principal diagnosis."""
-
     subject_id: int = field(repr=False)
     hadm_id: int = field(repr=False)
     key: str
@@ -47,8 +45,6 @@ class Admission:
 
 
 class ChapterCount(NamedTuple):
-    """How many admissions of a chapter there are and how many were chosen."""
-
     chapter: str
     available: int
     """Admissions whose principal diagnosis is in this chapter."""
@@ -125,7 +121,6 @@ def choose(settings: MimicSettings, salt: str, *, tell: Callable[[str], None] = 
 
 
 def titles_table(folder: Folder) -> str:
-    """SQL for our own table with one title for each code and version."""
     return (
         "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
         f"min(trim(long_title)) AS title FROM {folder.source(TITLES)} GROUP BY ALL"
@@ -213,7 +208,7 @@ def _target(target: str) -> _Target:
 def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> None:
     """Give each admission the first reason that excludes it, or none."""
     planned = ", ".join(f"'{kind}'" for kind in _PLANNED)
-    principal = "principal diagnosis is"
+    principal, first_only = "principal diagnosis is", not settings.include_recurrent
     rules = [
         ("no principal diagnosis", "s.code IS NULL", True),
         ("no time of admission", "s.admittime IS NULL", True),
@@ -227,11 +222,7 @@ def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> Non
         (f"{principal} an external cause", f"c.kind = '{icd.Kind.EXTERNAL}'", not settings.include_symptoms),
         ("title says other or unspecified", "c.vague", not settings.include_unspecified),
         ("planned admission", f"s.kind IN ({planned})", not settings.include_elective),
-        (
-            "principal code was already coded at an earlier admission",
-            "s.hadm_id IN (FROM recurrent)",
-            not settings.include_recurrent,
-        ),
+        ("principal code was already coded at an earlier admission", "s.hadm_id IN (FROM recurrent)", first_only),
     ]
     reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test, applies in rules if applies)
     connection.execute(

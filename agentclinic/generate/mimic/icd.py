@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What the codes of a chapter stand for."""
-
     DISEASE = "disease"
     SYMPTOM = "symptom"
     """Symptoms, signs and abnormal findings: where a case starts, not where it ends."""

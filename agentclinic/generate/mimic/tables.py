@@ -91,18 +91,9 @@ ED_STAYS = _table(
     "arrival_transport",
     required=False,
 )
-TRIAGE = _table(
-    "ed/triage",
-    "subject_id:bigint stay_id:bigint chiefcomplaint",
-    "temperature heartrate resprate o2sat sbp dbp pain",
-    required=False,
-)
-ED_VITALS = _table(
-    "ed/vitalsign",
-    "subject_id:bigint stay_id:bigint charttime:timestamp",
-    "temperature heartrate resprate o2sat sbp dbp pain",
-    required=False,
-)
+_SIGNS = "temperature heartrate resprate o2sat sbp dbp pain"
+TRIAGE = _table("ed/triage", "subject_id:bigint stay_id:bigint chiefcomplaint", _SIGNS, required=False)
+ED_VITALS = _table("ed/vitalsign", "subject_id:bigint stay_id:bigint charttime:timestamp", _SIGNS, required=False)
 ED_DRUGS = _table("ed/medrecon", "subject_id:bigint stay_id:bigint name", required=False)
 NOTES = _table(
     "note/discharge", "subject_id:bigint hadm_id:bigint text", "note_id note_seq", required=False, long_text=True
