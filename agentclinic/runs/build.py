@@ -123,7 +123,7 @@ class Models:
         self._share = share
         self._person = person
         self._ongoing = ongoing
-        self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
+        self.gate = gate_for(settings, privacy.strictest_seen() if data_class is None else data_class, resolve=resolve)
         self._settings = settings
         self._stack = AsyncExitStack()
         self._chosen: dict[tuple[str, str | None], Model] = {}

@@ -43,7 +43,7 @@ class PlayJob:
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
         """Rebuild the run's plan from its folder, and play its units by their keys."""
-        privacy.meet(self.data_class)
+        privacy.raise_data_class(self.data_class)
         plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
         changed = sorted(key for key in {*self.digest, *plan.digest} if self.digest.get(key) != plan.digest.get(key))
         if changed:
