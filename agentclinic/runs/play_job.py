@@ -85,4 +85,4 @@ def with_own_files(settings: Settings, folder: Path) -> Settings:
     """The settings with the run's own copies of the experiences and the split, if it has them."""
     own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
     used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
+    return settings.changed(**used)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agentclinic.clinic.doctor import Dialogue
 from agentclinic.clinic.patient import Simulator
+from agentclinic.clinic.payloads import MissingTest, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, Prompts
 from agentclinic.config import RunSettings
 
@@ -22,6 +23,8 @@ class Roles:
     laboratory: Simulator = "voiced"
     dialogue: Mapping[str, Dialogue] = field(default_factory=dict)
     """By role; a chat for any other."""
+    missing_test: MissingTest = "unavailable"
+    silent_symptom: SilentSymptom = "deny"
 
     def dialogue_of(self, role: str) -> Dialogue:
         """How the role's model is shown the dialogue."""
@@ -45,4 +48,4 @@ def roles_of(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
         role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
     }
     patient, laboratory = (simulator_of(run, role, files[role]) for role in ("patient", "measurement"))
-    return Prompts(files), Roles(patient, laboratory, dialogue)
+    return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom)
