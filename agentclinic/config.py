@@ -333,20 +333,21 @@ def unix_parts(address: str) -> UnixParts | None:
 
 def checked_address(value: object) -> object:
     """Refuse anything but an address, without repeating it: it may be a key or contain a password."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if isinstance(value, str) and unix_parts(value.strip()):
-        return value.strip()
+    if not isinstance(value, str):
+        return value
+    address = value.strip()
+    if not address or unix_parts(address):
+        return address or None
     try:
-        parts = urlsplit(value.strip()) if isinstance(value, str) else None
-        usable = parts is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         usable = False
     if not usable:
         raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
-    if parts and (parts.query or parts.fragment):
+    if parts.query or parts.fragment:
         raise ValueError("must not have a query (?...); put a key into openai.api_key or the environment")
-    return value.strip() if isinstance(value, str) else value
+    return address
 
 
 def _variable_name(value: str) -> str:
@@ -566,11 +567,8 @@ class Settings(LLMFile, ClinicFile):
 
 def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
     """The settings with new limits; None keeps what they have."""
-    given: dict[str, Any] = {"token_limit": token_limit, "max_cost": max_cost}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        return settings
-    runtime = settings.llm.runtime.model_copy(update=changes)
+    given = {"token_limit": token_limit, "max_cost": max_cost}
+    runtime = settings.llm.runtime.model_copy(update={key: limit for key, limit in given.items() if limit is not None})
     return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
 
 
@@ -616,19 +614,19 @@ def load_settings(
         if own and llm_config is None:
             llm = parse_settings(LLMFile, own, str(config))
     clinic = parse_settings(ClinicFile, data, str(config))
-    run = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
-    parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
-    if parsed.run.measurement_cost_llm is not None:
+    keys = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
+    run = parse_settings(RunSettings, keys, "the flags")
+    if run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
         replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
         warnings.warn(f"run.measurement_cost_llm is ignored: {replaced}", FutureWarning, stacklevel=2)
     return Settings(
-        run=parsed.run,
-        datasets={name: str(_in_first(folders, path)) for name, path in parsed.datasets.items()},
-        endpoints=parsed.endpoints,
+        run=run,
+        datasets={name: str(_in_first(folders, path)) for name, path in clinic.datasets.items()},
+        endpoints=clinic.endpoints,
         openai=llm.openai,
         llm=llm.llm,
-        privacy=parsed.privacy,
+        privacy=clinic.privacy,
         allow_hosts=tuple(allow_hosts or ()),
     )
 

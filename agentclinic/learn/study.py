@@ -108,7 +108,7 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty and not a study; name another folder with -o")
     # The doctor must be able to use memory: better to say so now than after the training half.
-    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)).run)
+    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
     make_plan(settings.changed(**_NO_MEMORY))
     return Study(folder, settings, learner, every, made, chosen)
 

@@ -121,7 +121,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     if settings.run.doctor == "uncertainty":
         agent = load_agent(_path(settings.run.agent_config), settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
-    _refuse_impossible(settings.run)
+    _refuse_impossible(settings)
     if custom_doctor is None and settings.run.doctor not in DOCTORS:
         custom_doctor = DoctorFactory(settings.run.doctor)
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
@@ -304,20 +304,21 @@ _PLAIN = ("plain", "history_only")
 """Doctors that make the plain doctor's requests."""
 
 
-def _refuse_impossible(run: RunSettings) -> None:
+def _refuse_impossible(settings: Settings) -> None:
+    run, planner = settings.run, settings.planner
     refuse_without_effect(run)
-    refuse_on_cluster(run)
-    refuse_unusable_memory(run)
-    if run.doctor_test_policy_enabled and not _has_dialogue(run):
+    refuse_on_cluster(settings)
+    refuse_unusable_memory(settings)
+    if planner and not _has_dialogue(run):
         raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
-    if run.doctor_test_policy_enabled and is_person(run.doctor_llm):
+    if planner and is_person(run.doctor_llm):
         raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
-    if run.doctor_test_policy_mode == "inline" and run.doctor not in _PLAIN:
+    if planner and planner.inline and run.doctor not in _PLAIN:
         raise ConfigError(
             f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
             "use separate with this doctor"
         )
-    if run.doctor_test_policy_mode == "inline" and run.planner_baseline == "full":
+    if planner and planner.inline and planner.baseline == "full":
         raise ConfigError(
             "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
             "use door, or separate"
@@ -328,27 +329,30 @@ def _refuse_impossible(run: RunSettings) -> None:
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
 
 
-def refuse_on_cluster(run: RunSettings) -> None:
+def refuse_on_cluster(settings: Settings) -> None:
     """Refuse what other machines cannot do, and settings of a cluster without one."""
-    refuse_without_effect(run, "address", "processes")
-    if run.engine == "ray" and run.people:
+    refuse_without_effect(settings.run, "address", "processes")
+    if settings.ray and settings.run.people:
         raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")
-    if run.engine == "ray" and run.record:
+    if settings.ray and settings.run.record:
         raise ConfigError("engine ray: a recording is written by one process only; use --engine local with --record")
 
 
-def refuse_unusable_memory(run: RunSettings) -> None:
+def refuse_unusable_memory(settings: Settings) -> None:
     """Refuse settings of memory that contradict each other, or that the doctor cannot use."""
+    run, memory = settings.run, settings.memory
+    if memory is None:
+        return
     refuse_without_effect(run, "memory_retrieval", "embedding_llm")
-    useless = "and the run would report a false null result"
-    for key in ("memory_llm", "embedding_llm"):
-        if is_builtin_or_person(getattr(run, key)):
-            raise ConfigError(f"{key}: {getattr(run, key)} cannot do this; name a model at the endpoint")
-    if run.memory_llm and run.memory_retrieval == "shuffled":
+    for key, cast in (("memory_llm", memory.picker), ("embedding_llm", memory.embedding)):
+        if cast and is_builtin_or_person(cast.model):
+            raise ConfigError(f"{key}: {cast.model} cannot do this; name a model at the endpoint")
+    if memory.picker and memory.retrieval == "shuffled":
         raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
-    if run.memory is not None and not _has_dialogue(run):
+    useless = "and the run would report a false null result"
+    if not _has_dialogue(run):
         raise ConfigError(f"memory: the doctor {run.doctor} makes no use of it, {useless}")
-    if run.memory is not None and is_person(run.doctor_llm):
+    if is_person(run.doctor_llm):
         raise ConfigError(f"memory: experiences are shown to models, not to a person, {useless}; leave it out")
 
 

@@ -193,7 +193,7 @@ async def regrade(
 
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
-    refuse_on_cluster(_unrecorded(settings).run)
+    refuse_on_cluster(_unrecorded(settings))
     if batch:
         if settings.ray:
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")
