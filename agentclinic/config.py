@@ -86,10 +86,10 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
 Retrieval = Literal["bm25", "embeddings", "shuffled"]
 
 
-class Cast(NamedTuple):
-    """A role's model, and its endpoint by its name in `endpoints`; None for the default one."""
+class RoleModel(NamedTuple):
+    """The model of a role, and its endpoint by its name in `endpoints`; None for the default one."""
 
-    model: str
+    name: str
     endpoint: str | None
 
 
@@ -216,7 +216,6 @@ class RunSettings(_Section):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """Which cases of the data set are played."""
         return self.model_dump(include={"scenarios", "offset", "sample", "num_scenarios", "seed", "lockbox"})
 
     @property
@@ -224,10 +223,9 @@ class RunSettings(_Section):
         """Whether a person plays the doctor or the patient."""
         return is_person(self.doctor_llm) or is_person(self.patient_llm)
 
-    def cast(self, role: str) -> Cast | None:
-        """The model of a role; None if none is named."""
-        model = getattr(self, f"{role}_llm")
-        return Cast(model, getattr(self, f"{role}_endpoint")) if model or role in ROLES else None
+    def model_of(self, role: str) -> RoleModel | None:
+        name = getattr(self, f"{role}_llm")
+        return RoleModel(name, getattr(self, f"{role}_endpoint")) if name or role in ROLES else None
 
     @model_validator(mode="before")
     @classmethod
@@ -284,9 +282,9 @@ class MemorySettings(NamedTuple):
 
     path: str
     retrieval: Retrieval
-    embedding: Cast | None
+    embedding: RoleModel | None
     """The model that finds them, if they are found by embeddings."""
-    picker: Cast | None
+    picker: RoleModel | None
 
 
 class JudgeSettings(NamedTuple):
@@ -317,7 +315,6 @@ class UnixParts(NamedTuple):
 
 
 def is_unix(address: str) -> bool:
-    """Whether an address is a unix socket."""
     return address.lower().startswith("unix:")
 
 
@@ -518,7 +515,6 @@ class Settings(LLMFile, ClinicFile):
 
     @property
     def planner(self) -> PlannerSettings | None:
-        """The test policy; None if the doctor has none."""
         run = self.run
         if not run.doctor_test_policy_enabled:
             return None
@@ -526,30 +522,27 @@ class Settings(LLMFile, ClinicFile):
 
     @property
     def memory(self) -> MemorySettings | None:
-        """The memory; None if the doctor has none."""
         run = self.run
         if run.memory is None:
             return None
-        embedding = run.cast("embedding") if run.memory_retrieval == "embeddings" else None
-        return MemorySettings(run.memory, run.memory_retrieval, embedding, run.cast("memory"))
+        embedding = run.model_of("embedding") if run.memory_retrieval == "embeddings" else None
+        return MemorySettings(run.memory, run.memory_retrieval, embedding, run.model_of("memory"))
 
     @property
     def judge(self) -> JudgeSettings:
-        """The judge."""
         return JudgeSettings(self.run.moderator_llm, self.run.judge_relation)
 
     @property
     def ray(self) -> RaySettings | None:
-        """The cluster; None if the work is done in this process."""
         return RaySettings(self.run.address, self.run.processes) if self.run.engine == "ray" else None
 
     @property
-    def cast(self) -> dict[str, Cast]:
+    def models(self) -> dict[str, RoleModel]:
         """The models by role; planner and synthesis use the doctor's unless another is named."""
         memory = self.memory
         further = {"memory": memory.picker, "embedding": memory.embedding} if memory else {}
-        named = {role: self.run.cast(role) for role in (*ROLES, "synthesis")} | further
-        return {role: cast for role, cast in named.items() if cast}
+        named = {role: self.run.model_of(role) for role in (*ROLES, "synthesis")} | further
+        return {role: model for role, model in named.items() if model}
 
     def changed(self, **run: Any) -> Self:
         """The settings with other values for some keys of `run`."""

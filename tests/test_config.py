@@ -15,11 +15,11 @@ from pydantic import SecretStr
 
 import agentclinic
 from agentclinic.config import (
-    Cast,
     EndpointSettings,
     LLMFile,
     LLMSettings,
     OpenAISettings,
+    RoleModel,
     RunSettings,
     Settings,
     load_llm_file,
@@ -403,7 +403,7 @@ def sections(**run: Any) -> Settings:
 def test_a_section_is_there_with_all_that_belongs_to_it_or_not_at_all() -> None:
     idle = sections(planner_baseline="full", memory_retrieval="embeddings", embedding_llm="e", address="auto")
     assert (idle.planner, idle.memory, idle.ray) == (None, None, None)
-    assert list(idle.cast) == ["doctor", "patient", "measurement", "moderator"]
+    assert list(idle.models) == ["doctor", "patient", "measurement", "moderator"]
 
     policy = sections(doctor_test_policy_enabled=True, doctor_test_policy="mine", doctor_test_policy_mode="inline")
     assert policy.planner == ("mine", True, "door")
@@ -414,9 +414,9 @@ def test_a_section_is_there_with_all_that_belongs_to_it_or_not_at_all() -> None:
 def test_an_embedding_model_belongs_to_retrieval_by_embeddings() -> None:
     named = {"memory": "store.jsonl", "memory_llm": "p", "embedding_llm": "e", "embedding_endpoint": "lab"}
     memory = sections(**named, memory_retrieval="embeddings").memory
-    assert memory == ("store.jsonl", "embeddings", Cast("e", "lab"), Cast("p", None))
-    assert "embedding" in sections(**named, memory_retrieval="embeddings").cast
-    assert "embedding" not in sections(**named).cast
+    assert memory == ("store.jsonl", "embeddings", RoleModel("e", "lab"), RoleModel("p", None))
+    assert "embedding" in sections(**named, memory_retrieval="embeddings").models
+    assert "embedding" not in sections(**named).models
 
 
 @pytest.mark.parametrize(

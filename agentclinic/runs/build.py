@@ -16,8 +16,8 @@ from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
-    Cast,
     PriceSettings,
+    RoleModel,
     Settings,
     is_builtin_or_person,
     is_person,
@@ -36,7 +36,7 @@ from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
 from agentclinic.models.wire import Api
 from agentclinic.privacy import DataClass
-from agentclinic.runs.roles import simulator_of
+from agentclinic.runs.plan import simulator_of
 
 
 class ModelSource(Protocol):
@@ -62,7 +62,7 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     laboratory = load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None)
     # Voiced, our matcher reads the chart (`clinic.laboratory`).
     silent = {"measurement"} if simulator_of(run, "measurement", laboratory) == "voiced" else set()
-    return tuple(role for role in settings.cast if role not in silent)
+    return tuple(role for role in settings.models if role not in silent)
 
 
 @dataclass(frozen=True)
@@ -159,15 +159,15 @@ class Models:
     def prepare(self) -> None:
         """Choose every role's model now, so that a missing key or file is reported before anything happens."""
         self.admit()
-        for role in self._settings.cast:
+        for role in self._settings.models:
             self.for_role(role)
 
     def admit(self) -> None:
         """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
         if self._settings.run.record is not None:
             refuse_other_file(Path(self._settings.run.record))
-        for cast in self._settings.cast.values():
-            self._choice(*cast)
+        for model in self._settings.models.values():
+            self._choice(*model)
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same arguments."""
@@ -205,10 +205,10 @@ class Models:
         llm = self._settings.llm.model_copy(update={"runtime": runtime})
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
-    def cast(self, role: str) -> Cast:
+    def cast(self, role: str) -> RoleModel:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
-        cast = self._settings.cast
-        return cast.get(role, cast["doctor"])
+        models = self._settings.models
+        return models.get(role, models["doctor"])
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
@@ -224,7 +224,7 @@ class Models:
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""
-        return self.cast(role).model == name
+        return self.cast(role).name == name
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""

@@ -205,7 +205,7 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
     run, started = plan.settings.run, re.search(r"\d{8}_\d{6}", folder.name)
     content = {
         "dataset": plan.dataset,
-        **{f"{role}_llm": plan.settings.cast[role].model for role in ROLES},
+        **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
         "num_scenarios": len(plan.units),
         "total_presented": summary.presented,
         "total_correct": summary.correct,

@@ -1,4 +1,4 @@
-"""What a run plays: cases times repeats, and the digest that guards resuming."""
+"""What a run plays: cases times repeats, how language models play the roles, and the digest that guards resuming."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
+from agentclinic.clinic.doctor import Dialogue
+from agentclinic.clinic.patient import Simulator
+from agentclinic.clinic.payloads import MissingTest, SilentSymptom
+from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported, user_prompts
 from agentclinic.config import (
     RunSettings,
     Settings,
@@ -34,7 +37,6 @@ from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
-from agentclinic.runs.roles import Roles, roles_of
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
@@ -72,6 +74,45 @@ class Unit:
         return f"{self.case.id}:{self.repeat}" + (f":{self.copy}" if self.copy else "")
 
 
+_SIMULATED = {"patient": ("voiced_system", "grounded_system"), "measurement": ("grounded_system",)}
+"""Texts without which a role's prompt file is for free text, as the original's files are."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """How language models play the roles: as the settings say, or as a user's own prompt files imply."""
+
+    patient: Simulator
+    laboratory: Simulator
+    dialogue: Mapping[str, Dialogue]
+    """How the model of the doctor, the patient and the laboratory (`measurement`) is shown the dialogue."""
+    missing_test: MissingTest
+    silent_symptom: SilentSymptom
+
+    def dialogue_of(self, role: str) -> Dialogue:
+        return self.dialogue[role]
+
+
+def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
+    """How the patient or the laboratory (`measurement`) is played with this prompt file."""
+    return run.simulator or ("voiced" if prompt.has(*_SIMULATED[role]) else "free")
+
+
+def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
+    """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
+    files = dict(prompts.files)
+    if run.dialogue == "chat":
+        files["doctor"] = files["doctor"].completed()
+    if run.simulator in ("voiced", "grounded"):
+        files |= {role: files[role].completed() for role in _SIMULATED}
+    chats = {"doctor": ("chat_system",), **_SIMULATED}
+    dialogue: dict[str, Dialogue] = {
+        role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
+    }
+    patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
+    return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything a run will do."""
@@ -83,23 +124,22 @@ class Plan:
     units: tuple[Unit, ...]
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused if one of them has changed."""
-    custom_doctor: DoctorFactory | None = None
-    agent: Agent | None = None
+    custom_doctor: DoctorFactory | None
+    agent: Agent | None
     """The uncertainty doctor as configured."""
-    policy: Policy | None = None
+    policy: Policy | None
     """The test policy, if the doctor plans with one."""
-    memory: Memory | None = None
+    memory: Memory | None
     """The experiences that are offered to the doctor."""
-    split: Split | None = None
-    roles: Roles = field(default_factory=Roles)
-    data_class: DataClass = DataClass.PUBLIC
+    split: Split | None
+    roles: Roles
+    data_class: DataClass
     """The strictest class of all rows in the data set's file, including those that are not played."""
-    unsupported_bias: Mapping[str, str] = field(default_factory=dict)
+    unsupported_bias: Mapping[str, str]
     """Biases that were asked for and that the prompt files do not have, by setting; the run is played without them."""
 
     @property
     def people(self) -> bool:
-        """Whether a person at the terminal takes part."""
         return self.settings.run.people
 
 
@@ -126,7 +166,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         custom_doctor = DoctorFactory(settings.run.doctor)
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
-    prompts, roles = roles_of(settings.run, prompts)
+    prompts, roles = _roles(settings.run, prompts)
     policy = _policy(settings)
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
@@ -344,9 +384,9 @@ def refuse_unusable_memory(settings: Settings) -> None:
     if memory is None:
         return
     refuse_without_effect(run, "memory_retrieval", "embedding_llm")
-    for key, cast in (("memory_llm", memory.picker), ("embedding_llm", memory.embedding)):
-        if cast and is_builtin_or_person(cast.model):
-            raise ConfigError(f"{key}: {cast.model} cannot do this; name a model at the endpoint")
+    for key, model in (("memory_llm", memory.picker), ("embedding_llm", memory.embedding)):
+        if model and is_builtin_or_person(model.name):
+            raise ConfigError(f"{key}: {model.name} cannot do this; name a model at the endpoint")
     if memory.picker and memory.retrieval == "shuffled":
         raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
     useless = "and the run would report a false null result"

@@ -319,7 +319,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "ground_truth": case.diagnosis,
             "diagnosis_text": transcript.diagnosis,
             "final_doctor_dialogue": said[-1] if said else None,
-            **{f"{role}_llm": plan.settings.cast[role].model for role in ROLES},
+            **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
             "max_infs": run.total_inferences,
             "image_request_enabled": run.doctor_image_request,
             "llm_responses_config": plan.settings.llm.responses,
