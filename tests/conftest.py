@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def _a_process_of_its_own() -> None:
     """No test works under the class of data that an earlier one met, or with its settings."""
-    privacy.forget()
+    privacy.reset()
     set_ambient_settings(None)
 
 
