@@ -3,41 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from agentclinic.cli.format import counted, print_json, text_table
 from agentclinic.cli.judge import label_notes, next_lines
-from agentclinic.report.parts import outcome_name
+from agentclinic.cli.options import (
+    CorrectedOption,
+    FullOption,
+    JsonOption,
+    JudgeOption,
+    RecordsArgument,
+    SeedOption,
+    with_output,
+)
 from agentclinic.report.text import plural
-from agentclinic.results.record import bias_label
-from agentclinic.results.run_data import load_run
-from agentclinic.runs.budget import money
-from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.format import as_number, as_percent, as_points, interval, percent
-from agentclinic.scoring.score import Score, score
-from agentclinic.scoring.slips import slip_lines
+
+if TYPE_CHECKING:
+    from agentclinic.scoring.calibration import SourceCalibration
+    from agentclinic.scoring.score import Score
 
 
+@with_output
 def score_command(
-    place: Path,
-    judge: str | None,
-    full_information: Path | None,
-    recalibrate_on: Path | None,
-    seed: int,
-    *,
-    corrected: bool,
-    full: bool,
-    as_json: bool,
+    run: RecordsArgument,
+    judge: JudgeOption = None,
+    full_information: Annotated[
+        Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
+    ] = None,
+    recalibrate_on: Annotated[
+        Path | None, typer.Option(help="Another run, used to turn planner scores into probabilities.")
+    ] = None,
+    corrected: CorrectedOption = False,
+    seed: SeedOption = 0,
+    full: FullOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Score a run and print it."""
-    run = load_run(place, judge)
+    """Score a run: outcome, calibration, information, tests.
+
+    Numbers come with intervals; a number that the records cannot give is left out or called unknown.
+    """
+    from agentclinic.results.run_data import load_run
+    from agentclinic.scoring.score import score
+
     result = score(
-        run,
+        load_run(run, judge),
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
         recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
         corrected=corrected,
     )
-    if as_json:
+    if json:
         print_json(result)
         return
     print(as_text(result) if full else short_text(result))
@@ -54,6 +72,10 @@ def as_text(result: Score) -> str:
 
 def short_text(result: Score) -> str:
     """The main figures in one table, and one sentence."""
+    from agentclinic.report.parts import outcome_name
+    from agentclinic.results.record import bias_label
+    from agentclinic.runs.budget import money
+
     outcome, info, price = result.outcome, result.information, result.orders.price_usd
     rows = [("", "value (95% interval)"), ("accuracy", as_percent(outcome.accuracy_strict))]
     if outcome.lenient_differs:
@@ -111,6 +133,9 @@ def _unfinished(result: Score) -> str:
 
 
 def _outcome(result: Score) -> list[str]:
+    from agentclinic.results.record import bias_label
+    from agentclinic.scoring.slips import slip_lines
+
     outcome = result.outcome
     lines = ["", f"outcome{_unfinished(result)}"]
     if outcome.lenient_differs:

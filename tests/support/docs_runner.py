@@ -497,6 +497,7 @@ def check_text(page: Path) -> None:
     from agentclinic.cli.app import app
 
     root: Any = typer.main.get_command(app)
+    root.load()
     programs = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
     known = {*_flags(root), *re.findall(r'"(--[a-z-]+)"', "".join(programs))}
     text = page.read_text(encoding="utf-8")

@@ -140,8 +140,8 @@ def _mother() -> list[str] | None:
     """Fork a process for each command that comes in; in that process, return the command's arguments."""
     import anyio
 
-    commands = ("app", "audit", "compare", "generate", "learn", "probe", "report", "run", "score", "sessions")
-    for name in ("aiohttp", "httpx2", "openai", "openai.types.responses", *(f"agentclinic.cli.{c}" for c in commands)):
+    slow = ("audit.run", "generate.run", "learn.run", "report.card", "runs.regrade", "scoring.sessions", "cli.people")
+    for name in ("aiohttp", "httpx2", "openai", "openai.types.responses", *(f"agentclinic.{each}" for each in slow)):
         importlib.import_module(name)
     # An encounter reads the vocabulary and the matcher, which takes ten times as long as the encounter itself.
     with tempfile.TemporaryDirectory(prefix="agentclinic-test-") as scratch:
