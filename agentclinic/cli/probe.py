@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.cli.options import ConfigOption, JsonOption, LLMConfigOption, QuietOption, read_settings
 from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
@@ -57,20 +57,18 @@ def probe_command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out the sample of questions and orders (about 80 requests).")
     ] = False,
-    config: ConfigOption = None,
-    llm_config: LLMConfigOption = None,
+    config: opt.Config = None,
+    llm_config: opt.LLMConfig = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        opt.limit(
             min=1,
             max=MOST_WORKERS,
             help=f"{described(RunSettings.model_fields['workers'])} [default: run.workers, else 4]",
-            show_default=False,
-            rich_help_panel="Limits",
         ),
     ] = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Find out what an endpoint and its model can do.
 
@@ -79,7 +77,7 @@ def probe_command(
     shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say
     whether it should play them `grounded`. The exit code is 1 if it does not answer at all.
     """
-    settings = read_settings(config, llm_config)
+    settings = opt.read_settings(config, llm_config)
     checks, sampled = finish(_probe, settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
     if json:
         sample = {**sampled.result.model_dump(mode="json"), "cost_usd": sampled.cost_usd} if sampled else None

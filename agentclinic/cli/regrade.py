@@ -11,19 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress, text_table
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
-from agentclinic.cli.options import (
-    ENGINE,
-    JUDGE,
-    DryRunOption,
-    FullOption,
-    JsonOption,
-    QuietOption,
-    Read,
-    RunArgument,
-    with_settings,
-)
 from agentclinic.errors import InputError
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent
@@ -37,11 +27,11 @@ JURY = "jury"
 _AGAIN = "Run the same command again to judge the rest."
 
 
-@with_settings(*JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *ENGINE, "prompts_dir", "check")
+@opt.with_settings(*opt.JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *opt.ENGINE, "prompts_dir", "check")
 def regrade_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     *,
-    read: Read,
+    read: opt.Read,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the new file in RUN/judgements/. [default: the name of the judge's model]"),
@@ -73,10 +63,10 @@ def regrade_command(
         bool,
         typer.Option("--wait/--no-wait", help="With --batch: wait for the answers, or fetch them with a later call."),
     ] = True,
-    dry_run: DryRunOption = False,
-    full: FullOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    dry_run: opt.DryRun = False,
+    full: opt.Full = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Judge a run again with another judge, or with several.
 

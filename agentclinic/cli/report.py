@@ -6,33 +6,28 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import deliver
-from agentclinic.cli.options import ComparedArgument, JsonOption, JudgeOption, OutputOption, RunArgument, SeedOption
 
 
 def report_command(
-    runs: ComparedArgument,
+    runs: opt.ComparedArgument,
     format: Annotated[  # noqa: A002 - the name of the flag
         str | None,
-        typer.Option(
-            help="html, md, json or csv. [default: by the output's extension, else html]", rich_help_panel="Output"
-        ),
+        opt.output(help="html, md, json or csv. [default: by the output's extension, else html]"),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        opt.output(
             "--output",
             "-o",
             help="File to write, or - to print. [default: report.html in the run's folder, or in the current folder "
             "for several runs]",
-            rich_help_panel="Output",
         ),
     ] = None,
-    json: JsonOption = False,
-    judge: JudgeOption = None,
-    seed: SeedOption = 0,
+    json: opt.Json = False,
+    judge: opt.Judge = None,
+    seed: opt.Seed = 0,
 ) -> None:
     """Write a report on one run, or on several side by side.
 
@@ -49,7 +44,7 @@ def report_command(
     print(f"Report written to {write_report(runs, output, format, judge, seed)}")
 
 
-def card_command(run: RunArgument, *, judge: JudgeOption = None, output: OutputOption = None) -> None:
+def card_command(run: opt.RunArgument, *, judge: opt.Judge = None, output: opt.Output = None) -> None:
     """Write a model and settings card for a paper's appendix.
 
     Holds, in Markdown, what is needed to repeat the run, its results with intervals, its limits, and the items of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json, progress, text_table
-from agentclinic.cli.options import BrowserOption, HostOption, JsonOption, PortOption, with_output
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.scoring.format import interval, percent
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STATES = ("complete", "incomplete", "running", "unreadable")
 
 
-@with_output
+@opt.with_output
 def runs_command(
     folder: Annotated[Path, typer.Argument(help="Folder with runs; folders below it are searched, too.")] = Path(
         "runs"
@@ -31,7 +31,7 @@ def runs_command(
     limit: Annotated[
         int | None, typer.Option(min=1, help="List at most this many runs, those written to last.")
     ] = None,
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """List runs with their results, cost and state.
 
@@ -89,9 +89,9 @@ def view_command(
             help="Write the viewer to this folder instead, as files that open without a server.", metavar="DIR"
         ),
     ] = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 0,
-    browser: BrowserOption = True,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 0,
+    browser: opt.Browser = True,
 ) -> None:
     """Look at runs and their encounters in the browser.
 
