@@ -239,10 +239,7 @@ def _as_json(
             "rows": report.rows,
             "errors": [str(error) for error in report.errors],
             "duplicates": [list(pair) for pair in report.duplicates],
-            "leaks": [
-                {"kind": leak.kind, "scenario_id": leak.scenario_id, "path": leak.path, "phrase": leak.phrase}
-                for leak in report.leaks
-            ],
+            "leaks": [asdict(leak) for leak in report.leaks],
         }
         if problems:
             entry["problems"] = [

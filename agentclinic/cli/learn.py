@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentclinic.cli import options as opt
-from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.format import counted, end_if_left, finish, print_json, progress
 from agentclinic.config import is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.report.text import plural
@@ -74,11 +74,8 @@ def learn_command(
         )
     else:
         _show(learned)
-    left = {"failed": learned.failed, "not tried": learned.not_tried}
-    if any(left.values()):
-        why = f": {learned.reason}" if learned.reason else ""
-        said = ", ".join(f"{count} {what}" for what, count in left.items() if count)
-        end_incomplete(f"{said}{why}\nRun the same command again for the rest.", interrupted=learned.interrupted)
+    again = "Run the same command again for the rest."
+    end_if_left(learned.failed, learned.not_tried, learned.reason, again, interrupted=learned.interrupted)
 
 
 def _show(learned: Learnt) -> None:
