@@ -51,8 +51,7 @@ def audit_command(
     role: Annotated[str | None, opt.output(help="Only this role: patient or measurement.")] = None,
     kind: Annotated[str | None, opt.output(help="Only this kind, e.g. invented_number.")] = None,
     list_findings: Annotated[
-        bool,
-        opt.output("--list", help="Also list each finding with the reply and the chart's words."),
+        bool, opt.output("--list", help="Also list each finding with the reply and the chart's words.")
     ] = False,
     full: opt.Full = False,
     format: Annotated[  # noqa: A002 - the name of the flag

@@ -99,10 +99,7 @@ def fetch_command(
         Path | None,
         opt.output("--output", "-o", help="Folder to write to. [default: where --dataset NAME looks for the file]"),
     ] = None,
-    force: Annotated[
-        bool,
-        opt.output("--force", help="Replace a file that differs from the published one."),
-    ] = False,
+    force: Annotated[bool, opt.output("--force", help="Replace a file that differs from the published one.")] = False,
     json: opt.Json = False,
 ) -> None:
     """Download public data sets.
@@ -133,8 +130,7 @@ def fetch_command(
 def new_command(
     format_: Annotated[str, typer.Argument(help="OSCE or NEJM (docs/datasets.md).", metavar="FORMAT")],
     output: Annotated[
-        Path | None,
-        opt.output("--output", "-o", help="File to write; must not exist. [default: print]"),
+        Path | None, opt.output("--output", "-o", help="File to write; must not exist. [default: print]")
     ] = None,
 ) -> None:
     """Write an example row to start your own data set from.

@@ -62,16 +62,13 @@ def run_command(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     use_uncertainty_aware: Annotated[
-        bool,
-        _original("--use-uncertainty-aware/--no-use-uncertainty-aware", help="Now --doctor uncertainty."),
+        bool, _original("--use-uncertainty-aware/--no-use-uncertainty-aware", help="Now --doctor uncertainty.")
     ] = False,
     use_memory: Annotated[
-        bool,
-        _original("--use-memory/--no-use-memory", help=f"Now --memory {opt.USUAL_STORE}."),
+        bool, _original("--use-memory/--no-use-memory", help=f"Now --memory {opt.USUAL_STORE}.")
     ] = False,
     output_file: Annotated[
-        Path | None,
-        _original(help="Also append the records to this file, with the keys of the original's script."),
+        Path | None, _original(help="Also append the records to this file, with the keys of the original's script.")
     ] = None,
     _key: Annotated[
         str | None,
