@@ -34,6 +34,7 @@ from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import parse_rows
+from agentclinic.cases.story import WrittenStory
 from agentclinic.cli import main as command_line
 from agentclinic.cli import normalized
 from agentclinic.cli.app import app
@@ -488,7 +489,7 @@ SOURCE = SourceCase(
 
 
 def _written(text: str) -> None:
-    written = cast("payloads.WrittenStory", parse(text, payloads.WrittenStory))
+    written = cast("WrittenStory", parse(text, WrittenStory))
     prepared = prepare(SOURCE)
     check(case_row(prepared, written, {}), prepared)
 

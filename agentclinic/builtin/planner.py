@@ -12,22 +12,20 @@ from agentclinic.builtin.doctor import act, differential, ranked, think
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather_facts, told_by
-from agentclinic.clinic.payloads import (
-    DiscriminatorPayload,
-    DoctorPayload,
-    InlinePayload,
-    PlannerPayload,
-    SynthesisPayload,
-)
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.planner.schema import (
     Discriminator,
+    DiscriminatorPayload,
     Discriminators,
     FindingState,
+    InlinePayload,
     PlannedFinding,
     PlannedHypothesis,
+    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
 )
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Reply, Tool, ToolCall
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import NO_TOKENS, Exchange

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.matcher import Asked, Topic
 from agentclinic.cases.model import Case, Fact, as_text
-from agentclinic.clinic import words
+from agentclinic.clinic import reply_checks
+from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
 from agentclinic.clinic.prompts import Prompt, fill, placed
-from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
@@ -148,8 +148,8 @@ class Patient:
             said = attempt.read(reply.text, payload.question)
             if said is not None:
                 return self._kept(newest, attempt.by_model(said, reply.text))
-            told_off = fill(self._prompt.text("voiced_repair"), problem=attempt.problem)
-            messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", told_off))
+            repair_prompt = fill(self._prompt.text("voiced_repair"), problem=attempt.problem)
+            messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair_prompt))
         return self._kept(newest, attempt.by_code())
 
     async def _grounded(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
@@ -173,8 +173,8 @@ class Patient:
             said = attempt.read(given.reply, payload.question)
             if said is not None:
                 return self._kept(newest, attempt.by_model(said, given.reply), reply.text)
-            told_off = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
-            messages = (*messages, Message("assistant", reply.text), Message("user", told_off))
+            repair_prompt = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
+            messages = (*messages, Message("assistant", reply.text), Message("user", repair_prompt))
         return self._kept(newest, attempt.by_code())
 
     def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
@@ -206,12 +206,12 @@ class _Attempt:
     def read(self, raw: str, question: str) -> str | None:
         """The model's own words, or None if they cannot be said."""
         self._raw = raw
-        said, slips = words.own_words(raw)
+        said, slips = reply_checks.own_words(raw)
         self._slips += slips
         silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
         # The matcher's own wording withholds names of diseases; the model has seen no more than it.
         facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
-        wrong = words.problems(said, facts, question, silent=silent)
+        wrong = reply_checks.problems(said, facts, question, silent=silent)
         self._slips += [problem.kind for problem in wrong]
         self.problem = "; ".join(problem.told for problem in wrong)
         return None if wrong else said

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel, Field
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import ConfidencePayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Message, Purpose, Reply, Request
 from agentclinic.models.structured import at_most
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 from agentclinic.results.turn import Exchange
+
+
+@dataclass(frozen=True)
+class ConfidencePayload:
+    """What the doctor knows when asked, after the diagnosis, how sure it is."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    diagnosis: str
 
 
 class StatedHypothesis(BaseModel):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from agentclinic.cases.model import Case
+from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.findings import asked_findings
 from agentclinic.memory.fingerprint import NEAR_COPY, SAME_STORY, diagnosis_mark, fingerprint, overlap
 from agentclinic.models.structured import at_most
 from agentclinic.privacy import DataClass
+from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words, words
 
@@ -90,6 +92,18 @@ class Written(BaseModel):
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class LearnerPayload:
+    """What is known of an encounter afterwards: the dialogue, the whole chart and the truth."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    chart: tuple[Exchange, ...]
+    """The chart, as if everything had been asked and ordered."""
+    diagnosis: str
+    truth: str
 
 
 class Source(_Line):

@@ -145,7 +145,7 @@ class Models:
         """The models at endpoints that the run will ask, each once; builtin, people and recordings are not asked."""
         found: dict[tuple[str, str, str], Used] = {}
         for role in models_in_use(self._settings) if roles is None else roles:
-            used = self.at_endpoint(role, *self.cast(role))
+            used = self.at_endpoint(role, *self.model_for(role))
             if used is not None:
                 key = (used.name, used.base_url, used.key.get_secret_value() if used.key else "")
                 before = found.get(key)
@@ -178,7 +178,7 @@ class Models:
         if self._settings.run.record is not None:
             refuse_other_file(Path(self._settings.run.record))
         for role in self._roles:
-            self._choice(*self.cast(role))
+            self._choice(*self.model_for(role))
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same arguments."""
@@ -206,17 +206,17 @@ class Models:
 
     def for_role(self, role: str) -> Model:
         """The model that plays a role in this run."""
-        return self.get(*self.cast(role))
+        return self.get(*self.model_for(role))
 
     def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:
         """Makes models for a role at its endpoint that send in another way; each knows only its own requests."""
-        name, endpoint = self.cast(role)
+        name, endpoint = self.model_for(role)
         base_url, key = self.address(endpoint)
         runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})
         llm = self._settings.llm.model_copy(update={"runtime": runtime})
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
-    def cast(self, role: str) -> tuple[str, str | None]:
+    def model_for(self, role: str) -> tuple[str, str | None]:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
         run = self._settings.run
         if role not in (*ROLES, *_further(self._settings)):
@@ -225,7 +225,7 @@ class Models:
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
-        name, endpoint = self.cast(role)
+        name, endpoint = self.model_for(role)
         model = self._choice(name, endpoint)
         names = model.models_for(Purpose(role)) if isinstance(model, Replay) else {name}
         return not any(map(is_builtin_or_person, names))
@@ -241,7 +241,7 @@ class Models:
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
-        return self.price(*self.cast(role), usage)
+        return self.price(*self.model_for(role), usage)
 
     def price(self, name: str, endpoint: str | None, usage: Mapping[str, int | None]) -> float | None:
         """What tokens of a model cost: by the user's own prices, else by the list price; None if unknown."""

@@ -15,9 +15,10 @@ from functools import partial
 from typing import TextIO
 
 from agentclinic import sync_bridge
-from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload, PatientPayload, SynthesisPayload
-from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
+from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.jsonl import encodable, inert
 from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
 from agentclinic.results.differential import Differential

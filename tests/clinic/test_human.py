@@ -14,9 +14,8 @@ from fakes import NEJM, Meeting, Scripted, case_of, plan_of
 from scripted_server import LONG
 
 from agentclinic.clinic.encounter import Clinic, Transcript, encounter
-from agentclinic.clinic.payloads import ConfidencePayload
 from agentclinic.clinic.prompts import load_prompts
-from agentclinic.doctors.confidence import StatedDifferential
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential
 from agentclinic.doctors.custom import CustomDoctor, DoctorView
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent

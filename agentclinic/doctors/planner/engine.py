@@ -20,15 +20,18 @@ from pydantic import BaseModel
 
 from agentclinic.cases.model import Door
 from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.payloads import DiscriminatorPayload, DoctorPayload, InlinePayload, PlannerPayload
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill
 from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
 from agentclinic.doctors.planner.prompting import Baseline, Dialogue, PlannerPrompts, Situation, Speak
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
+    DiscriminatorPayload,
     Discriminators,
+    InlinePayload,
     PlannedHypothesis,
+    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
     Spoken,

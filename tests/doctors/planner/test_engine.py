@@ -12,10 +12,9 @@ from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.payloads import PlannerPayload
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
 from agentclinic.doctors.planner.prompting import Baseline, Dialogue
-from agentclinic.doctors.planner.schema import Discriminators, WeightedDifferential
+from agentclinic.doctors.planner.schema import Discriminators, PlannerPayload, WeightedDifferential
 from agentclinic.models.base import (
     AuthError,
     ConnectError,

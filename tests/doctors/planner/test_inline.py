@@ -15,11 +15,10 @@ from scripted_server import ScriptedServer
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.doctor import MOST_REPEATS
 from agentclinic.clinic.encounter import Transcript, encounter
-from agentclinic.clinic.payloads import InlinePayload
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.planner.doctor import PolicyDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.schema import PlanThenSpeak, WeighThenSpeak
+from agentclinic.doctors.planner.schema import InlinePayload, PlanThenSpeak, WeighThenSpeak
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import AuthError, MalformedError, Purpose, Reply, ServerError
 from agentclinic.models.structured import InvalidReplyError, format_of, parse

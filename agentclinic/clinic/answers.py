@@ -10,8 +10,8 @@ from functools import lru_cache
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.model import Fact, Section
+from agentclinic.clinic.first_person import caregiver_voice, own_voice
 from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.clinic.voice import caregiver_voice, own_voice
 from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
