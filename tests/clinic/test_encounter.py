@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of
+from fakes import NEJM, OSCE, Listening, Meeting, Scripted, assigned, case_of
 from helpers import osce
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import load_prompts
@@ -24,7 +24,6 @@ from agentclinic.results.actions import Action
 from agentclinic.results.outcome import Status
 from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.runs.human import Leave
-from agentclinic.runs.plan import Unit
 from agentclinic.runs.play import judged
 
 pytestmark = pytest.mark.anyio
@@ -185,12 +184,12 @@ async def test_a_failing_patient_or_laboratory_is_never_the_doctors_fault(role: 
 async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() -> None:
     case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
-    unit, prompt = Unit(case, 0, 0), load_prompts()["moderator"]
-    verdict = await judged(transcript, unit, Judge(Builtin(), prompt))
+    prompt = load_prompts()["moderator"]
+    verdict = await judged(transcript, case, Judge(Builtin(), prompt))
     assert verdict is not None
     assert (verdict.correct, verdict.relation) == (False, "narrower_unsupported")
     model = Scripted("Yes")
-    assert await judged(transcript, unit, Judge(model, prompt)) is not None
+    assert await judged(transcript, case, Judge(model, prompt)) is not None
     assert "three days" not in model.prompts[0]
 
 
@@ -198,7 +197,7 @@ async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() 
 async def test_a_judge_that_fails_leaves_the_case_unjudged(answer: str | ModelError) -> None:
     case = case_of(OSCE)
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Migraine"), case=case).hold()
-    verdict = await judged(transcript, Unit(case, 0, 0), Judge(Scripted(answer), load_prompts()["moderator"]))
+    verdict = await judged(transcript, case, Judge(Scripted(answer), load_prompts()["moderator"]))
     assert verdict is None
     assert transcript.status is Status.JUDGE_FAILED
     assert transcript.fault is not None
@@ -212,13 +211,13 @@ async def test_the_judge_sees_diagnosis_and_truth_and_is_asked_only_about_a_diag
     judge = Scripted("Yes")
     moderator = Judge(judge, load_prompts()["moderator"])
     transcript = await Meeting(Scripted("DIAGNOSIS READY: Sick headache"), case=case).hold()
-    verdict = await judged(transcript, Unit(case, 0, 0), moderator)
+    verdict = await judged(transcript, case, moderator)
     assert verdict is not None
     assert verdict.correct
     assert "Sick headache" in judge.prompts[0]
     assert "Migraine" in judge.prompts[0]
     undecided = await Meeting(Scripted("Hm?"), case=case, limit=1).hold()
-    assert await judged(undecided, Unit(case, 0, 0), moderator) is None
+    assert await judged(undecided, case, moderator) is None
     assert len(judge.requests) == 1
 
 
@@ -299,14 +298,13 @@ async def test_a_prompt_file_without_notes_placeholder_still_announces_the_last_
 
 def in_chat(*said: str, patient: Scripted | None = None, limit: int = 5) -> Meeting:
     meeting = Meeting(Scripted(*said), patient or Scripted(*["I see."] * 9), limit=limit)
-    case, prompts = meeting.case, meeting.prompts
-    meeting.doctor_role = PlainDoctor(case.door, meeting.doctor, prompts["doctor"], limit=limit, dialogue="chat")
+    meeting.doctor_role = PlainDoctor(assigned(meeting.case.door, meeting.doctor, limit))
     return meeting
 
 
 async def held(meeting: Meeting) -> Transcript:
     clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
-    return await encounter(clinic, meeting.doctor_role, meeting.limit)
+    return await encounter(Seat(clinic, meeting.limit), meeting.doctor_role)
 
 
 async def test_a_near_token_is_answered_by_the_clinic_with_the_exact_form_and_the_turn_counts() -> None:

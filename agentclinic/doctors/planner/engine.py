@@ -18,12 +18,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.doctor import Assignment, Observation
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill
 from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
-from agentclinic.doctors.planner.prompting import Baseline, Dialogue, PlannerPrompts, Situation, Speak
+from agentclinic.doctors.planner.prompting import Baseline, PlannerPrompts, Speak
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
@@ -46,7 +45,6 @@ from agentclinic.models.base import (
     Image,
     MalformedError,
     Message,
-    Model,
     ModelError,
     Purpose,
     Reply,
@@ -54,7 +52,7 @@ from agentclinic.models.base import (
 )
 from agentclinic.models.structured import InvalidReplyError, parse
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
-from agentclinic.results.turn import NOTHING_ASKED, Exchange, Usage
+from agentclinic.results.turn import NOTHING_ASKED, Usage
 
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
@@ -128,43 +126,24 @@ class Decision:
 class DifferentialDiagnosisEngine:
     """Plans one encounter."""
 
-    def __init__(
-        self,
-        model: Model,
-        policy: PolicyFile,
-        door: Door,
-        *,
-        limit: int,
-        baseline: Baseline | None = None,
-        bias: str = "",
-        dialogue: Dialogue = "chat",
-    ) -> None:
-        self.model = model
+    def __init__(self, assignment: Assignment, policy: PolicyFile, baseline: Baseline | None = None) -> None:
+        self.model = assignment.model
         self.policy = policy
-        self.door = door
+        self.door = assignment.door
         self.requirement = policy.differential_settings.min_symptoms_per_disease
         """Findings each hypothesis must list now; relaxed within a plan, and restored turn by turn."""
-        self._limit = limit
         self._baseline = baseline or Baseline()
         self._images: tuple[Image, ...] = ()
-        self._prompts = PlannerPrompts(policy, door, self._baseline, bias=bias, dialogue=dialogue)
+        self._prompts = PlannerPrompts(policy, assignment, self._baseline)
 
-    async def decide(
-        self,
-        incoming: Incoming,
-        exchanges: tuple[Exchange, ...],
-        *,
-        turn: int,
-        broken: Sequence[str] = (),
-        speak: Speak | None = None,
-    ) -> Decision:
+    async def decide(self, seen: Observation, *, broken: Sequence[str] = (), speak: Speak | None = None) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke.
 
         With `speak`, plan and utterance come in one reply, and the decision may have the utterance.
         """
-        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))
+        self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))
         asked = self.requirement
-        attempt = _Attempt(Situation(incoming, exchanges, turn, self._limit, self._images))
+        attempt = _Attempt(replace(seen, incoming=replace(seen.incoming, images=self._images)))
         await self._plan(attempt, self._request(attempt, speak, broken))
         decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
         if not attempt.hypotheses:
@@ -364,7 +343,8 @@ class DifferentialDiagnosisEngine:
 class _Attempt:
     """One turn of planning: the case so far, and what came of asking for a plan."""
 
-    now: Situation
+    now: Observation
+    """With all images that have been shown."""
     hypotheses: tuple[PlannedHypothesis, ...] = ()
     discriminators: tuple[Discriminator, ...] = ()
     remarks: list[str] = field(default_factory=list)
