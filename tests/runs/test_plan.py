@@ -13,7 +13,6 @@ from scripted_server import ScriptedServer
 from agentclinic.cli import main
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
-from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
@@ -72,17 +71,6 @@ def test_a_preset_does_not_need_a_test_policy_to_start_its_planner_from() -> Non
     assert plan_of(preset="original").policy is None
     policy = plan_of(preset="original", doctor_test_policy_enabled=True)
     assert policy.settings.run.planner_baseline == "full"
-
-
-async def test_a_person_may_be_named_and_is_no_model_at_an_endpoint() -> None:
-    plan = plan_of(doctor_llm="human:anna", inf_type="human_doctor")
-    assert plan.people
-    assert plan.settings.run.doctor_llm == "human:anna"
-    async with Models(plan.settings) as models:
-        assert models.for_role("doctor").name == "human:anna"
-        assert not models.simulates("doctor")
-        assert models.cost_usd("doctor", {}) == 0
-        assert models.in_use() == ()
 
 
 def test_another_address_of_a_named_endpoint_is_another_run() -> None:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.runs.build import models_in_use
@@ -49,12 +47,6 @@ def test_settings_win_and_the_shipped_texts_fill_the_gaps(tmp_path: Path) -> Non
     assert plan.prompts["patient"].text("system_base") == ORIGINAL["patient"]["system_base"], "the user's own stays"
     free = planned(tmp_path, simulator="free", dialogue="transcript")
     assert ways(free) == ("free", "free", "transcript", "transcript")
-
-
-@pytest.mark.parametrize(("simulator", "asked"), [(None, False), ("voiced", False), ("grounded", True), ("free", True)])
-def test_a_voiced_laboratory_needs_no_model(tmp_path: Path, simulator: str | None, asked: bool) -> None:
-    plan = planned(tmp_path, simulator=simulator)
-    assert ("measurement" in models_in_use(plan.settings)) is asked
 
 
 def test_with_an_original_prompt_file_the_laboratory_asks_its_model(tmp_path: Path) -> None:
