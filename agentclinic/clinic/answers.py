@@ -1,4 +1,4 @@
-"""What the patient tells: which facts answer a question, and how they sound without a language model."""
+"""What the patient answers: which facts answer a question, and how code words them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Part:
 
 
 def matched(payload: PatientPayload) -> tuple[Part, ...]:
-    """Each part of the question with the facts that our matcher finds for it, or as configured if there are none."""
-    return told(asked_of_patient(payload.question, payload.facts), payload)
+    """Each part of the question with the facts that our matcher finds for it; without any, as configured."""
+    return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
 
 
-def told(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
-    """Topics as parts of an answer; a fact is told once."""
+def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
+    """The answers to topics; no fact is mentioned twice."""
     voice = _voice(payload)
     parts: list[Part] = []
     seen: set[str] = set()

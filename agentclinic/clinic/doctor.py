@@ -114,13 +114,17 @@ class Utterance:
 class Doctor(Protocol):
     """Anything that can lead an encounter."""
 
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
+        """Take a turn: return any side work (a planner's turn), then the doctor's own utterance."""
+        ...
+
+
+class Speaker(Doctor, Protocol):
+    """A doctor that remembers the dialogue, to which a planner can be added."""
+
     @property
     def history(self) -> str:
         """The dialogue as the doctor knows it."""
-        ...
-
-    async def act(self, seen: Observation) -> tuple[Turn, ...]:
-        """Take a turn: return any side work (a planner's turn), then the doctor's own utterance."""
         ...
 
     def say(self, incoming: Incoming, text: str) -> None:

@@ -28,7 +28,7 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     _merge(evidence, _stated(door.objective))
     age = age_in_years(door.demographics)
     for exchange in exchanges:
-        _merge(evidence, told_by(exchange, age))
+        _merge(evidence, evidence_in(exchange, age))
     return evidence
 
 
@@ -43,12 +43,12 @@ def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
             elif name.startswith("no ") and name.removeprefix("no ") in _by_name():
                 _merge(evidence, {_by_name()[name.removeprefix("no ")]: False})
             else:
-                _merge(evidence, told_by(Exchange("test", "", part.strip()), age))
+                _merge(evidence, evidence_in(Exchange("test", "", part.strip()), age))
     return evidence
 
 
 @lru_cache(maxsize=4096)  # every turn reads the whole dialogue again
-def told_by(exchange: Exchange, age: float | None) -> Evidence:
+def evidence_in(exchange: Exchange, age: float | None) -> Evidence:
     """What one exchange says."""
     if exchange.kind == "question":
         return _from_patient(exchange)

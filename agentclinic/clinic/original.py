@@ -109,9 +109,9 @@ def _part(key: str, texts: Mapping[str, str], how: _Role, path: Path) -> str:
     places = itertools.count()
     text = _IN_ORDER.sub(lambda _: f"{{{next(places)}}}", texts.get(key, ""))
     if (found := next(places)) > len(names):
-        listed = ", ".join(f"{{{name}}}" for name in names)
+        fills = ", ".join(f"{{{name}}}" for name in names)
         raise ConfigError(
-            f"{path}: {key} has {found} {{}}, and the original fills {len(names)} ({listed} in our dialect); "
+            f"{path}: {key} has {found} {{}}, and the original fills {len(names)} ({fills} in our dialect); "
             "remove the others, or double their braces"
         )
     return _filled(text, {str(place): name for place, name in enumerate(names)})

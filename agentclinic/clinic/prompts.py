@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentclinic.cases.model import Fact
 from agentclinic.clinic.original import original_name, translated
 from agentclinic.config import ROLES, read_json, suggestion
 from agentclinic.errors import ConfigError
@@ -148,6 +149,11 @@ def placed(template: str, parts: Mapping[str, str], **values: object) -> str:
     """Fill a template. Each of `parts` is put where the template names it, or else at the end as a paragraph."""
     unnamed = (part for name, part in parts.items() if f"{{{name}}}" not in template)
     return joined(fill(template, **values, **parts), *unnamed)
+
+
+def id_lines(facts: Mapping[str, Fact], longest: int | None = None) -> str:
+    """Facts with the ids by which a model names them, one per line."""
+    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text[:longest]}" for name, fact in facts.items())
 
 
 def joined(*parts: str) -> str:

@@ -27,8 +27,8 @@ class Problem:
     """One thing that a patient's words must not do."""
 
     kind: str
-    told: str
-    """What the model is told about it."""
+    message: str
+    """For the model."""
 
 
 _PATIENT = "patient|caregiver|mother|father|parent|me|assistant|answer|reply"

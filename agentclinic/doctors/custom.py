@@ -197,7 +197,7 @@ def _cancelling() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """An exception in a user's program, by its name and its words, if it has any."""
     try:
         words = encodable(str(error))
@@ -215,7 +215,7 @@ def _crash(name: str, error: BaseException) -> CustomDoctorError:
     # The last of the program's own places, not one in a library that it called.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
-    crash = CustomDoctorError(f"{name}: {place}{_told(error)}")
+    crash = CustomDoctorError(f"{name}: {place}{_described(error)}")
     if frames:
         crash.traceback = encodable(privacy.crash(error, trace, _FRAMES))
     return crash
@@ -324,7 +324,7 @@ def _load(path: Path, name: str) -> Any:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
         where = _crash(str(path), error).traceback
-        raise ConfigError(f"doctor: {path} cannot be imported ({_told(error)})\n{where or ''}".rstrip()) from None
+        raise ConfigError(f"doctor: {path} cannot be imported ({_described(error)})\n{where or ''}".rstrip()) from None
     finally:
         sys.path.remove(str(path.resolve().parent))
     found = getattr(module, name, None)

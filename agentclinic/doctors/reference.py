@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
-from agentclinic.clinic.doctor import Assignment, Doctor, Incoming, Observation, utterance
+from agentclinic.clinic.doctor import Assignment, Incoming, Observation, Speaker, utterance
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
@@ -26,7 +26,7 @@ NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_in
 _UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
 
 
-def reference_doctor(name: str, case: Case, assignment: Assignment, seed: int) -> Doctor:
+def reference_doctor(name: str, case: Case, assignment: Assignment, seed: int) -> Speaker:
     """The reference doctor of that name for one encounter."""
     if name == "history_only":
         return PlainDoctor(assignment, tests=False)

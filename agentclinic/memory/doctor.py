@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentclinic.clinic.doctor import Doctor, Incoming, Observation
+from agentclinic.clinic.doctor import Doctor, Observation
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.memory.experience import is_followed
 from agentclinic.memory.retrieval import CaseMemory, Found
@@ -36,15 +36,6 @@ class RememberingDoctor:
         self.doctor = doctor
         self._memory = memory
         self._prompt = prompt
-
-    @property
-    def history(self) -> str:
-        """The dialogue as the doctor knows it."""
-        return self.doctor.history
-
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to its memory."""
-        self.doctor.say(incoming, text)
 
     async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Recall, then let the doctor speak. On the last turn there is nothing left to do, and nothing is offered."""

@@ -35,7 +35,7 @@ from agentclinic.vocabulary.text import STOP_WORDS
 
 Retrieval = Literal["bm25", "embeddings", "shuffled"]
 MOST_OFFERED = 2
-"""Experiences for one turn: a small model follows one piece of advice, and hardly three."""
+"""Experiences for one turn: a small model follows one piece of advice, rarely three."""
 CANDIDATES = 10
 """How many the picking model chooses from: on the labelled situations the right one is among the first two in 24 of 60
 and among the first ten in 43 (`python benchmarks/memory.py retrieval`); more would cost more tokens in every turn."""
@@ -61,13 +61,13 @@ class Index(Protocol):
 
 def situation(door: Door, exchanges: Iterable[Exchange]) -> str:
     """What is known so far, as text: the door, what the patient said, and results; without what was denied."""
-    told = [f"{door.demographics}. {door.objective}"]
+    known = [f"{door.demographics}. {door.objective}"]
     for exchange in exchanges:
         if exchange.kind == "question" and answers_no(exchange.reply):
             continue
         short = len(exchange.reply.split()) <= _SHORT
-        told.append(f"{exchange.content} {exchange.reply}" if short or exchange.kind == "test" else exchange.reply)
-    return "\n".join(told)
+        known.append(f"{exchange.content} {exchange.reply}" if short or exchange.kind == "test" else exchange.reply)
+    return "\n".join(known)
 
 
 _SHORT = 4
@@ -218,13 +218,13 @@ class Picker:
 
     async def pick(self, situation: str, candidates: Sequence[Found]) -> list[Found]:
         """At most two of the candidates."""
-        listed = "\n".join(
+        lines = "\n".join(
             f"{number}. {each.experience.observation} -> {each.experience.suggestion}"
             for number, each in enumerate(candidates, start=1)
         )
         messages = (
             Message("system", self._prompt.text("system_base")),
-            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=listed)),
+            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=lines)),
         )
         reply = await self._model.reply(Request(Purpose.MEMORY, messages, schema=_picks(len(candidates))))
         numbers = getattr(reply.parsed, "numbers", [])

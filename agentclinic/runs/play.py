@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from typing import Any
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case, as_text
-from agentclinic.clinic.doctor import Assignment, Doctor
+from agentclinic.clinic.doctor import Assignment, Doctor, Speaker
 from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
@@ -27,94 +23,15 @@ from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.memory.doctor import RememberingDoctor
 from agentclinic.memory.retrieval import CaseMemory, Picker
-from agentclinic.models.base import Model, ModelError, Reply, Request
-from agentclinic.models.recording import enter_unit
+from agentclinic.models.base import ModelError
 from agentclinic.results.outcome import Fault, Status, Verdict
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Usage
-from agentclinic.runs.build import Models, current
+from agentclinic.runs.build import Models
+from agentclinic.runs.metering import METERED, UnitModels, open_unit
 from agentclinic.runs.plan import Plan, Unit
 from agentclinic.runs.undo import Tape
 from agentclinic.scoring.economics import economics
-
-METERED = (*ROLES, "planner", "synthesis", "memory", "embedding")
-"""Parts whose use is counted, each separately."""
-
-
-class UnitModels:
-    """A run's models as one unit uses them: usage is counted by role, failed requests included.
-
-    With a `tape`, replies are kept so that a person can go back.
-    """
-
-    def __init__(self, run: Models, tape: Tape | None = None) -> None:
-        self.usage: dict[str, Usage] = {}
-        self.served: dict[str, set[str]] = {}
-        """The models that answered for each role, by the names that their endpoints gave."""
-        self._run = run
-        self._tape = tape
-        self._others: set[str] = set()
-        self._started, self._clock = datetime.now(UTC), time.perf_counter()
-
-    def get(self, name: str, endpoint: str | None = None) -> Model:
-        """A model asked for by name: only a custom doctor does that, through `query_model`."""
-        if endpoint is None and self._run.plays("doctor", name):
-            return self.for_role("doctor")
-        self._others.add("doctor")
-        return Metered(self._run.get(name, endpoint), "doctor", self.usage, self.served)
-
-    def for_role(self, role: str) -> Model:
-        """The model that plays a role in this run."""
-        model = Metered(self._run.for_role(role), role, self.usage, self.served)
-        return self._tape.wrap(model, role) if self._tape else model
-
-    def simulator(self, role: str, chosen: Simulator) -> Simulator:
-        """How a role is played: builtin and people answer as they do, whatever was chosen for language models."""
-        return chosen if self._run.simulates(role) else "free"
-
-    def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
-        """What a role's tokens cost; None if the role also used models of its own choice."""
-        return None if role in self._others else self._run.cost_usd(role, usage)
-
-    def timing(self, turns: Sequence[float | None]) -> dict[str, Any]:
-        """When the unit began, how long it and its turns took, and which models answered."""
-        timing: dict[str, Any] = {
-            "started_at": self._started.isoformat(),
-            "seconds": round(time.perf_counter() - self._clock, 3),
-            "turns": turns,
-        }
-        if self.served:  # what is behind a name may change from one run to the next
-            timing["models"] = {role: sorted(names) for role, names in self.served.items()}
-        return timing
-
-
-class Metered:
-    """A model whose usage is counted for a role, and whose name is noted as its endpoint gives it."""
-
-    def __init__(
-        self, model: Model, role: str, usage: dict[str, Usage], served: dict[str, set[str]] | None = None
-    ) -> None:
-        self.name = model.name
-        self._model = model
-        self._role = role
-        self._usage = usage
-        self._served = served
-
-    async def reply(self, request: Request) -> Reply:
-        """Ask the model and count what the reply, or the failure, cost."""
-        try:
-            reply = await self._model.reply(request)
-        except ModelError as error:
-            if error.usage is not None:
-                self._count(error.usage)
-            raise
-        self._count(reply.usage)
-        if reply.model and self._served is not None:
-            self._served.setdefault(self._role, set()).add(reply.model)
-        return reply
-
-    def _count(self, usage: Usage) -> None:
-        self._usage[self._role] = self._usage[self._role] + usage if self._role in self._usage else usage
 
 
 class UnitSeat(Seat):
@@ -151,7 +68,7 @@ class UnitSeat(Seat):
         super().__init__(clinic, run.total_inferences, roles.dialogue_of("doctor"))
         self._plan, self._unit, self._models = plan, unit, models
 
-    async def record(self, doctor: Doctor | None = None) -> Record:
+    async def record(self, doctor: Speaker | None = None) -> Record:
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
         run, case = plan.settings.run, unit.case
@@ -212,14 +129,6 @@ class UnitSeat(Seat):
         return record
 
 
-def open_unit(unit: Unit, run_models: Models, tape: Tape | None = None) -> UnitModels:
-    """The models for one unit, which code called in this task also uses from now on."""
-    enter_unit(unit.recording)
-    models = UnitModels(run_models, tape)
-    current.set(models)
-    return models
-
-
 async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStore | None = None) -> Record:
     """Play one unit and return its record; every failure of a model is in it."""
     tape = Tape() if plan.people and plan.custom_doctor is None else None
@@ -227,7 +136,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     if sessions:
         use_store(sessions)
 
-    async def once() -> tuple[UnitSeat, Doctor]:
+    async def once() -> tuple[UnitSeat, Speaker]:
         seat = UnitSeat(plan, unit, models)
         return seat, await _encounter(plan, unit, models, seat)
 
@@ -235,7 +144,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
     return await seat.record(doctor)
 
 
-async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Doctor:
+async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Speaker:
     """Let the run's doctor act from the seat, with its memory and its planner, if it has them."""
     run, case = plan.settings.run, unit.case
     assignment = Assignment(
@@ -247,7 +156,8 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
         images=run.doctor_image_request,
         dialogue=plan.roles.dialogue_of("doctor"),
     )
-    speaker = doctor = _speaker(plan, unit, models, assignment)
+    speaker = _speaker(plan, unit, models, assignment)
+    doctor: Doctor = speaker
     if plan.policy:
         inline = speaker if run.doctor_test_policy_mode == "inline" and isinstance(speaker, PlainDoctor) else None
         baseline = None
@@ -265,10 +175,10 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
     said = await encounter(seat, doctor, seconds=seconds, own_time=plan.custom_doctor is not None)
     if run.elicit_confidence and said.status is Status.DIAGNOSED and isinstance(speaker, PlainDoctor):
         said.add(await elicit(speaker, tuple(said.exchanges), said.diagnosis or "", turn=said.num_turns))
-    return doctor
+    return speaker
 
 
-def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment) -> Doctor:
+def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment) -> Speaker:
     """The doctor itself."""
     run = plan.settings.run
     if plan.agent:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic import answers, reporting
+from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
@@ -150,7 +150,7 @@ def chosen_by_matcher(row: Row) -> frozenset[str]:
         asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)
         return frozenset(path for part in answers.matched(asked) for path in part.disclosure.paths)
     ordered = LaboratoryPayload(row.case.exam_facts, row.said, "unavailable")
-    return frozenset(fact.path for item in reporting.matched(ordered) for fact in item.facts)
+    return frozenset(fact.path for item in laboratory.matched(ordered) for fact in item.facts)
 
 
 async def try_model(

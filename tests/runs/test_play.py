@@ -19,8 +19,9 @@ from agentclinic.models.base import ModelError
 from agentclinic.results.outcome import Status
 from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
+from agentclinic.runs.metering import open_unit
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.play import UnitSeat, judged, open_unit, play
+from agentclinic.runs.play import UnitSeat, judged, play
 
 pytestmark = pytest.mark.anyio
 

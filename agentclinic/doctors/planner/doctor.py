@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentclinic.clinic.doctor import Doctor, Incoming, Observation, utterance
+from agentclinic.clinic.doctor import Observation, Speaker, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
@@ -24,21 +24,12 @@ class PolicyDoctor:
     """
 
     def __init__(
-        self, doctor: Doctor, engine: DifferentialDiagnosisEngine, *, inline: PlainDoctor | None = None
+        self, doctor: Speaker, engine: DifferentialDiagnosisEngine, *, inline: PlainDoctor | None = None
     ) -> None:
         self.doctor = doctor
         self._inline = inline
         self._engine = engine
         self._broken: tuple[str, ...] = ()
-
-    @property
-    def history(self) -> str:
-        """The dialogue as the doctor knows it."""
-        return self.doctor.history
-
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to its memory."""
-        self.doctor.say(incoming, text)
 
     async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Plan, then finish or let the doctor speak, with the plan's notes if it has not spoken yet."""
@@ -66,7 +57,7 @@ class PolicyDoctor:
                 said = self._inline.speak(seen, spoken)
             else:
                 said = utterance(spoken, turn=turn)
-                self.say(seen.incoming, said.text)
+                self.doctor.say(seen.incoming, said.text)
         else:
             *aside, said = await self.doctor.act(replace(seen, notes=joined(seen.notes, decision.notes)))
         self._broken = ()

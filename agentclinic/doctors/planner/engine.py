@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -145,34 +144,38 @@ class DifferentialDiagnosisEngine:
         asked = self.requirement
         attempt = _Attempt(replace(seen, incoming=replace(seen.incoming, images=self._images)))
         await self._plan(attempt, self._request(attempt, speak, broken))
-        decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
-        if not attempt.hypotheses:
-            notes = fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
-            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
-            return decided(
-                "fallback", notes, remarks=attempt.for_the_record, usage=attempt.usage, spoken=attempt.spoken
-            )
         hypotheses = ranked([weigh(hypothesis) for hypothesis in attempt.hypotheses])
-        if self._may_finish(hypotheses, attempt):
+        kind: Literal["plan", "finish", "fallback"] = "plan"
+        close: tuple[Weighed, ...] = ()
+        found: tuple[Discriminator, ...] = ()
+        if not hypotheses:
+            kind, notes = "fallback", fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
+            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
+        elif self._may_finish(hypotheses, attempt):
             top = hypotheses[0]
-            why = (
-                f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
-                f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
+            kind, notes = (
+                "finish",
+                (
+                    f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
+                    f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
+                ),
             )
-            attempt.remarks.append(why)
-            return decided("finish", why, hypotheses, remarks=attempt.for_the_record, usage=attempt.usage)
-        close = self._close(hypotheses)
-        found = await self._discriminators(attempt, close)
-        notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
-        return decided(
-            "plan",
+            attempt.remarks.append(notes)
+        else:
+            close = self._close(hypotheses)
+            found = await self._discriminators(attempt, close)
+            notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
+        return Decision(
+            kind,
             notes,
             hypotheses,
             close,
             found,
-            remarks=attempt.for_the_record,
-            usage=attempt.usage,
-            spoken=attempt.spoken,
+            asked,
+            self.requirement,
+            (*attempt.remarks, *dict.fromkeys(attempt.endpoint_notes)),
+            attempt.usage,
+            attempt.spoken,
         )
 
     def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
@@ -201,8 +204,8 @@ class DifferentialDiagnosisEngine:
     def _request(self, attempt: _Attempt, speak: Speak | None, broken: Sequence[str]) -> Request:
         """The request for a plan; inline, the doctor's own request with a plan in it."""
         settings, now = self.policy.differential_settings, attempt.now
-        told = PlannerPayload(
-            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.told
+        known = PlannerPayload(
+            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.exchanges
         )
         with_plan = settings.discriminators == "with_plan"
         # Not the requirement as relaxed: the schema is part of the prompt, and a prompt cache needs it unchanged.
@@ -212,7 +215,7 @@ class DifferentialDiagnosisEngine:
                 Purpose.PLANNER,
                 self._prompts.plan(now, self.requirement),
                 schema=sized(PlannerReply if with_plan else WeightedDifferential, *numbers),
-                payload=told,
+                payload=known,
                 repair=False,
             )
         request = self._prompts.inline(speak, self.requirement, broken)
@@ -220,7 +223,7 @@ class DifferentialDiagnosisEngine:
         return replace(
             request,
             schema=sized(PlanThenSpeak if with_plan else WeighThenSpeak, *numbers),
-            payload=InlinePayload(request.payload, told),
+            payload=InlinePayload(request.payload, known),
             repair=False,
         )
 
@@ -233,10 +236,10 @@ class DifferentialDiagnosisEngine:
             if tries_left:
                 attempt.remarks.append(f"plan sent back once: {attempt.problem}")
                 numbers = self._prompts.numbers(self.requirement)
-                told = fill(self.policy.retry, problem=attempt.problem, **numbers)
+                retry = fill(self.policy.retry, problem=attempt.problem, **numbers)
                 # An empty answer cannot be sent back as one: some servers refuse that.
                 said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
-                request = replace(request, messages=(*request.messages, *said, Message("user", told)))
+                request = replace(request, messages=(*request.messages, *said, Message("user", retry)))
 
     def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
         """Use a plan whose diagnoses list enough findings; with `relax`, as few as this plan needs (step 6)."""
@@ -324,7 +327,7 @@ class DifferentialDiagnosisEngine:
             Purpose.DISCRIMINATOR,
             self._prompts.discriminators(attempt.now, names),
             schema=Discriminators,
-            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *attempt.now.exchanges), names),
+            payload=DiscriminatorPayload(self.door, (*self._baseline.exchanges, *attempt.now.exchanges), names),
             repair=False,
         )
         try:
@@ -357,11 +360,7 @@ class _Attempt:
     """Whether asking again this turn would not help."""
     usage: Usage = NOTHING_ASKED
     endpoint_notes: tuple[str, ...] = ()
-
-    @property
-    def for_the_record(self) -> tuple[str, ...]:
-        """The remarks, and notes from the endpoint, which the doctor is not shown."""
-        return (*self.remarks, *dict.fromkeys(self.endpoint_notes))
+    """For the record; the doctor is not shown them."""
 
     def add(self, reply: Reply) -> None:
         """Count a reply and keep its notes."""

@@ -26,7 +26,7 @@ class Baseline:
     kind: Literal["door", "full"] = "door"
     text: str = ""
     """The patient's script, if the planner is given all of it."""
-    told: tuple[Exchange, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     """The same as exchanges, for models that read no prompts."""
 
     @property
@@ -64,8 +64,8 @@ class PlannerPrompts:
         task = fill(policy.inline_task, **self.numbers(requirement), discriminators=self._discriminators)
         request = speak("\n".join((*broken_rules(broken), task)))
         system, *dialogue = request.messages
-        told = joined(system.content, policy.inline_system.strip(), rules_line(policy))
-        return replace(request, messages=(replace(system, content=told), *dialogue))
+        instructions = joined(system.content, policy.inline_system.strip(), rules_line(policy))
+        return replace(request, messages=(replace(system, content=instructions), *dialogue))
 
     def numbers(self, requirement: int) -> dict[str, int]:
         """How much is asked for."""

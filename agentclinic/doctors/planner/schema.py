@@ -223,9 +223,9 @@ def sized(shape: type[Plan], diagnoses: tuple[int, int], findings: int) -> type[
 
 def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tuple[int, int]) -> type[Sized]:
     """The shape with bounds for one of its lists."""
-    listed: Any = list[item]  # type: ignore[valid-type]
+    items: Any = list[item]  # type: ignore[valid-type]
     extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
-    fields: Any = {name: (listed, extra)}
+    fields: Any = {name: (items, extra)}
     return cast("type[Sized]", create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields))
 
 

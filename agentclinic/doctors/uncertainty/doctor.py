@@ -355,11 +355,11 @@ class _Attempt:
     def _sent_back(self, reply: Reply, unusable: _Unusable) -> tuple[Message, ...]:
         """What the doctor did, and what is wrong with it, as further messages."""
         prompt = self._doctor.prompt
-        told = fill(prompt.text(unusable.answer), problem=unusable.problem)
+        answer = fill(prompt.text(unusable.answer), problem=unusable.problem)
         if not reply.tool_calls:
-            return Message("assistant", reply.text), Message("user", told)
+            return Message("assistant", reply.text), Message("user", answer)
         answers = [
-            Message("tool", told if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
+            Message("tool", answer if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
             for place, call in enumerate(reply.tool_calls)
         ]
         return (Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)

@@ -115,8 +115,8 @@ LONGEST_INFORMATION, LONGEST_ACTION = 600, 250
 
 def _as_list(schema: dict[str, Any]) -> None:
     """Ask for a list of bounded length; text, which some models send instead, is accepted but not asked for."""
-    listed = next(choice for choice in schema.pop("anyOf") if choice["type"] == "array")
-    schema |= {**listed, "minItems": FEWEST, "maxItems": MOST}
+    array = next(choice for choice in schema.pop("anyOf") if choice["type"] == "array")
+    schema |= {**array, "minItems": FEWEST, "maxItems": MOST}
 
 
 class DiagnosisStep(BaseModel):
