@@ -17,7 +17,7 @@ from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 
 MOST_FACTS = 6
-"""More at once is a recital, not an answer; the doctor can ask for the rest."""
+"""More facts at once would be a recital, not an answer; the doctor can ask for the rest."""
 NOT_NOTICED = "No, I have not noticed that."
 REST_NOT_NOTICED = "I have not noticed the rest."
 NOT_SURE = "I am not sure."
@@ -75,7 +75,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
-    """Facts in order, without repeated wordings: charts say the same in several sections."""
+    """Facts in order, without repeated wordings: charts say the same thing in several sections."""
     return list({_wording(fact): fact for fact in reversed(facts)}.values())[::-1]
 
 

@@ -164,8 +164,8 @@ class History:
     def messages(self, me: str, *, newest: str) -> list[Message]:
         """The dialogue as a chat: the words of `me` are the assistant's, all others are the user's.
 
-        No one is labelled: small models copy labels, and whose words they are can be told from them (results begin with
-        RESULTS:). `newest` ends the last of the user's messages. Roles alternate, as many chat templates require.
+        Messages have no labels: small models copy them, and it is clear whose words they are (results begin with
+        RESULTS:). `newest` ends the user's last message. Roles alternate, as many chat templates require.
         """
         messages: list[Message] = []
         for speaker, words in (*self._entries, ("", newest)):
@@ -231,7 +231,7 @@ class Repetition:
         self._count = 0
 
     def note(self, said: Turn) -> None:
-        """Take note of what the doctor said."""
+        """Look at what the doctor just said."""
         self._now = REPEATED in said.slips
         self._count += self._now
 

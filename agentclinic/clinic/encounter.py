@@ -135,13 +135,13 @@ class Seat:
         if action.kind == "question":
             speaker = "Patient"
             reply = await clinic.patient.answer(said.text, tuple(transcript.exchanges), turn=said.turn)
-            clinic.laboratory.overhear("Doctor", said.text)
-            clinic.laboratory.overhear(speaker, reply.text)
+            clinic.laboratory.history.add("Doctor", said.text)
+            clinic.laboratory.history.add(speaker, reply.text)
         elif action.kind == "test":
             speaker = "Measurement"
             reply = await clinic.laboratory.report(action.content, said.text, turn=said.turn)
-            clinic.patient.overhear("Doctor", said.text)
-            clinic.patient.overhear(speaker, reply.text)
+            clinic.patient.history.add("Doctor", said.text)
+            clinic.patient.history.add(speaker, reply.text)
         else:
             speaker = "Clinic"
             if action.kind == "images":

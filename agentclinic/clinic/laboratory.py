@@ -89,12 +89,8 @@ class Laboratory:
 
     @cached_property
     def _shape(self) -> type[ChosenResults]:
-        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        """The schema of a choice among this case's ids, built only if a model is asked to choose."""
         return choosing(ChosenResults, "items", tuple(self._by_id), MOST_ITEMS)
-
-    def overhear(self, speaker: str, said: str) -> None:
-        """Add what was said to or by someone else."""
-        self.history.add(speaker, said)
 
     async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
         system = Message("system", self.system_prompt)
@@ -135,7 +131,7 @@ class Laboratory:
         by_path = {fact.path: name for name, fact in self._by_id.items()}
         names = [by_path[path] for path in _paths(suggested) if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), results=", ".join(names))
-        # Nothing said before matters for what this order asks for, and every request shares the chart as its prefix.
+        # What this order asks for does not depend on the dialogue, and every request shares the chart as its prefix.
         suggestion = hint if self._suggestions else ""
         newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=suggestion)
         messages = (Message("system", self.system_prompt), Message("user", newest))

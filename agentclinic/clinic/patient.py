@@ -77,7 +77,7 @@ class Patient:
         self._case = case
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
-        # The builtin patient is grounded by itself, and no one checks what a person says.
+        # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
@@ -108,12 +108,8 @@ class Patient:
 
     @cached_property
     def _shape(self) -> type[GroundedAnswer]:
-        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        """The schema of a choice among this case's ids, built only if a model is asked to choose."""
         return choosing(GroundedAnswer, "facts", tuple(self._by_id), MOST_FACTS)
-
-    def overhear(self, speaker: str, said: str) -> None:
-        """Add what was said to or by someone else."""
-        self.history.add(speaker, said)
 
     async def _free(self, said: str, payload: PatientPayload) -> Reply:
         system = Message("system", self.system_prompt)
@@ -169,7 +165,7 @@ class Patient:
         return fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
 
     def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
-        """The chosen facts as one part of an answer; with no facts, what the patient says to silence."""
+        """The chosen facts as one part of an answer; without any, what the patient says if the chart is silent."""
         facts = tuple(self._by_id[name] for name in dict.fromkeys(given.facts) if name in self._by_id)
         kind = Asked.SYMPTOM if facts else _TOPIC_OF[given.kind]
         return answer_parts([Topic(payload.question.strip()[:80], kind, facts)], payload)
@@ -195,12 +191,12 @@ class _Attempt:
         self._notes.update(dict.fromkeys(reply.notes))
 
     def read(self, raw: str, question: str) -> str | None:
-        """The model's own words, or None if they cannot be said."""
+        """The model's own words, or None if they must not be used."""
         self._raw = raw
         said, slips = reply_checks.own_words(raw)
         self._slips += slips
         silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
-        # The matcher's own wording withholds names of diseases; the model has seen no more than it.
+        # The matcher's own wording withholds names of diseases, and the model has seen no more than that.
         facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
         wrong = reply_checks.problems(said, facts, question, silent=silent)
         self._slips += [problem.kind for problem in wrong]

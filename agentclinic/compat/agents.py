@@ -153,7 +153,7 @@ class _Agent(_Counted):
 
     def add_hist(self, hist_str: str) -> None:
         """Add something said to someone else to the history."""
-        self._core.overhear("", hist_str)
+        self._core.history.add("", hist_str)
 
 
 class PatientAgent(_Agent):

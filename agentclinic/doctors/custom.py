@@ -30,7 +30,7 @@ from agentclinic.models.gate import GateClosedError
 from agentclinic.results.turn import Exchange, Turn
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
-"""Roles that a doctor's side work may not have: it must not speak for others, nor twice."""
+"""Roles that a doctor's side work may not have: it must not speak for others, or a second time for the doctor."""
 
 
 _CALLERS = (str(Path(__file__).parents[1]), str(Path(concurrent.futures.__file__).parent), "<frozen importlib")
@@ -210,7 +210,7 @@ def _crash(name: str, error: BaseException) -> CustomDoctorError:
     """An exception in a user's program: the place and its words as the message, and the traceback."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
-        trace = trace.tb_next  # how we came to call the program says nothing about it
+        trace = trace.tb_next  # our own calls say nothing about the program
     frames = traceback.extract_tb(trace)
     # The last of the program's own places, not one in a library that it called.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
@@ -245,12 +245,7 @@ class DoctorFactory:
             self.name, self._source, code = _from_object(source)
         self.digest = hashlib.sha256(code).hexdigest()[:16]
 
-    def make(
-        self,
-        case: Case,
-        assignment: Assignment,
-        backend: str,
-    ) -> CustomDoctor:
+    def make(self, case: Case, assignment: Assignment, backend: str) -> CustomDoctor:
         """A new doctor for one encounter, given those of the original's arguments that it accepts."""
         make = self._copied
         if inspect.isclass(self._source):

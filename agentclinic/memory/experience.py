@@ -19,11 +19,11 @@ from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words, words
 
 MOST = 5
-"""Experiences of one encounter: more say the same in other words, or are about what did not matter."""
+"""Experiences of one encounter: further ones only repeat these in other words, or are about what did not matter."""
 
 
 _LONGEST, _LONGEST_STEP = 400, 120
-"""Characters of a part and of a step; a sentence takes half of that, and a model that loops is stopped."""
+"""Characters of a part and of a step: twice what a sentence needs, and an end for a model that loops."""
 
 
 class _Line(BaseModel):
@@ -176,7 +176,7 @@ def same_patient(one: Source, other: Source) -> bool:
 
 
 def step_of(kind: str, what: str) -> Step | None:
-    """A step in a model's words, with the id of what the knowledge base knows by that name; None if there are none."""
+    """A step in a model's words, with its id if the knowledge base knows it; None without any words."""
     what = what.strip()
     if not what:
         return None
@@ -188,13 +188,12 @@ def step_of(kind: str, what: str) -> Step | None:
 
 
 def is_followed(step: Step, kind: str, content: str) -> bool:
-    """Whether an utterance of the doctor (its kind of action and its content) does what the step says."""
+    """Whether the doctor's action, given by its kind and content, does what the step says."""
     if kind != step.kind:
         return False
     done = step_of(kind, content)
-    if done and step.id and done.id == step.id:
-        return True
-    if kind == "test" and step.id and f"{step.id}" in {f"test:{m.key}" for m in knowledge().test_names.find(content)}:
+    ids = {f"test:{m.key}" for m in knowledge().test_names.find(content)} if kind == "test" else {done and done.id}
+    if step.id and step.id in ids:
         return True
     wanted, said = content_words(step.what), content_words(content)
     return bool(wanted) and len(wanted & said) >= max(1, round(len(wanted) * _ENOUGH))

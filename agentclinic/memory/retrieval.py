@@ -1,4 +1,4 @@
-"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and chance as a control.
+"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and random choice as a control.
 
 BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
 rank-bm25 (last released in 2022) goes through them in Python.
@@ -60,7 +60,7 @@ class Index(Protocol):
 
 
 def situation(door: Door, exchanges: Iterable[Exchange]) -> str:
-    """What is known so far, as text: the door, what the patient said, and results; without what was denied."""
+    """What is known so far, as text: the door, what the patient said, and results, without what was denied."""
     known = [f"{door.demographics}. {door.objective}"]
     for exchange in exchanges:
         if exchange.kind == "question" and answers_no(exchange.reply):
@@ -150,7 +150,7 @@ class ByMeaning:
         matrix = await self.embeddings.matrix(self.model)
         (vector,) = await embed(self.model, [situation])
         if len(vector) != matrix.shape[1]:
-            raise MalformedError(f"{self.model.name} gave an embedding of another length than before")
+            raise MalformedError(f"{self.model.name} gave an embedding of a different length than before")
         result: Scores = matrix @ _unit(np.array([vector], dtype=np.float32))[0]
         return result
 
@@ -197,7 +197,7 @@ def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
             if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
     except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error):
-        pass  # no cache, or not one: it is made again
+        pass  # there is no usable cache: it is made again
     return {}
 
 
@@ -232,13 +232,13 @@ class Picker:
 
 
 def _picks(count: int) -> type[BaseModel]:
-    """The form of a choice among so many."""
+    """The schema of a choice among so many candidates."""
     number = Literal[tuple(range(1, count + 1))]  # type: ignore[valid-type]
     return create_model("Picks", numbers=(list[number], Field(max_length=MOST_OFFERED)))  # type: ignore[valid-type]
 
 
 class Memory:
-    """The experiences of a store, ready to be asked."""
+    """The experiences of a store, ready to be searched."""
 
     def __init__(self, store: Store, how: Retrieval, *, with_steps: bool = False) -> None:
         chosen = [
@@ -266,7 +266,7 @@ class Memory:
 
     @cached_property
     def bm25(self) -> Bm25:
-        """The index by words, made when it is first needed."""
+        """The index by words, built when it is first needed."""
         return Bm25(self.experiences)
 
     @property
@@ -305,7 +305,7 @@ class Memory:
         return result
 
     def _sharing(self, sketch: str) -> list[int]:
-        """The sources that share enough hashes with a sketch to be of a near copy of its chart, and perhaps are not."""
+        """The sources that share enough hashes with a sketch to be near copies of its chart; not all of them are."""
         own = numbers(sketch)
         every, owners = self._hashes
         bounds = zip(np.searchsorted(every, own, "left"), np.searchsorted(every, own, "right"), strict=True)
@@ -347,7 +347,7 @@ class CaseMemory:
         return [Found(self._memory.experiences[place], float(usable[place])) for place in order]
 
     def _drawn(self, count: int, turn: int) -> list[Found]:
-        """As many as would have been offered, drawn by chance: the same in every run with this seed."""
+        """As many as would have been offered, drawn at random: the same in every run with this seed."""
         places = np.flatnonzero(self._allowed).tolist()
         drawn = random.Random(f"{self._seed}:{turn}").sample(places, min(count, len(places)))
         return [Found(self._memory.experiences[place], 0.0) for place in drawn]

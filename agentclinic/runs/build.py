@@ -105,9 +105,9 @@ class Models:
     """The models of one run, opened when first asked for and closed together.
 
     `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
-    goes only where the gate allows, and recordings of it are readable by their owner only. `person` is someone who is
-    not at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; what the
-    person said is for `person` to keep in it. `share` makes limits on requests that other processes keep as well.
+    goes only where the gate allows, and recordings of it are readable by their owner only. `person` plays in place of
+    someone at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; `person`
+    itself keeps what the person said. `share` makes limits on requests that hold across processes.
     """
 
     def __init__(

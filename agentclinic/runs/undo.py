@@ -1,4 +1,4 @@
-"""Going back: a person at the keyboard takes back a reply, and the encounter continues from there.
+"""Undo: a person at the keyboard takes back a reply, and the encounter continues from there.
 
 The encounter itself knows nothing of this. Every reply of an encounter is kept in order; to go back, the person's last
 reply and everything after it are dropped, and the encounter is played again from the start with the replies that are

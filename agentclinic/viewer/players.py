@@ -146,7 +146,7 @@ def cleaned(name: str) -> tuple[str, str]:
 
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without those that are easily taken for one another."""
+"""Without characters that are easily confused."""
 
 
 def _new_code() -> str:

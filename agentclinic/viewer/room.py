@@ -1,7 +1,7 @@
-"""The consulting room's pages and their requests: who is there, which game, what they do.
+"""The consulting room's pages and their requests: who is there, which game, and what they do.
 
 Nothing that is answered before the end of a game holds more than the player has uncovered: the state of a game is made
-from what its encounter asks the person, and errors are told in general terms.
+from what its encounter asks the person, and error messages are general.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Choice(BaseModel):
 
     seat: Seat
     number: int | None = None
-    """None for one that chance picks; in a panel, for the next one."""
+    """None for a random case or, in a panel, the next one."""
 
 
 def room_app(

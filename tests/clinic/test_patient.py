@@ -203,8 +203,8 @@ async def test_the_dialogue_is_a_chat_for_every_role() -> None:
     model = Scripted("For 3 weeks.", "No, no fever.")
     role = patient(model, "voiced")
     await role.answer("How long has the pain lasted?")
-    role.overhear("Doctor", "REQUEST TEST: Lipase")
-    role.overhear("Measurement", "RESULTS: 30")
+    role.history.add("Doctor", "REQUEST TEST: Lipase")
+    role.history.add("Measurement", "RESULTS: 30")
     await role.answer("Any fever?")
     first, second = (request.messages for request in model.requests)
     assert second[: len(first)] == first, "nothing that was sent changes, so a prompt cache can reuse it"

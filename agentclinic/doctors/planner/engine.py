@@ -244,32 +244,30 @@ class DifferentialDiagnosisEngine:
     def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
         """Use a plan whose diagnoses list enough findings; with `relax`, as few as this plan needs (step 6)."""
         settings = self.policy.differential_settings
-        sifted = sift(plan.hypotheses, settings.max_differentials)
-        if not sifted.hypotheses:
+        hypotheses, remarks = sift(plan.hypotheses, settings.max_differentials)
+        if not hypotheses:
             attempt.problem = "no diagnosis was named"
             return False
-        short = len(sifted.hypotheses) - len(_with_findings(sifted.hypotheses, self.requirement))
+        short = len(hypotheses) - len(_with_findings(hypotheses, self.requirement))
         if short:
-            attempt.problem = (
-                f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
-            )
+            attempt.problem = f"{short} of {len(hypotheses)} diagnoses list fewer than {self.requirement} findings"
             if not relax:
                 return False
-            self._relax(sifted.hypotheses, attempt)
+            self._relax(hypotheses, attempt)
         elif self.requirement < settings.min_symptoms_per_disease:
             self.requirement += 1
             attempt.remarks.append(f"{self.requirement} findings per diagnosis are asked for again from now on")
-        enough = _with_findings(sifted.hypotheses, FEWEST)
+        enough = _with_findings(hypotheses, FEWEST)
         if not enough:
             return False
         attempt.remarks += [
             f"{left_out.diagnosis}: left out, fewer than {FEWEST} findings"
-            for left_out in sifted.hypotheses
+            for left_out in hypotheses
             if left_out not in enough
         ]
         attempt.hypotheses = tuple(enough)
         attempt.discriminators = tuple(plan.discriminators) if isinstance(plan, PlannerReply) else ()
-        attempt.remarks += sifted.remarks
+        attempt.remarks += remarks
         return True
 
     def _relax(self, hypotheses: Sequence[PlannedHypothesis], attempt: _Attempt) -> None:
