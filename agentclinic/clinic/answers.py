@@ -62,7 +62,6 @@ def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part
 
 
 def worded(parts: Sequence[Part]) -> str:
-    """The whole answer in code's words."""
     return _joined([part.text for part in parts])
 
 

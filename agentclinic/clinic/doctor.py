@@ -154,11 +154,9 @@ class History:
         self.add("Doctor", said)
 
     def said_by(self, speaker: str) -> tuple[str, ...]:
-        """Everything one speaker said."""
         return tuple(words for who, words in self._entries if who == speaker)
 
     def shown(self) -> str:
-        """The history as it appears in a prompt."""
         return self.text.rstrip() or "(nothing yet)"
 
     def messages(self, me: str, *, newest: str) -> list[Message]:

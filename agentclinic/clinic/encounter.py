@@ -65,7 +65,6 @@ class Transcript:
 
     @property
     def differential(self) -> Differential | None:
-        """The doctor's last differential, if it gave one."""
         given = [turn.differential for turn in self.turns if turn.differential]
         return given[-1] if given else None
 

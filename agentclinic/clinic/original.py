@@ -122,7 +122,6 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
-    """A text of the original with our placeholders."""
     try:
         parts = list(Formatter().parse(text))
         fits = all(field is None or (field in names and not (spec or how)) for _, field, spec, how in parts)

@@ -94,7 +94,6 @@ class Patient:
         )
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
-        """Answer what the doctor just said."""
         payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
         if self._simulator == "free":
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
@@ -186,7 +185,6 @@ class _Attempt:
         self._raw: str | None = None
 
     def add(self, reply: Reply) -> None:
-        """Count a reply."""
         self._spend(reply.usage)
         self._notes.update(dict.fromkeys(reply.notes))
 
@@ -204,7 +202,6 @@ class _Attempt:
         return None if wrong else said
 
     def by_model(self, said: str, raw: str) -> Turn:
-        """The model's words."""
         return self._turn_of(said, "model", raw if raw.strip() != said else None)
 
     def by_code(self, error: MalformedError | RefusedError | None = None) -> Turn:

@@ -33,7 +33,6 @@ class Prompt:
         return self.texts.get(key, default)
 
     def has(self, *keys: str) -> bool:
-        """Whether the file has all of these texts."""
         return all(key in self.texts for key in keys)
 
     def completed(self) -> Prompt:
@@ -88,7 +87,6 @@ def load_prompts(folder: Path | None = None, *further: str) -> Prompts:
 
 
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """Read one prompt file."""
     shipped = _read(name, SHIPPED / f"{name}.json")
     own = folder / f"{name}.json" if folder else None
     if own is None or not own.exists():

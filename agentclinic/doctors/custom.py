@@ -72,7 +72,6 @@ class DoctorView:
 
     @property
     def demographics(self) -> str:
-        """Age and sex, as known at the door."""
         return self.door.demographics
 
     def examiner_information(self) -> str:

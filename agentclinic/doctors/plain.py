@@ -60,7 +60,6 @@ class PlainDoctor:
         return self._repetition.state == "stuck"
 
     async def act(self, seen: Observation) -> tuple[Turn]:
-        """Say the next thing."""
         return (self.speak(seen, await self.model.reply(self.request(seen))),)
 
     def request(self, seen: Observation) -> Request:

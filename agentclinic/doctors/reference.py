@@ -27,7 +27,6 @@ _UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis
 
 
 def reference_doctor(name: str, case: Case, assignment: Assignment, seed: int) -> Speaker:
-    """The reference doctor of that name for one encounter."""
     if name == "history_only":
         return PlainDoctor(assignment, tests=False)
     if name == "random_questions":
@@ -74,7 +73,6 @@ class CommittingDoctor:
 
 
 def every_step() -> list[str]:
-    """Every question and every order in the knowledge base."""
     known = knowledge()
     asked = [finding.ask for finding in known.findings.values() if finding.ask]
     ordered = {f"REQUEST TEST: {known.tests[f.order].name}": None for f in known.findings.values() if f.order}

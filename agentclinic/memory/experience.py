@@ -79,7 +79,6 @@ class KnownExperience(WrittenExperience):
     id: str
 
     def kept(self) -> Experience:
-        """The experience with that step."""
         step = Step(kind=self.kind, what=self.what, id=self.id)
         return Experience(observation=self.observation, suggestion=self.suggestion, step=step)
 

@@ -55,7 +55,6 @@ def diagnosis_mark(diagnosis: str) -> str:
 
 
 def hashes(sketch: str) -> set[int]:
-    """The hashes in a sketch."""
     return set(numbers(sketch).tolist())
 
 

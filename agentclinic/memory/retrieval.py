@@ -94,7 +94,6 @@ class Bm25:
         self._index.index([terms(_text(each)) or [""] for each in experiences], show_progress=False)
 
     async def scores(self, situation: str) -> Scores:
-        """BM25 scores."""
         known = [word for word in dict.fromkeys(terms(situation)) if word in self._index.vocab_dict]
         if not known:
             return np.zeros(self._index.scores["num_docs"], dtype=np.float32)
@@ -146,7 +145,6 @@ class ByMeaning:
     model: Model
 
     async def scores(self, situation: str) -> Scores:
-        """Cosine similarities."""
         matrix = await self.embeddings.matrix(self.model)
         (vector,) = await embed(self.model, [situation])
         if len(vector) != matrix.shape[1]:
@@ -161,7 +159,6 @@ request may."""
 
 
 async def embed(model: Model, texts: Sequence[str]) -> list[list[float]]:
-    """The embeddings of texts, by a model at an endpoint."""
     reply = await model.reply(Request(Purpose.EMBEDDING, tuple(Message("user", text) for text in texts)))
     try:
         vectors = [[_component(number) for number in vector] for vector in json.loads(reply.text)]
@@ -232,7 +229,6 @@ class Picker:
 
 
 def _picks(count: int) -> type[BaseModel]:
-    """The schema of a choice among so many candidates."""
     number = Literal[tuple(range(1, count + 1))]  # type: ignore[valid-type]
     return create_model("Picks", numbers=(list[number], Field(max_length=MOST_OFFERED)))  # type: ignore[valid-type]
 
@@ -266,7 +262,6 @@ class Memory:
 
     @cached_property
     def bm25(self) -> Bm25:
-        """The index by words, built when it is first needed."""
         return Bm25(self.experiences)
 
     @property

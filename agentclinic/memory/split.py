@@ -106,7 +106,6 @@ def _candidates(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
 
 
 def write_split(path: Path, split: Split) -> None:
-    """Write a split to a file."""
     content = _content(split.train, split.test, split.seed)
     write_whole(path, json.dumps({**content, "checksum": split.checksum}, indent=1) + "\n")
 

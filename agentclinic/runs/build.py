@@ -97,7 +97,6 @@ class Used:
 
 
 def is_at_endpoint(name: str) -> bool:
-    """Whether a name selects a model at an endpoint."""
     return not is_builtin_or_person(name) and not name.startswith(REPLAY)
 
 
@@ -205,7 +204,6 @@ class Models:
         return self._chosen[key]
 
     def for_role(self, role: str) -> Model:
-        """The model that plays a role in this run."""
         return self.get(*self.model_for(role))
 
     def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:

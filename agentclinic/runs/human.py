@@ -258,7 +258,6 @@ class Human:
         return _HELP[role] if first else f"You are the {role}; :help lists the commands."
 
     async def _answer(self, prompt: str, moment: _Moment) -> str:
-        """A line that is not a command."""
         while True:
             line = await self._line(prompt)
             if not self._command(line, moment):
@@ -324,7 +323,6 @@ class Human:
 
 
 def _scripted(payload: PatientPayload) -> Iterator[str]:
-    """The patient's script, under its headings."""
     yield "Your script:"
     heading = ""
     for fact in payload.facts:

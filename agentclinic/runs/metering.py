@@ -43,7 +43,6 @@ class UnitModels:
         return Metered(self._run.get(name, endpoint), "doctor", self.usage, self.served)
 
     def for_role(self, role: str) -> Model:
-        """The model that plays a role in this run."""
         model = Metered(self._run.for_role(role), role, self.usage, self.served)
         return self._tape.wrap(model, role) if self._tape else model
 

@@ -179,7 +179,6 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
 
 
 def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment) -> Speaker:
-    """The doctor itself."""
     run = plan.settings.run
     if plan.agent:
         synthesis = models.for_role("synthesis")

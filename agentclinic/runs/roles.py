@@ -24,7 +24,6 @@ class Roles:
     """By role; a chat for any other."""
 
     def dialogue_of(self, role: str) -> Dialogue:
-        """How the role's model is shown the dialogue."""
         return self.dialogue.get(role, "chat")
 
 

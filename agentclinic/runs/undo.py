@@ -89,5 +89,4 @@ class _Taped:
         self._tape = tape
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request or raise a `ModelError`."""
         return await self._tape.reply(self._model, self._role, request)

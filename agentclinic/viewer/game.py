@@ -327,7 +327,6 @@ class PlayerRun:
 
     @contextmanager
     def game_files(self, unit: Unit) -> Iterator[tuple[Ongoing, Times]]:
-        """The recording and the times of a game."""
         folder = self.open() / GAMES
         folder.mkdir(exist_ok=True, mode=0o700)
         stem = folder / unit.session_id
@@ -441,7 +440,6 @@ class Room:
         self._runs: dict[tuple[str, Seat], PlayerRun] = {}
 
     def run_of(self, player: Player, seat: Seat) -> PlayerRun:
-        """The player's games in a seat."""
         if seat not in self.plans:
             raise InputError("In a panel, everyone is a doctor.")
         key = (player.id, seat)

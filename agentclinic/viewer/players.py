@@ -119,7 +119,6 @@ class Players:
         return self._players[identity] if identity else None
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _add(self, entry: dict[str, Any]) -> None:

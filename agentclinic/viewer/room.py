@@ -63,7 +63,6 @@ def room_app(
     clock: Clock = time.time,
     say: Say = print,
 ) -> Starlette:
-    """The application of the consulting room."""
     some = next(iter(plans.values()))
     folder = Path(some.settings.run.output_dir)
     players, room = Players(folder), Room(plans, panel, clock, say)

@@ -361,7 +361,6 @@ class _Attempt:
     """For the record; the doctor is not shown them."""
 
     def add(self, reply: Reply) -> None:
-        """Count a reply and keep its notes."""
         self.usage += reply.usage
         self.endpoint_notes += reply.notes
 

@@ -44,7 +44,6 @@ def plan_notes(
 
 
 def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
-    """The notes for a turn without a plan."""
     return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 

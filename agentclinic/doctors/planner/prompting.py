@@ -49,12 +49,10 @@ class PlannerPrompts:
         self._system = joined(policy.system_base.strip(), re.sub(r"\n{3,}", "\n\n", context), assignment.bias_text)
 
     def plan(self, now: Observation, requirement: int) -> tuple[Message, ...]:
-        """Ask for a plan."""
         template = self._policy.chat_task if self._chat else self._policy.user_prompt_template
         return self._messages(template, now, **self.numbers(requirement), discriminators=self._discriminators)
 
     def discriminators(self, now: Observation, close: Sequence[str]) -> tuple[Message, ...]:
-        """Ask what tells close diagnoses apart."""
         template = self._policy.chat_discriminators if self._chat else self._policy.discriminator_template
         return self._messages(template, now, close=", ".join(close))
 

@@ -84,7 +84,6 @@ def read_state(said: object) -> FindingState:
 
 
 def _cut(length: int) -> BeforeValidator:
-    """Cut a string that is too long."""
     return BeforeValidator(lambda given: given.strip()[:length] if isinstance(given, str) else given)
 
 

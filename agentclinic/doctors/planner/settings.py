@@ -117,7 +117,6 @@ class PolicyFile(_Part):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The planning rules the doctor is told."""
         if isinstance(self.planning_rules, tuple):
             return self.planning_rules
         return tuple(rule for switch, rule in self.planning_rules.items() if getattr(self.constraints, switch))

@@ -32,7 +32,6 @@ class Weighed:
 
     @property
     def total(self) -> int:
-        """Weight of all findings."""
         return self.support + self.contradiction + self.unknown
 
     @property
@@ -48,7 +47,6 @@ class Weighed:
 
 
 def weigh(hypothesis: PlannedHypothesis) -> Weighed:
-    """Add up the findings of a hypothesis."""
     sums = {"support": 0, "contradiction": 0, "unknown": 0}
     for finding in hypothesis.findings:
         sums[_side(finding)] += finding.weight

@@ -226,7 +226,6 @@ class UncertaintyDoctor:
 
 
 def _differential(session: Session) -> Differential | None:
-    """The differential of the last step."""
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
     return stated_differential(read_uncertainties(given)) if given else None
 
@@ -253,7 +252,6 @@ class _Attempt:
 
     @property
     def usage(self) -> Usage:
-        """What the requests of this turn cost."""
         return reduce(add, self._usages) if self._usages else Usage(requests=0)
 
     async def ask(self) -> _Call:

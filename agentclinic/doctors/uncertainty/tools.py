@@ -156,7 +156,6 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "fi
 
 @cache
 def _tool(name: str) -> Tool:
-    """The tool as it is offered to a model."""
     arguments = _arguments_of(name)
     schema = arguments.model_json_schema()
     parameters = _inlined(
