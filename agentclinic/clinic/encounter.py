@@ -46,13 +46,13 @@ class Transcript:
     diagnosis: str | None = None
     fault: Fault | None = None
     speaker: str = "doctor"
-    """Whose turn it is to speak, and so who is at fault if the encounter fails now."""
+    """Who speaks next, and so is at fault if the encounter fails now."""
     seconds: list[float | None] = field(default_factory=list)
-    """For each of `turns`, how long it took; None for an aside, whose time is in that of the words it led to."""
+    """How long each of `turns` took; None for side work, whose time is counted with the words it led to."""
     _since: float = field(default_factory=time.perf_counter, repr=False)
 
     def add(self, *turns: Turn) -> None:
-        """Add what was said just now: any asides, and then the words."""
+        """Add what was said just now: any side work, and then the words."""
         now = time.perf_counter()
         self.turns += turns
         self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
@@ -69,7 +69,7 @@ class Transcript:
         return given[-1] if given else None
 
     def fail(self, error: str, message: str, *, own: bool, traceback: str | None = None) -> None:
-        """End with a fault of the current speaker; `own` if a doctor's failure is its own doing."""
+        """End with a fault of the current speaker; `own` if a doctor would be to blame for it."""
         self.status = Status.DOCTOR_FAILED if own and self.speaker == "doctor" else Status.MODEL_FAILED
         self.fault = Fault(self.speaker, error, message, traceback)
 
@@ -122,7 +122,7 @@ class Seat:
             self._turn += not last
 
     def fail(self, error: ModelError) -> None:
-        """End the encounter with a fault of whoever was to speak."""
+        """End the encounter with a fault of whoever speaks next."""
         self.transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS, traceback=error.traceback)
         self.done = True
 

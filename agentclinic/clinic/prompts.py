@@ -134,7 +134,7 @@ def _read(name: str, path: Path) -> Prompt:
             if key in texts and f"{{{needed}}}" not in texts[key]:
                 theirs = original_name(name, needed)
                 also = f" ({theirs} in the original's dialect)" if theirs else ""
-                raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} cannot do without; add it")
+                raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} needs; add it")
     return Prompt(path, texts, biases, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
 

@@ -207,7 +207,7 @@ class Models:
         return self.get(*self.model_for(role))
 
     def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:
-        """Makes models for a role at its endpoint that send in another way; each knows only its own requests."""
+        """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
         name, endpoint = self.model_for(role)
         base_url, key = self.address(endpoint)
         runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})

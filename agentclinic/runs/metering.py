@@ -47,7 +47,7 @@ class UnitModels:
         return self._tape.wrap(model, role) if self._tape else model
 
     def simulator(self, role: str, chosen: Simulator) -> Simulator:
-        """How a role is played: builtin and people answer as they do, whatever was chosen for language models."""
+        """How a role is played: the choice is for language models only, and builtin and people answer freely."""
         return chosen if self._run.simulates(role) else "free"
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:

@@ -24,7 +24,7 @@ PEOPLE = "other people"
 
 
 class Band(BaseModel):
-    """Diagnoses that were about equally sure."""
+    """Diagnoses stated with about the same confidence."""
 
     low: float
     high: float

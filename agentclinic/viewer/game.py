@@ -408,7 +408,7 @@ _OF_A_MODEL = (
 
 
 def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, Plan]:
-    """What is played from each seat with these settings: the person in it is alone, without planner, memory or bias."""
+    """The plan for each seat with these settings: the person in it plays without planner, memory or bias."""
     given = settings.run
     for role in ROLES:
         if is_person(getattr(given, f"{role}_llm")):

@@ -59,7 +59,7 @@ class Player:
 class Players:
     """The players of one folder of runs, kept in a file there; secrets are kept only as hashes.
 
-    One server at a time has the file, so that no two people take the same name.
+    Only one server at a time opens the file, so that no two people take the same name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ class Players:
     def join(self, joining: Joining, *, asks_experience: bool, known: Player | None = None) -> tuple[str, str | None]:
         """A new session, and for a new player the code with which to come back from another browser.
 
-        `known` is the player whom the browser's present session belongs to.
+        `known` is the player of the browser's current session.
         """
         name, identity = cleaned(joining.name)
         player, code = self._players.get(identity), None

@@ -79,7 +79,7 @@ def room_app(
         return players.of_session(request.cookies.get(cookie, ""))
 
     def ready(player: Player | None) -> Player | None:
-        """The player; not yet, if they have played before and a panel has to ask for their experience."""
+        """The player, unless a panel still has to ask for their experience."""
         return player if player and (player.experience or not panel) else None
 
     def player_of(request: Request) -> Player:
@@ -193,7 +193,7 @@ async def _body(request: Request, kind: type[Body]) -> Body:
 
 
 def read_body(content: bytes, kind: type[Body]) -> Body:
-    """The JSON that a page sent; a problem is told without repeating it."""
+    """The JSON that a page sent; an error message does not repeat it."""
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
