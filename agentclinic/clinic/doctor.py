@@ -89,7 +89,7 @@ class Utterance:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
-            raise ValueError("Utterance: text must be a text that is not empty")
+            raise ValueError("Utterance: text must be a non-empty string")
         if self.differential and self.confidence is not None:
             raise ValueError("Utterance: give a differential or a confidence, not both")
         if isinstance(self.differential, str):

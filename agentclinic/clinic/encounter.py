@@ -98,7 +98,8 @@ class Seat:
 
     async def act(self, said: str | Utterance | Sequence[Turn]) -> None:
         """Say something as the doctor, or take the turns of one that has more to record, and wait for the answer."""
-        assert not self.done, "the encounter is over"
+        if self.done:
+            raise RuntimeError("the encounter is over: nothing more can be said")
         if isinstance(said, str | Utterance):
             earlier = self.history.said_by("Doctor")
             said = (spoken(said, turn=self._turn, earlier=earlier, dialogue=self._dialogue),)
@@ -177,4 +178,5 @@ async def encounter(seat: Seat, doctor: Doctor, *, seconds: float | None = None,
             seat.fail(error)
     if scope.cancelled_caught:
         seat.transcript.fail("encounter_timeout", f"the encounter took longer than {seconds:g} s", own=own_time)
+        seat.done = True
     return seat.transcript

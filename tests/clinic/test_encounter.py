@@ -359,3 +359,5 @@ async def test_a_seat_is_done_when_the_patient_fails() -> None:
     assert seat.done
     assert seat.transcript.fault is not None
     assert (seat.transcript.fault.role, seat.transcript.status) == ("patient", Status.MODEL_FAILED)
+    with pytest.raises(RuntimeError, match="the encounter is over"):
+        await seat.act("Hello?")
