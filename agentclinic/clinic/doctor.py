@@ -28,7 +28,7 @@ class Incoming:
     @property
     def line(self) -> str:
         """The words with their speaker, as they appear in a prompt."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+        return _line(self.speaker, self.text)
 
 
 @dataclass(frozen=True)
@@ -199,11 +199,7 @@ def utterance(reply: Reply, *, turn: int, earlier: Iterable[str] = (), dialogue:
 
 def _turn(reply: Reply, **said: Any) -> Turn:
     return Turn(
-        **said,
-        disclosures=reply.disclosures,
-        differential=reply.differential,
-        usage=reply.usage,
-        notes=reply.notes,
+        **said, disclosures=reply.disclosures, differential=reply.differential, usage=reply.usage, notes=reply.notes
     )
 
 

@@ -112,12 +112,7 @@ class UncertaintyDoctor:
     """Leads an encounter through `diagnosis_step` and `final_diagnosis`."""
 
     def __init__(
-        self,
-        assignment: Assignment,
-        agent: AgentSettings,
-        synthesis_model: Model,
-        store: SessionStore,
-        session_id: str,
+        self, assignment: Assignment, agent: AgentSettings, synthesis_model: Model, store: SessionStore, session_id: str
     ) -> None:
         self.model = assignment.model
         self.door = assignment.door

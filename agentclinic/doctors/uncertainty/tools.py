@@ -185,7 +185,6 @@ def tools(names: Sequence[str] | None = None) -> tuple[Tool, ...]:
 
 
 def _arguments_of(name: str) -> type[BaseModel]:
-    """The arguments of a tool; for an unknown name, an error that lists the known ones."""
     if name not in ARGUMENTS:
         raise ToolError(f"there is no tool {name[:60]!r}; the tools are {', '.join(ARGUMENTS)}")
     return ARGUMENTS[name]
@@ -215,10 +214,8 @@ def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """The usable arguments of a call if not all can be used; empty for an unknown tool."""
     model = ARGUMENTS.get(name)
     if isinstance(arguments, str):
-        try:
+        with suppress(ValueError):
             arguments = loads(arguments, strict=False)
-        except ValueError:
-            return {}
     if model is None or not isinstance(arguments, Mapping):
         return {}
     blank, usable = model.model_construct(), {}
