@@ -39,16 +39,7 @@ from agentclinic.doctors.planner.schema import (
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
 from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
-from agentclinic.models.base import (
-    FATAL,
-    Image,
-    MalformedError,
-    Message,
-    ModelError,
-    Purpose,
-    Reply,
-    Request,
-)
+from agentclinic.models.base import FATAL, Image, MalformedError, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.structured import InvalidReplyError, parse
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
 from agentclinic.results.turn import NOTHING_ASKED, Usage
