@@ -44,7 +44,7 @@ class UnitSeat(Seat):
     def __init__(self, plan: Plan, unit: Unit, models: UnitModels) -> None:
         run, prompts, roles, case = plan.settings.run, plan.prompts, plan.roles, unit.case
         # Without any symptoms on record, a denial would be invented.
-        self._silent: SilentSymptom = run.silent_symptom if case.symptoms_on_record else "unknown"
+        self._silent: SilentSymptom = roles.silent_symptom if case.symptoms_on_record else "unknown"
         chosen: dict[str, Simulator] = {"patient": roles.patient, "measurement": roles.laboratory}
         self._simulators = {role: models.simulator(role, how) for role, how in chosen.items()}
         self._patient = Patient(
@@ -60,7 +60,7 @@ class UnitSeat(Seat):
             without_tests(case) if run.doctor == "history_only" else case,
             models.for_role("measurement"),
             prompts["measurement"],
-            missing_test=run.missing_test,
+            missing_test=roles.missing_test,
             simulator=self._simulators["measurement"],
             dialogue=roles.dialogue_of("measurement"),
         )
@@ -71,8 +71,9 @@ class UnitSeat(Seat):
     async def record(self, doctor: Speaker | None = None) -> Record:
         """Judge the encounter and make its record; without one of our doctors, its history is what was heard here."""
         plan, unit, models, transcript = self._plan, self._unit, self._models, self.transcript
-        run, case = plan.settings.run, unit.case
-        judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=run.judge_relation)
+        run, planner, case = plan.settings.run, plan.settings.planner, unit.case
+        relation = plan.settings.judge.relation
+        judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=relation)
         verdict = await judged(transcript, case, judge)
         undecided = False if transcript.status in (Status.MAX_INFS_REACHED, Status.DOCTOR_FAILED) else None
         if doctor is None or plan.custom_doctor:
@@ -89,7 +90,7 @@ class UnitSeat(Seat):
                 "ground_truth": case.diagnosis,
                 "diagnosis_text": transcript.diagnosis,
                 "final_doctor_dialogue": said[-1] if said else None,
-                **{f"{role}_llm": getattr(run, f"{role}_llm") for role in ROLES},
+                **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
                 "max_infs": run.total_inferences,
                 "image_request_enabled": run.doctor_image_request,
                 "doctor_hist": doctor.history if doctor else self.history.text,
@@ -104,8 +105,8 @@ class UnitSeat(Seat):
                 "repeat": unit.repeat,
                 "seed": unit.seed,
                 "doctor": run.doctor,
-                "test_policy": run.doctor_test_policy if plan.policy else None,
-                "planner_baseline": run.planner_baseline if plan.policy else None,
+                "test_policy": planner.policy if planner else None,
+                "planner_baseline": planner.baseline if planner else None,
                 "memory": plan.memory.label if plan.memory else None,
                 "session_id": unit.session_id if plan.agent else None,
                 "doctor_bias": run.doctor_bias,
@@ -113,7 +114,7 @@ class UnitSeat(Seat):
                 "unsupported_bias": dict(plan.unsupported_bias) or None,
                 "simulator": self._simulators,
                 "dialogue": plan.roles.dialogue_of("doctor"),
-                "missing_test": run.missing_test,
+                "missing_test": plan.roles.missing_test,
                 "silent_symptom": self._silent,
                 "fault": transcript.fault,
                 "judgement": verdict,
@@ -146,7 +147,7 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
 
 async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> Speaker:
     """Let the run's doctor act from the seat, with its memory and its planner, if it has them."""
-    run, case = plan.settings.run, unit.case
+    run, planner, memory, case = plan.settings.run, plan.settings.planner, plan.settings.memory, unit.case
     assignment = Assignment(
         case.door,
         models.for_role("doctor"),
@@ -158,18 +159,18 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, seat: Seat) -> 
     )
     speaker = _speaker(plan, unit, models, assignment)
     doctor: Doctor = speaker
-    if plan.policy:
-        inline = speaker if run.doctor_test_policy_mode == "inline" and isinstance(speaker, PlainDoctor) else None
+    if planner and plan.policy:
+        inline = speaker if planner.inline and isinstance(speaker, PlainDoctor) else None
         baseline = None
-        if run.planner_baseline == "full":
+        if planner.baseline == "full":
             script = chart_exchanges(replace(case, facts=case.patient_facts))
             baseline = Baseline("full", as_text(case.patient), script)
         planning = assignment if inline else replace(assignment, model=models.for_role("planner"))
         doctor = PolicyDoctor(speaker, DifferentialDiagnosisEngine(planning, plan.policy.file, baseline), inline=inline)
-    if plan.memory:
+    if memory and plan.memory:
         prompt = plan.prompts["memory"]
-        index = plan.memory.by_meaning(models.for_role("embedding")) if run.embedding_llm else None
-        picker = Picker(models.for_role("memory"), prompt) if run.memory_llm else None
+        index = plan.memory.by_meaning(models.for_role("embedding")) if memory.embedding else None
+        picker = Picker(models.for_role("memory"), prompt) if memory.picker else None
         doctor = RememberingDoctor(doctor, CaseMemory(plan.memory, case, index, picker, seed=unit.seed), prompt)
     seconds = plan.settings.llm.runtime.encounter_timeout
     said = await encounter(seat, doctor, seconds=seconds, own_time=plan.custom_doctor is not None)
