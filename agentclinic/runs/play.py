@@ -24,8 +24,7 @@ from agentclinic.doctors.uncertainty.store import SessionStore, current_store, u
 from agentclinic.memory.doctor import RememberingDoctor
 from agentclinic.memory.retrieval import CaseMemory, Picker
 from agentclinic.models.base import ModelError
-from agentclinic.results.outcome import Fault, Status, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record, Status, Verdict
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.metering import METERED, UnitModels, open_unit

@@ -16,8 +16,7 @@ from agentclinic.clinic.prompts import load_prompts
 from agentclinic.config import RunSettings, Settings
 from agentclinic.models import base
 from agentclinic.models.base import ModelError
-from agentclinic.results.outcome import Status
-from agentclinic.results.record import Record
+from agentclinic.results.record import Record, Status
 from agentclinic.runs.build import Models
 from agentclinic.runs.metering import open_unit
 from agentclinic.runs.plan import Plan, make_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.models.prices import cost_usd
+from agentclinic.models.base import cost_usd
 
 OPENAI = "https://api.openai.com/v1"
 MILLION = {"input_tokens": 1_000_000, "output_tokens": 1_000_000, "cached_tokens": 0}
