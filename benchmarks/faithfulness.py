@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.builtin.laboratory import report
-from agentclinic.builtin.patient import answer
+from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
 from agentclinic.cases.registry import load_cases

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentclinic.builtin.laboratory import report
-from agentclinic.builtin.patient import answer
+from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import Case

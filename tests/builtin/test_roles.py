@@ -1,8 +1,8 @@
-"""The builtin judge."""
+"""The builtin roles that answer with the matcher or by rule; patient and laboratory have files of their own."""
 
 from __future__ import annotations
 
-from agentclinic.builtin.judge import judge
+from agentclinic.builtin.roles import judge
 from agentclinic.cases.model import AnswerKey
 from agentclinic.clinic.payloads import JudgePayload
 
