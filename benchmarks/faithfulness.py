@@ -25,8 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from agentclinic.builtin.roles import answer, report
-from agentclinic.cases.demographics import speaks_for_self
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, speaks_for_self
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
 from agentclinic.clinic.telling import SET_PHRASES

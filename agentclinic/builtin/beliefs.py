@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years, sex
 from agentclinic.clinic.findings import Evidence
 from agentclinic.vocabulary.base import Knowledge
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.doctor import act, differential, ranked, think
-from agentclinic.cases.demographics import age_in_years
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years
 from agentclinic.clinic.findings import Evidence, gather_facts, told_by
 from agentclinic.clinic.payloads import (
     DiscriminatorPayload,

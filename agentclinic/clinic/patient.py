@@ -12,9 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, Fact, as_text
+from agentclinic.cases.model import Case, Fact, as_text, speaks_for_self
 from agentclinic.clinic import words
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
-from agentclinic.lint.chart import Chart
+from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.lint.physiology import beyond_own_range
-from agentclinic.lint.problem import Problem, error, warning
 from agentclinic.lint.timeline import NUMBER_WORDS
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words

@@ -1,14 +1,46 @@
-"""A case as the checks see it."""
+"""A case as the checks see it, and what they report."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import Measured, Pressure, measured_in, pressures_in
+
+
+class Severity(StrEnum):
+    """How sure a check is that something must be fixed."""
+
+    ERROR = "error"
+    """Wrong whatever the author meant."""
+    WARNING = "warning"
+    """Unusual: a person should look at it and may keep it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One defect of a case."""
+
+    code: str
+    severity: Severity
+    path: str
+    """Path in the chart, or key of the annotation."""
+    message: str
+
+
+def error(code: str, path: str, message: str) -> Problem:
+    """A defect that must be fixed."""
+    return Problem(code, Severity.ERROR, path, message)
+
+
+def warning(code: str, path: str, message: str) -> Problem:
+    """Something a person should look at."""
+    return Problem(code, Severity.WARNING, path, message)
+
 
 # "The mother is pregnant" says nothing about her son.
 _ABOUT_OTHERS = re.compile(

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.cases.model import Section
-from agentclinic.lint.chart import Chart
-from agentclinic.lint.problem import Problem, warning
+from agentclinic.lint.chart import Chart, Problem, warning
 
 _DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.0}
 NUMBER_WORDS = {

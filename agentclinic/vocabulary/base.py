@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from agentclinic.vocabulary.denial import Phrasebook
 from agentclinic.vocabulary.name_table import name_table
-from agentclinic.vocabulary.phrases import Phrasebook
 from agentclinic.vocabulary.tests import Test, priced_tests
 from agentclinic.vocabulary.text import words
 

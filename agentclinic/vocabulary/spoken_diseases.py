@@ -8,11 +8,10 @@ from itertools import pairwise
 
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.denial import Clause, clauses
+from agentclinic.vocabulary.denial import Clause, Mention, Phrasebook, clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, form
 from agentclinic.vocabulary.ontology import key, ontology
-from agentclinic.vocabulary.phrases import Mention, Phrasebook
 from agentclinic.vocabulary.text import words
 
 # The table of names also has what other names mention: organs, organisms, hormones, drugs.

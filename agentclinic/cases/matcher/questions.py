@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
+from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import answer_probabilities, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
-from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One thing a question or an order is about, and the facts that answer it."""
+
+    name: str
+    kind: Asked
+    facts: tuple[Fact, ...]
 
 
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
