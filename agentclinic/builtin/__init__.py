@@ -32,7 +32,6 @@ class Builtin:
     name = "builtin"
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request."""
         match request.payload:
             case DoctorPayload() as payload:
                 return step(payload, request.tools) if request.tools else act(payload)

@@ -53,7 +53,6 @@ class Beliefs:
     """Alphabetical rank of each disease's id, to break ties."""
 
     def posterior(self, door: Door, evidence: Evidence) -> Floats:
-        """The probability of each hypothesis, given the evidence."""
         prior = _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
         total = self._log_likelihood(evidence) / TEMPERATURE + prior
         weights = np.exp(total - total.max())

@@ -49,7 +49,6 @@ def plan(payload: PlannerPayload) -> Reply:
 
 
 def plan_and_speak(payload: InlinePayload) -> Reply:
-    """A weighted differential and the next utterance in one reply."""
     planned, _ = _plan(payload.planner)
     said = act(payload.doctor)
     reply = PlanThenSpeak(hypotheses=planned.hypotheses, discriminators=planned.discriminators, utterance=said.text)

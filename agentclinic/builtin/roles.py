@@ -11,7 +11,6 @@ from agentclinic.vocabulary.compare import STRICT, compare
 
 
 def answer(payload: PatientPayload) -> Reply:
-    """Answer each part of a question."""
     parts = telling.matched(payload)
     return Reply(telling.worded(parts), usage=NO_TOKENS, disclosures=tuple(part.disclosure for part in parts))
 

@@ -36,7 +36,6 @@ class Row:
     data: Mapping[str, JSON]
 
     def fail(self, problem: str) -> CaseError:
-        """An error that names the file and the line."""
         return CaseError(f"{self.path} line {self.line}: {problem}")
 
 
@@ -130,7 +129,6 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
 
 
 def _entries(data: JSON | Mapping[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    """Every key with its value, at any depth."""
     left: list[Any] = [data]
     while left:
         place = left.pop()

@@ -100,17 +100,14 @@ class Case:
 
     @property
     def patient_facts(self) -> tuple[Fact, ...]:
-        """What the patient can tell."""
         return tuple(fact for fact in self.facts if fact.section in PATIENT_SECTIONS)
 
     @property
     def exam_facts(self) -> tuple[Fact, ...]:
-        """What the examination and the laboratory can tell."""
         return tuple(fact for fact in self.facts if fact.section not in PATIENT_SECTIONS)
 
 
 def as_text(chart: JSON) -> str:
-    """A chart as text for a prompt."""
     return chart.strip() if isinstance(chart, str) else json.dumps(chart, ensure_ascii=False, indent=1)
 
 

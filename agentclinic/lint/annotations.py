@@ -69,7 +69,6 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
 
 
 def check_annotations(chart: Chart) -> Iterator[Problem]:
-    """Every annotation is present and has its form."""
     given = chart.case.annotations
     for key, is_right, form in _FORMS:
         if key not in given:
@@ -193,7 +192,6 @@ def _figures(text: str) -> frozenset[float]:
 
 
 def _quoted(claim: str) -> frozenset[float]:
-    """The numbers a claim quotes from the chart."""
     return _figures(_OWN_FIGURE.sub(" ", _as_figures(claim)))
 
 

@@ -33,12 +33,10 @@ class Problem:
 
 
 def error(code: str, path: str, message: str) -> Problem:
-    """A defect that must be fixed."""
     return Problem(code, Severity.ERROR, path, message)
 
 
 def warning(code: str, path: str, message: str) -> Problem:
-    """Something a person should look at."""
     return Problem(code, Severity.WARNING, path, message)
 
 
@@ -65,13 +63,11 @@ class Chart:
 
     @cached_property
     def sex(self) -> str | None:
-        """`female`, `male` or None."""
         stated = _IN_BRACKETS.sub("", self.case.door.demographics)  # "6-year-old boy (his mother gives the history)"
         return sex(stated) or sex(_IN_BRACKETS.sub("", self.case.door.objective))
 
     @property
     def adult(self) -> bool:
-        """Whether the patient is known to be an adult."""
         return self.age is not None and self.age >= 18
 
     @cached_property
@@ -81,12 +77,10 @@ class Chart:
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
-        """Every number of a known analyte."""
         return measured_in(self.case.facts)
 
     @cached_property
     def pressures(self) -> tuple[Pressure, ...]:
-        """Every blood pressure."""
         return pressures_in(self.case.facts)
 
     def values(self, analyte: str) -> tuple[Measured, ...]:
@@ -128,5 +122,4 @@ class Chart:
         return f"{self.text}\n{self.case.diagnosis.lower()}"
 
     def facts_of(self, *sections: Section) -> tuple[Fact, ...]:
-        """The facts of some sections."""
         return tuple(fact for fact in self.case.facts if fact.section in sections)

@@ -92,7 +92,6 @@ def check_temperature(chart: Chart) -> Iterator[Problem]:
 
 
 def check_blood_pressure(chart: Chart) -> Iterator[Problem]:
-    """Systolic is above diastolic, and both are possible."""
     for pressure in chart.pressures:
         if pressure.systolic <= pressure.diastolic:
             yield error("pressure_reversed", pressure.path, f"{pressure.text!r}: systolic is not above diastolic")

@@ -53,7 +53,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_quality(case: Case) -> list[Problem]:
-    """Everything the checks find in one case."""
     chart = Chart(case)
     checks = CHECKS if chart.annotated else [check for check in CHECKS if check not in OF_ANNOTATIONS]
     return [problem for check in checks for problem in check(chart)]
@@ -149,5 +148,4 @@ def _complaint(case: Case) -> list[str]:
 
 
 def located(case: Case, problem: Problem) -> Located:
-    """A problem with the row and case_id of its case."""
     return Located(case.scenario_id, str(case.annotations.get("case_id", "")), problem)

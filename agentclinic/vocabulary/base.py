@@ -101,7 +101,6 @@ class Disease:
 
     @cached_property
     def by_finding(self) -> Mapping[str, Link]:
-        """The disease's links by finding."""
         return {link.finding: link for link in self.links}
 
 
@@ -123,7 +122,6 @@ class Knowledge:
 
     @cached_property
     def finding_terms(self) -> Phrasebook:
-        """Finds findings in a text by their terms."""
         return Phrasebook({f.id: (*f.terms, *f.lay) for f in self.findings.values()})
 
     @cached_property
@@ -133,7 +131,6 @@ class Knowledge:
 
     @cached_property
     def test_names(self) -> Phrasebook:
-        """Finds tests in an order or in a chart's headings."""
         return Phrasebook({t.id: (t.name, *t.synonyms) for t in self.tests.values()})
 
 
@@ -157,7 +154,6 @@ def in_place(known: Knowledge) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def shipped() -> Knowledge:
-    """The shipped knowledge base, read once."""
     findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
     diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
     return Knowledge(diseases, findings, priced_tests())

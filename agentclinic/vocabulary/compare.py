@@ -49,7 +49,7 @@ STRICT = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT})
 
 
 _SETTLED = STRICT | {Relation.MANIFESTATION}
-"""What our own rules say that no other vocabulary changes: to them, a complication may be a kind of the disease."""
+"""Relations by our own rules that the public vocabularies do not change: these list complications as kinds."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,6 @@ def _is_other(text: str, principal: str) -> bool:
 
 
 def _on_one_line(text: str) -> str:
-    """Without line breaks and the signs that mark sections of a prompt, and not too long."""
     return " ".join(text.translate(_SECTION_SIGNS).split())[:_LONGEST_SHOWN].strip()
 
 
@@ -237,7 +236,6 @@ def _unbroken(diagnosis: str, truth: str) -> str:
 
 
 def _alike(left: str, right: str) -> bool:
-    """Whether two names are the same by our own rules."""
     if words(left) and sorted(words(left)) == sorted(words(right)):
         return True
     one, other = name(left), name(right)
@@ -353,9 +351,9 @@ def _first_named(said: ParsedDiagnosis, names: tuple[str, ...]) -> ParsedDiagnos
 
 
 def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
-    """Whether the first-named diagnosis is neither a wider name nor a sign of the truth, nor perhaps a name of it.
+    """Whether the first-named diagnosis is plainly another disease: not a wider name, a sign or a synonym of the truth.
 
-    A name that shares a word with the truth may be another name of it: lupoid and autoimmune hepatitis.
+    A name that shares a word with the truth may be a synonym: lupoid and autoimmune hepatitis.
     """
     shared = set(name(said.principal).specific) & meant.key - COURSE
     if found.relation is Relation.SIBLING:
@@ -542,12 +540,10 @@ def _by_table(said: Name, meant: Name) -> Comparison | None:
 
 
 def _only(named: Name, key: frozenset[str]) -> bool:
-    """Whether the name says no more than this entry."""
     return set(named.specific) - GENERIC - {"acute"} <= key
 
 
 def _by_ontology(said: Name, meant: Name) -> Comparison | None:
-    """Compare by the public vocabularies."""
     known = ontology()
     mine, theirs = known.find(said), known.find(meant)
     if not mine or not theirs:

@@ -129,7 +129,6 @@ def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...
 
 
 def denies_something(text: str) -> bool:
-    """Whether any phrase of a text is denied."""
     return any(
         any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
         for clause in clauses(text)
@@ -297,12 +296,10 @@ def answers_yes(reply: str) -> bool:
 
 
 def opens_absent(text: str) -> bool:
-    """Whether a text opens by saying that something is absent or normal."""
     return bool(_OPENS_ABSENT.match(text))
 
 
 def finds_nothing(report: str) -> bool:
-    """Whether a report calls something normal or negative."""
     return bool(_NOTHING_FOUND.search(report))
 
 
@@ -320,5 +317,4 @@ def is_denial(statement: str) -> bool:
 
 
 def has_denying_word(text: str) -> bool:
-    """Whether a text has a word that denies, or calls something normal."""
     return bool(_WORD.search(text))

@@ -44,7 +44,6 @@ class NameTable:
 
     @cached_property
     def by_id(self) -> Mapping[str, Entry]:
-        """The entries of the knowledge base's diseases."""
         return {entry.id: entry for entry in self.diseases if entry.id}
 
     @cached_property
@@ -54,7 +53,6 @@ class NameTable:
 
     @cached_property
     def synonyms(self) -> tuple[tuple[str, ...], ...]:
-        """The written-out names of every disease that has more than one."""
         return tuple(entry.names for entry in self.diseases if len(entry.names) > 1)
 
 
@@ -67,7 +65,6 @@ class Related(NamedTuple):
 
 @lru_cache(maxsize=1)
 def name_table() -> NameTable:
-    """The shipped table, read once."""
     content = _content("names")
     return NameTable(
         tuple(map(_entry, content["diseases"])),
@@ -93,7 +90,6 @@ def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[R
 
 
 def siblings() -> list[tuple[str, ...]]:
-    """Families of distinct diseases."""
     return [tuple(names) for names in _content("siblings")["siblings"]]
 
 

@@ -112,7 +112,6 @@ class Clause:
 
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
-    """The clauses of a question, as text."""
     parts = _CLAUSE.split(tidy(question).replace("’", "'"))
     return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
 
@@ -190,7 +189,6 @@ def _part(text: str) -> Part:
 
 @lru_cache(maxsize=16384)
 def _stem(word: str) -> str:
-    """A word without its ending, so that it matches its other forms."""
     for ending in ("ing", "ness", "ed", "ly"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             word = word[: -len(ending)]
@@ -223,7 +221,6 @@ _VAGUE_STEMS = frozenset(_stem(singular(word)) for word in _VAGUE)
 
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    """The meaningful words of a text, without their endings."""
     words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
     return frozenset(_stem(word) for word in words) - _VAGUE_STEMS
 
