@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentclinic.builtin.doctor import act, confidence
 from agentclinic.builtin.learner import learn
 from agentclinic.builtin.planner import discriminate, plan, plan_and_speak, step, synthesize
@@ -23,13 +25,21 @@ from agentclinic.clinic.payloads import (
     SynthesisPayload,
     WriterPayload,
 )
+from agentclinic.config import suggestion
+from agentclinic.errors import ConfigError
 from agentclinic.models.base import BadRequestError, Reply, Request
+
+JUDGES: dict[str, Callable[[JudgePayload], Reply]] = {"builtin": judge}
+"""The judges that need no language model, by the name given to `--judge`. Another one is one entry, `builtin:NAME`."""
 
 
 class Builtin:
-    """Plays every role, chosen by the type of the payload."""
+    """Plays every role, chosen by the type of the payload; its name decides which judge it is."""
 
-    name = "builtin"
+    def __init__(self, name: str = "builtin") -> None:
+        if name not in JUDGES:
+            raise ConfigError(f"there is no builtin model {name!r}{suggestion(name, JUDGES)}")
+        self.name = name
 
     async def reply(self, request: Request) -> Reply:
         match request.payload:
@@ -50,7 +60,7 @@ class Builtin:
             case LaboratoryPayload() as payload:
                 return report(payload)
             case JudgePayload() as payload:
-                return judge(payload)
+                return JUDGES[self.name](payload)
             case LearnerPayload() as payload:
                 return learn(payload)
             case WriterPayload() as payload:
