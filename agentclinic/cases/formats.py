@@ -193,14 +193,11 @@ def _read_nejm(row: Row, dataset: str) -> Case:
         image = str(row.path.parent / image)  # a local file, relative to the case file
     known = {"patient_info", "physical_exams", "image_url"}
     annotations = {k: v for k, v in row.data.items() if k not in known}
+    told, found = patient_facts(patient, "patient_info"), exam_facts(exam, "physical_exams", Section.TESTS)
     if isinstance(patient, str):
         told = prose_facts(patient, "patient_info", Section.HISTORY)
-    else:
-        told = patient_facts(patient, "patient_info")
     if isinstance(exam, str):
         found = prose_facts(exam, "physical_exams", Section.TESTS)
-    else:
-        found = exam_facts(exam, "physical_exams", Section.TESTS)
     return Case(
         id=content_hash(patient, exam, right[0], row.data.get("image_url")),
         dataset=dataset,

@@ -10,7 +10,7 @@ from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
 from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.lint.physiology import beyond_own_range
-from agentclinic.lint.timeline import NUMBER_WORDS
+from agentclinic.lint.timeline import SPOKEN
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
@@ -184,7 +184,7 @@ def _as_figures(text: str) -> str:
     """A text in lower case with number words as figures."""
     parts = re.split(r"([a-z]+)", text.lower())
     # "One" is more often a pronoun than a number.
-    return "".join(str(NUMBER_WORDS[p]) if NUMBER_WORDS.get(p, 1) > 1 else p for p in parts)
+    return "".join(str(SPOKEN[p]) if SPOKEN.get(p, 1) > 1 else p for p in parts)
 
 
 def _figures(text: str) -> frozenset[float]:

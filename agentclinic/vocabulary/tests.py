@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
-_DATA = Path(__file__).parent / "data" / "tests.json"
+from agentclinic.vocabulary.name_table import read_table
+
 KINDS = (
     "values", "panels", "specimens", "modalities", "tests", "vitals", "sites", "systems", "parts", "methods",
     "qualifiers", "timings",
@@ -51,8 +50,7 @@ class Test:
 
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
-    content: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
-    return content
+    return read_table("tests")
 
 
 def split_list(text: str) -> list[str]:
