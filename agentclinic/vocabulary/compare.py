@@ -286,19 +286,13 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
     found = _named(said.principal, meant)
     if said.full != said.principal:
         whole = _named(said.full, meant)
-        # "Lobar pneumonia due to S. pneumoniae": the name alone may lack only the organism.
-        left_out = set(meant.specific) - name(said.principal).key
-        lacks_organism = (
-            whole.relation in STRICT and bool(left_out) and left_out <= ORGANISMS & set(meant.specific[:-1])
-        )
-        if lacks_organism or _fits_better(whole, found):
+        if _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
         found = _with_more(found, said, meant)
     elif found.relation is not Relation.NARROWER_CONSISTENT:
         found = (
-            _as_spelled(said.principal, truth)
-            or _by_brackets(found, said, truth)
+            _by_brackets(found, said, truth)
             or _by_what_follows(found, said, meant)
             or _by_cause(found, said, meant)
             or found
@@ -373,15 +367,6 @@ def _is_no_sign(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
 
 def _named(text: str, meant: Name) -> Comparison:
     return _by_name(corrected(name(text), meant), meant)
-
-
-def _as_spelled(text: str, truth: str) -> Comparison | None:
-    """Compare the words as written, if the usual name of the truth says more than the truth does."""
-    said, meant = Name(spelled(text)), Name(spelled(truth))
-    if not meant.key < name(truth).key or said.key & _NOT_IT:
-        return None
-    found = _by_words(said, meant)
-    return found if found.relation in STRICT else None
 
 
 def _with_more(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparison:
