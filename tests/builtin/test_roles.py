@@ -14,7 +14,7 @@ from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import Reply
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
