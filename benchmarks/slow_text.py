@@ -39,7 +39,7 @@ from agentclinic.cases.model import AnswerKey, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic import findings, first_person, payloads, reply_checks
 from agentclinic.doctors.planner import rules, schema, settings
-from agentclinic.doctors.uncertainty import steps, tools
+from agentclinic.doctors.uncertainty import steps, synthesis, tools
 from agentclinic.generate import checks, medqa, source
 from agentclinic.generate.mimic import story
 from agentclinic.jsonl import inert, loads
