@@ -24,7 +24,7 @@ import anyio
 from agentclinic.builtin import beliefs
 from agentclinic.cases.model import Case
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.reference import NAMES
+from agentclinic.doctors.reference import REFERENCES
 from agentclinic.results.record import Record
 from agentclinic.runs.build import Models
 from agentclinic.runs.plan import Plan, Unit, make_plan
@@ -37,7 +37,7 @@ from agentclinic.scoring.verdicts import answer_key
 from agentclinic.vocabulary.base import in_place, knowledge, redrawn
 
 PUBLIC = Path(__file__).parents[2] / "shared" / "data" / "agentclinic" / "agentclinic_medqa_extended.jsonl"
-ARMS = ("plain", *NAMES)
+ARMS = ("plain", *REFERENCES)
 
 
 @dataclass(frozen=True)

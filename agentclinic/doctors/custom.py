@@ -21,7 +21,7 @@ from agentclinic.cases.model import Case
 from agentclinic.clinic.doctor import Assignment, Dialogue, History, Incoming, Observation, Utterance, spoken, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.config import nearest
-from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.doctors.reference import REFERENCES
 from agentclinic.errors import ConfigError
 from agentclinic.files import expanded
 from agentclinic.jsonl import encodable, loads
@@ -266,8 +266,10 @@ class DoctorFactory:
 
 
 _PYTHON = "python:"
-DOCTORS = ("plain", "uncertainty", *REFERENCES)
-"""The doctors that have a name."""
+
+
+def doctor_names() -> tuple[str, ...]:
+    return ("plain", "uncertainty", *REFERENCES)
 
 
 def _from_file(spec: str) -> tuple[Any, bytes]:
@@ -275,8 +277,8 @@ def _from_file(spec: str) -> tuple[Any, bytes]:
     if spec.startswith(_PYTHON):
         raise ConfigError(f"doctor: {spec} was passed to evaluate(), not read from a file; call evaluate() again")
     if not colon or not file.endswith(".py"):
-        near = nearest(spec, DOCTORS)
-        known = f"did you mean {near!r}?" if near else f"write {', '.join(DOCTORS)}, or FILE.py:Class"
+        near = nearest(spec, doctor_names())
+        known = f"did you mean {near!r}?" if near else f"write {', '.join(doctor_names())}, or FILE.py:Class"
         raise ConfigError(f"doctor: {spec!r} is not a doctor; {known}")
     path = expanded(file)
     try:

@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
 from agentclinic.clinic.doctor import Assignment, Incoming, Observation, Speaker, utterance
@@ -22,20 +23,41 @@ from agentclinic.models.base import Reply
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 from agentclinic.vocabulary.base import knowledge
 
-NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_information")
 _UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
 
 
-def reference_doctor(name: str, case: Case, assignment: Assignment, seed: int) -> Speaker:
-    if name == "history_only":
-        return PlainDoctor(assignment, tests=False)
-    if name == "random_questions":
-        steps = every_step()
-        drawn = random.Random(seed).sample(steps, min(assignment.limit, len(steps)))
-        return CommittingDoctor(PlainDoctor(assignment), drawn)
-    door = _UNKNOWN_PATIENT if name == "prior_only" else assignment.door
-    at_once = PlainDoctor(replace(assignment, door=door, limit=1))
-    return CommittingDoctor(at_once, chart=case if name == "full_information" else None)
+class Reference(NamedTuple):
+    """A reference doctor. To add one, add it to `REFERENCES` below."""
+
+    make: Callable[[Case, Assignment, int], Speaker]
+    """Its doctor for a case, by assignment and seed."""
+    turns: bool = False
+    """Whether it takes more than one turn."""
+    own_words: bool = False
+    """Whether the model chooses what is asked: only then can a planner or a memory help."""
+    tests: bool = True
+    """Whether the laboratory reports anything to it."""
+
+
+def _at_once(assignment: Assignment, door: Door, chart: Case | None = None) -> Speaker:
+    return CommittingDoctor(PlainDoctor(replace(assignment, door=door, limit=1)), chart=chart)
+
+
+def _drawn(_case: Case, assignment: Assignment, seed: int) -> Speaker:
+    steps = every_step()
+    drawn = random.Random(seed).sample(steps, min(assignment.limit, len(steps)))
+    return CommittingDoctor(PlainDoctor(assignment), drawn)
+
+
+REFERENCES: dict[str, Reference] = {
+    "prior_only": Reference(lambda _case, given, _seed: _at_once(given, _UNKNOWN_PATIENT)),
+    "door_only": Reference(lambda _case, given, _seed: _at_once(given, given.door)),
+    "random_questions": Reference(_drawn, turns=True),
+    "history_only": Reference(
+        lambda _case, given, _seed: PlainDoctor(given, tests=False), turns=True, own_words=True, tests=False
+    ),
+    "full_information": Reference(lambda case, given, _seed: _at_once(given, given.door, case)),
+}
 
 
 def without_tests(case: Case) -> Case:

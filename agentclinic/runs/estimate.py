@@ -13,7 +13,7 @@ from typing import Any
 from agentclinic.cases.model import Case, as_text
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.prompts import Prompt
-from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.doctors.reference import REFERENCES
 from agentclinic.memory.retrieval import CANDIDATES, MOST_OFFERED
 from agentclinic.runs.build import Models, is_at_endpoint, models_in_use
 from agentclinic.runs.plan import Plan, Unit
@@ -157,11 +157,10 @@ def tokens_in(*texts: str) -> float:
 def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     """What one encounter of so many turns uses, by role; the last turn is the diagnosis and gets no reply."""
     run, prompts = plan.settings.run, plan.prompts
-    doctor = run.doctor
-    talks = doctor not in REFERENCES or doctor in ("history_only", "random_questions")
-    turns = turns if talks else 1
+    reference = REFERENCES.get(run.doctor)
+    turns = turns if reference is None or reference.turns else 1
     replies = turns - 1
-    tests = 0.0 if doctor == "history_only" else replies * TESTS
+    tests = 0.0 if reference and not reference.tests else replies * TESTS
     asked = replies - tests
     exchange = QUESTION + ((asked * ANSWER + tests * RESULT) / replies if replies else 0.0)
     heard = max(0, turns - 2) / 2 * exchange  # what an average reply has before it
@@ -169,7 +168,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     planner, memory = plan.settings.planner, plan.settings.memory
     inline = planner is not None and planner.inline
 
-    said = 1 if doctor == "random_questions" else turns
+    said = 1 if reference and not reference.own_words else turns
     history = exchange * (replies if said == 1 else turns * replies / 2)
     chat = not plan.agent and plan.roles.dialogue_of("doctor") == "chat"
     own = door + (
@@ -178,7 +177,7 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
         else _fixed(prompts["uncertainty"] if plan.agent else prompts["doctor"])
     )
     words = STEP if plan.agent else QUESTION + (PLAN if inline else 0)
-    chart = tokens_in(as_text(case.patient), as_text(case.exam)) if doctor == "full_information" else 0.0
+    chart = tokens_in(as_text(case.patient), as_text(case.exam)) if run.doctor == "full_information" else 0.0
     notes = (NOTES if plan.policy and not inline else 0) + (ADVICE if plan.memory else 0)
     spoken = Amount(said, said * (own + notes) + history + chart, said * words)
     if run.elicit_confidence:

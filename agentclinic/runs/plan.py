@@ -26,9 +26,9 @@ from agentclinic.config import (
     variable,
     without_credentials,
 )
-from agentclinic.doctors.custom import DOCTORS, DoctorFactory, is_custom
+from agentclinic.doctors.custom import DoctorFactory, doctor_names, is_custom
 from agentclinic.doctors.planner.settings import Policy, load_policy
-from agentclinic.doctors.reference import NAMES as REFERENCES
+from agentclinic.doctors.reference import REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
 from agentclinic.errors import ConfigError
 from agentclinic.files import exists, expanded
@@ -162,7 +162,7 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
         agent = load_agent(_path(settings.run.agent_config), settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
     _refuse_impossible(settings)
-    if custom_doctor is None and settings.run.doctor not in DOCTORS:
+    if custom_doctor is None and settings.run.doctor not in doctor_names():
         custom_doctor = DoctorFactory(settings.run.doctor)
     further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
     prompts = load_prompts(_path(settings.run.prompts_dir), *further)
@@ -397,7 +397,7 @@ def refuse_unusable_memory(settings: Settings) -> None:
 
 
 def _has_dialogue(run: RunSettings) -> bool:
-    return run.doctor not in REFERENCES or run.doctor == "history_only"
+    return run.doctor not in REFERENCES or REFERENCES[run.doctor].own_words
 
 
 def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
@@ -408,7 +408,7 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
                 f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
                 "credentialed; name a local file there, or leave images off"
             )
-    if run.doctor not in DOCTORS:
+    if run.doctor not in doctor_names():
         warnings.warn(f"{run.doctor} is shown credentialed data; its own network calls are not checked", stacklevel=3)
 
 

@@ -18,7 +18,7 @@ from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.doctor import PolicyDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
 from agentclinic.doctors.planner.prompting import Baseline
-from agentclinic.doctors.reference import chart_exchanges, reference_doctor, without_tests
+from agentclinic.doctors.reference import REFERENCES, chart_exchanges, without_tests
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore, current_store, use_store
 from agentclinic.memory.doctor import RememberingDoctor
@@ -56,7 +56,7 @@ class UnitSeat(Seat):
             dialogue=roles.dialogue_of("patient"),
         )
         self._laboratory = Laboratory(
-            without_tests(case) if run.doctor == "history_only" else case,
+            case if run.doctor not in REFERENCES or REFERENCES[run.doctor].tests else without_tests(case),
             models.for_role("measurement"),
             prompts["measurement"],
             missing_test=roles.missing_test,
@@ -185,8 +185,8 @@ def _speaker(plan: Plan, unit: Unit, models: UnitModels, assignment: Assignment)
         return UncertaintyDoctor(assignment, plan.agent.settings, synthesis, current_store(), unit.session_id)
     if plan.custom_doctor:
         return plan.custom_doctor.make(unit.case, assignment, run.doctor_llm)
-    if run.doctor != "plain":
-        return reference_doctor(run.doctor, unit.case, assignment, unit.seed)
+    if run.doctor in REFERENCES:
+        return REFERENCES[run.doctor].make(unit.case, assignment, unit.seed)
     return PlainDoctor(assignment)
 
 

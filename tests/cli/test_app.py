@@ -191,10 +191,10 @@ def test_commands_of_one_sort_have_the_same_flags() -> None:
 
 def test_help_names_the_doctors_and_the_biases_that_are_there() -> None:
     from agentclinic.clinic.prompts import load_prompt
-    from agentclinic.doctors.custom import DOCTORS
+    from agentclinic.doctors.custom import doctor_names
 
     flags = {flag: option for _, command in commands() for option in command.params for flag in option.opts}
-    assert [name for name in DOCTORS if name not in flags["--doctor"].help] == []
+    assert [name for name in doctor_names() if name not in flags["--doctor"].help] == []
     for role in ("doctor", "patient"):
         assert f": {', '.join(load_prompt(role).biases)}, or another" in flags[f"--{role}-bias"].help
 

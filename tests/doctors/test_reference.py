@@ -10,7 +10,7 @@ from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.reference import NAMES, every_step, without_tests
+from agentclinic.doctors.reference import REFERENCES, Reference, every_step, without_tests
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import Model, Reply, Request
 from agentclinic.results.record import Record
@@ -95,10 +95,17 @@ async def test_random_questions_are_drawn_by_the_seed_and_end_in_a_diagnosis(mon
 
 
 def test_every_reference_doctor_can_be_chosen_and_others_are_refused() -> None:
-    for name in NAMES:
+    for name in REFERENCES:
         make_plan(Settings(run=RunSettings(doctor=name, num_scenarios=1)))
     with pytest.raises(ConfigError, match="is not a doctor"):
         make_plan(Settings(run=RunSettings(doctor="door_onli")))
+
+
+async def test_a_reference_doctor_is_added_by_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    door_only = REFERENCES["door_only"].make
+    monkeypatch.setitem(REFERENCES, "planted", Reference(lambda case, given, seed: door_only(case, given, seed)))
+    record, model = await met("planted", monkeypatch)
+    assert (record.doctor, record.status, len(model.doctor)) == ("planted", "diagnosed", 1)
 
 
 def test_the_doctors_prompt_file_has_a_text_for_a_consultation_without_tests() -> None:
