@@ -22,6 +22,7 @@ from agentclinic.models.base import OWN_FAULTS, Model, ModelError
 from agentclinic.models.endpoint import Share
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
+from agentclinic.results.outcome import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.job import Work
@@ -149,6 +150,14 @@ def _generation(tried: _Attempts, recipe: Recipe) -> dict[str, Any]:
     }
 
 
+_PLAIN = {
+    "auth": "it does not accept the key",
+    "quota": "the account has no credit left",
+    "unknown_model": "it has no model of that name",
+    "privacy": "the source's data may not go there",
+}
+
+
 @dataclass(frozen=True)
 class CaseJob:
     """Make cases; they go to this file."""
@@ -179,6 +188,13 @@ class CaseJob:
     def sent(self, item: SourceCase) -> SourceCase:
         """The source itself: a worker could find it only by reading the tables again."""
         return item
+
+    def fault(self, result: Outcome) -> Fault | None:
+        """Why no case was made; without the endpoint's own words where it refused the writer."""
+        if result.error is None:
+            return None
+        plain = _PLAIN.get(result.error)
+        return Fault("writer", result.error, f"the writer's endpoint: {plain}" if plain else result.message)
 
     def is_settled(self, result: Outcome) -> bool:
         """Whether the case was made or set aside."""

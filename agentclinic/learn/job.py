@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from agentclinic.cases.model import Case
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.learn.write import Learned, learn_from
-from agentclinic.memory.experience import Experience, Source, source_of
+from agentclinic.memory.experience import Source, source_of
 from agentclinic.models.base import ModelError
 from agentclinic.models.endpoint import Share
 from agentclinic.models.recording import enter_unit
 from agentclinic.privacy import DataClass
+from agentclinic.results.outcome import Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import load_run
@@ -34,25 +32,7 @@ LEARNER = "doctor"
 """The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""
 
 
-class Outcome(BaseModel):
-    """What came of one encounter: experiences, or an error."""
-
-    model_config = ConfigDict(frozen=True)
-
-    experiences: tuple[Experience, ...] = ()
-    removed: Mapping[str, int] = {}
-    usage: Mapping[str, Mapping[str, int | None]] = {}
-    error: str | None = None
-    """The kind of error, as in records."""
-    message: str = ""
-
-    @property
-    def learned(self) -> Learned:
-        """The experiences, before those that say nothing new are removed."""
-        return Learned(list(self.experiences), Counter(self.removed))
-
-
-async def learned_from(record: Record, case: Case, models: Models, settings: Settings) -> Outcome:
+async def learned_from(record: Record, case: Case, models: Models, settings: Settings) -> Learned:
     """Learn from one encounter."""
     usage: dict[str, Usage] = {}
     enter_unit(f"{case.id}:{record.repeat}")
@@ -60,18 +40,11 @@ async def learned_from(record: Record, case: Case, models: Models, settings: Set
     model = Metered(models.for_role(LEARNER), "learner", usage)
     moderator = Metered(models.for_role("moderator"), "moderator", usage)
     judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.run.judge_relation)
-    learned, failure = Learned(), None
     try:
         learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
     except ModelError as error:
-        failure = error
-    return Outcome(
-        experiences=tuple(learned.experiences),
-        removed=dict(learned.removed),
-        usage={role: asdict(counted) for role, counted in usage.items()},
-        error=failure.kind if failure else None,
-        message=str(failure) if failure else "",
-    )
+        learned = Learned(error=error.kind, message=str(error))
+    return learned.model_copy(update={"usage": {role: asdict(counted) for role, counted in usage.items()}})
 
 
 @dataclass(frozen=True)
@@ -109,7 +82,7 @@ class LearnJob:
     data_class: DataClass
 
     @asynccontextmanager
-    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[tuple[Path, str], Outcome]]:
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[tuple[Path, str], Learned]]:
         """Read runs when they are first asked for, and learn from their encounters."""
 
         @cache
@@ -123,7 +96,7 @@ class LearnJob:
         async with Models(settings, self.data_class, share=share) as models:
             models.prepare()
 
-            async def learn(sent: tuple[Path, str]) -> Outcome:
+            async def learn(sent: tuple[Path, str]) -> Learned:
                 place, unit = sent
                 return await learned_from(*encounters(place)[unit], models, settings)
 
@@ -137,14 +110,18 @@ class LearnJob:
         """Its run and its unit."""
         return item.place, item.record.unit
 
-    def is_settled(self, result: Outcome) -> bool:
+    def fault(self, result: Learned) -> Fault | None:
+        """Why nothing was learned."""
+        return Fault(LEARNER, result.error, result.message) if result.error else None
+
+    def is_settled(self, result: Learned) -> bool:
         """Whether no model failed; what failed is tried again by the next call."""
         return result.error is None
 
-    def encode(self, result: Outcome) -> str:
+    def encode(self, result: Learned) -> str:
         """As JSON, without the ids, which follow from the texts."""
         return result.model_dump_json(exclude={"experiences": {"__all__": {"id"}}})
 
-    def decode(self, text: str) -> Outcome:
+    def decode(self, text: str) -> Learned:
         """From JSON."""
-        return Outcome.model_validate_json(text)
+        return Learned.model_validate_json(text)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
-from agentclinic.learn.job import LEARNER, Encounter, LearnJob, Outcome, learned_from
-from agentclinic.learn.write import only_new
+from agentclinic.learn.job import LEARNER, Encounter, LearnJob, learned_from
+from agentclinic.learn.write import Learned, only_new
 from agentclinic.memory.experience import Lesson
 from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
-from agentclinic.models.base import FATAL
 from agentclinic.privacy import strictest
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.run_cases import CASES, read_cases
@@ -25,13 +23,11 @@ from agentclinic.results.run_data import load_run
 from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
-from agentclinic.runs.check import check_models, gone
-from agentclinic.runs.engine import check_engine, engine
+from agentclinic.runs.campaign import Campaign, check_engine
+from agentclinic.runs.check import check_models
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.job import EngineError, Work
-from agentclinic.runs.outage import OUTAGE, Outage
-from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.scoring.outcome import outcome
@@ -92,33 +88,79 @@ async def learn(
     """
     progress = progress or Progress()
     chosen = _choose(runs, every=every, split=split)
+    encounters = {each.name: each for each in chosen.encounters}
     prompt = load_prompt("learner", user_prompts(settings.run.prompts_dir))
-    data_class = strictest(each.data_class for each in chosen.encounters)
-    async with Models(settings, data_class) as models:
+    stored = _lessons(output)
+    known = Known(experience for lesson in stored for experience in lesson.experiences)
+    lessons = _by_same_learner(stored, settings, prompt)
+    spent = spent_on(lessons.values())
+    failures: list[str] = []
+
+    async def learn_here(each: Encounter) -> Learned:
+        return await learned_from(each.record, each.case, models, settings)
+
+    def count(learned: Learned) -> None:
+        for role, tokens in learned.usage.items():
+            spent.add(role, tokens, models.cost_usd(role, tokens), answered=learned.error is None)
+
+    def write(name: str, learned: Learned) -> None:
+        """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
+        if learned.error is not None:
+            failures.append(learned.message)
+            return
+        each, new = encounters[name], only_new(learned, known)
+        lessons[name] = Lesson(
+            source=each.source,
+            model=settings.run.doctor_llm,
+            prompt=prompt.digest,
+            right=each.right,
+            experiences=new.experiences,
+            removed=new.removed,
+            data_class=each.data_class,
+            usage=new.usage,
+            cost_usd={role: models.cost_usd(role, tokens) for role, tokens in new.usage.items()},
+        )
+        append(output, lessons[name])
+
+    async with Models(settings, strictest(each.data_class for each in chosen.encounters)) as models:
         models.admit()
         refuse_unpriced(models, settings, _ROLES)
-        task = _Task(chosen.encounters, output, settings, models, prompt, progress, elsewhere)
-        if task.left and settings.run.check:
+        if settings.run.check and not lessons.keys() >= encounters.keys():
             await check_models(models, settings.llm, progress.say, _ROLES)
         check_engine(settings, models.gate)
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
             note_attestations(folder, models.gate)
-        await task.work()
-    done = [task.done[each.name] for each in chosen.encounters if each.name in task.done]
-    removed: Counter[str] = Counter()
-    for lesson in done:
-        removed.update(lesson.removed)
+        campaign = Campaign(
+            settings=settings,
+            models=models,
+            progress=progress,
+            what="encounters",
+            title="encounters to learn from",
+            job=LearnJob(output, models.gate.data_class),
+            here=learn_here,
+            record=write,
+            count=count,
+            line=lambda: f"{len(failures)} failed" if failures else "",
+            in_use=lambda _: models.in_use(_ROLES),
+            budget=Budget.of(settings, elsewhere),
+            spent=spent,
+            done=set(lessons),
+        )
+        left = (each for name, each in encounters.items() if name not in campaign.done)
+        with nullcontext() if settings.run.engine == "local" else shards.locked(output):
+            await campaign.run(list(encounters), one_by_one(left))
+    done = [lessons[each.name] for each in chosen.encounters if each.name in lessons]
     return Learnt(
         output,
         len(done),
         sum(len(lesson.experiences) for lesson in done),
-        removed,
+        sum((Counter(lesson.removed) for lesson in done), Counter()),
         chosen.in_test_part,
         chosen.right,
-        task.failed,
-        len(chosen.encounters) - len(done) - task.failed,
-        task.pool.reason or task.first_failure,
-        task.pool.interrupted,
+        len(failures),
+        len(chosen.encounters) - len(done) - len(failures),
+        campaign.pool.reason or (failures[0] if failures else None),
+        campaign.pool.interrupted,
     )
 
 
@@ -129,7 +171,8 @@ def estimate_learning(
     chosen = _choose(runs, every=every, split=split).encounters
     prompt = load_prompt("learner", user_prompts(settings.run.prompts_dir))
     models = Models(settings, strictest(each.data_class for each in chosen))
-    left = _left(chosen, _done(output, settings.run.doctor_llm, prompt))
+    done = _by_same_learner(_lessons(output), settings, prompt)
+    left = [each for each in chosen if each.name not in done]
     texts = (prompt.text("system_base"), prompt.text("user_prompt_template"))
     amount = Amount()
     for each in left:
@@ -139,131 +182,23 @@ def estimate_learning(
     return Estimate(len(left), "encounters to learn from", found, found, ("one request for each encounter",))
 
 
-class _Task:
-    """The work of one call: the encounters that are left, and what came of them."""
-
-    def __init__(
-        self,
-        encounters: Sequence[Encounter],
-        output: Path,
-        settings: Settings,
-        models: Models,
-        prompt: Prompt,
-        progress: Progress,
-        elsewhere: Spent | None,
-    ) -> None:
-        self.pool = Pool(settings.run.workers, progress.say, what="encounters")
-        self.failed = 0
-        self.first_failure: str | None = None
-        self._output = output
-        self._settings = settings
-        self._models = models
-        self._prompt = prompt
-        self._progress = progress
-        self._spent = Spent()
-        self._known = Known()
-        self.done: dict[str, Lesson] = {}
-        for lesson in read_lessons(output) if output.exists() else ():
-            for experience in lesson.experiences:
-                self._known.add(experience)
-            if (lesson.model, lesson.prompt) == (settings.run.doctor_llm, prompt.digest):
-                self.done[lesson.source.key] = lesson
-                self._count(lesson)
-        self._total = len(encounters)
-        self.left = _left(encounters, self.done)
-        self._budget = Budget.of(settings, elsewhere)
-        self._outage = Outage(settings.run.workers, self._gone if settings.run.check else None)
-
-    async def work(self) -> None:
-        """Learn from what is left; the first lesson creates the store."""
-        self._stop_if_used_up()
-        job = LearnJob(self._output, self._models.gate.data_class)
-        with nullcontext() if self._settings.run.engine == "local" else shards.locked(job.journal):
-            left = await self._without_finished(job)
-            gate, say = self._models.gate, self._progress.say
-            async with engine(self._settings, gate, job, self._here, say=say, idle=not left) as work:
-                self._progress.start(self._total, self._total - len(left), "encounters to learn from")
-                try:
-                    await self.pool.work_off(one_by_one(left), partial(self._learn, work))
-                finally:
-                    self._progress.stop()
-            await self._without_finished(job)
-
-    async def _without_finished(self, job: LearnJob) -> list[Encounter]:
-        """What is left after taking over the lessons that workers of a cluster had finished when they were stopped."""
-        known = {each.name: each for each in self.left if each.name not in self.done}
-        for name, learned in shards.left_over(job, known):
-            await self._settle(known[name], learned)
-        shards.remove(job.journal)
-        return [each for each in self.left if each.name not in self.done]
-
-    async def _here(self, each: Encounter) -> Outcome:
-        return await learned_from(each.record, each.case, self._models, self._settings)
-
-    async def _learn(self, work: Work[Encounter, Outcome], each: Encounter) -> None:
-        try:
-            await self._settle(each, await work(each))
-        except (InputError, EngineError) as error:
-            self.pool.stop(str(error))
-            return
-        self._progress.advance(f"{self.failed} failed" if self.failed else "")
-        self._stop_if_used_up()
-
-    async def _settle(self, each: Encounter, outcome: Outcome) -> None:
-        """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
-        costs = {role: self._models.cost_usd(role, tokens) for role, tokens in outcome.usage.items()}
-        if outcome.error is None:
-            learned = only_new(outcome.learned, self._known)
-            lesson = Lesson(
-                source=each.source,
-                model=self._settings.run.doctor_llm,
-                prompt=self._prompt.digest,
-                right=each.right,
-                experiences=tuple(learned.experiences),
-                removed=dict(learned.removed),
-                data_class=each.data_class,
-                usage=outcome.usage,
-                cost_usd=costs,
-            )
-            append(self._output, lesson)
-            self.done[each.name] = lesson
-            self._count(lesson)
-            self._outage.answered()
-            return
-        self.failed += 1
-        self.first_failure = self.first_failure or outcome.message
-        for role, tokens in outcome.usage.items():
-            self._spent.add(role, tokens, costs[role], answered=False)
-        if outcome.error in FATAL:
-            self.pool.stop(outcome.message)
-        elif outcome.error in OUTAGE:
-            reason = await self._outage.failed(LEARNER, outcome.message)
-            if reason is not None:
-                self.pool.stop(reason)
-        else:
-            self._outage.answered()
-
-    async def _gone(self, _: Collection[str]) -> str | None:
-        return await gone(self._models.in_use(_ROLES), self._settings.llm, self._models.gate)
-
-    def _count(self, lesson: Lesson) -> None:
+def spent_on(lessons: Iterable[Lesson]) -> Spent:
+    """What lessons cost."""
+    spent = Spent()
+    for lesson in lessons:
         for role, used in lesson.usage.items():
-            self._spent.add(role, used, lesson.cost_usd.get(role))
-
-    def _stop_if_used_up(self) -> None:
-        reason = self._budget.used_up(self._spent)
-        if reason is not None:
-            self.pool.stop(reason)
+            spent.add(role, used, lesson.cost_usd.get(role))
+    return spent
 
 
-def _done(output: Path, model: str, prompt: Prompt) -> set[str]:
-    lessons = read_lessons(output) if output.exists() else ()
-    wanted = (model, prompt.digest)
-    return {each.source.key for each in lessons if (each.model, each.prompt) == wanted}
+def _lessons(output: Path) -> list[Lesson]:
+    return list(read_lessons(output)) if output.exists() else []
 
 
-def _left(encounters: Sequence[Encounter], done: Collection[str]) -> list[Encounter]:
-    return [each for each in encounters if each.name not in done]
+def _by_same_learner(lessons: Iterable[Lesson], settings: Settings, prompt: Prompt) -> dict[str, Lesson]:
+    """The lessons written by this model with this prompt, by the encounter they come from."""
+    wanted = (settings.run.doctor_llm, prompt.digest)
+    return {lesson.source.key: lesson for lesson in lessons if (lesson.model, lesson.prompt) == wanted}
 
 
 def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chosen:

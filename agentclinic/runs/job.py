@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.endpoint import Share
+from agentclinic.results.outcome import Fault
 
 Item = TypeVar("Item")
 Given = TypeVar("Given", contravariant=True)
@@ -39,6 +40,10 @@ class Job(Protocol[Given, Result]):
 
     def sent(self, item: Given) -> Any:
         """What a worker must know about the item: as little as possible."""
+        ...
+
+    def fault(self, result: Result) -> Fault | None:
+        """The failure of a model, if there is no other result."""
         ...
 
     def is_settled(self, result: Result) -> bool:

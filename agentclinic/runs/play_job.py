@@ -16,12 +16,12 @@ from agentclinic.models.base import FATAL
 from agentclinic.models.endpoint import Share
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
-from agentclinic.results.outcome import MISSING
+from agentclinic.results.outcome import MISSING, Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.runs.build import Models, current
+from agentclinic.runs.campaign import OUTAGE
 from agentclinic.runs.job import Work
-from agentclinic.runs.outage import OUTAGE
 from agentclinic.runs.plan import Unit, make_plan
 from agentclinic.runs.play import play
 
@@ -67,10 +67,15 @@ class PlayJob:
         """The unit's key: the worker has the cases."""
         return item.key
 
+    def fault(self, result: Record) -> Fault | None:
+        """Why there is no verdict; a doctor's own failure is a result, unless every further request would fail too."""
+        fault = result.fault
+        return fault if fault and (result.status in MISSING or fault.error in FATAL) else None
+
     def is_settled(self, result: Record) -> bool:
         """Not if a server may be down or a key was refused: the run decides whether to record such a failure."""
-        fault = result.fault
-        return fault is None or not (fault.error in FATAL or (result.status in MISSING and fault.error in OUTAGE))
+        fault = self.fault(result)
+        return fault is None or fault.error not in FATAL | OUTAGE
 
     def encode(self, result: Record) -> str:
         """The record's line."""

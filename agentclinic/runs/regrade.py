@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,26 +13,21 @@ from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import JsonLines, repair, sealed
-from agentclinic.models.base import FATAL
 from agentclinic.models.batch import keys_noted
 from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.retry import Clock
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
-from agentclinic.runs.check import check_models, gone
-from agentclinic.runs.engine import check_engine, engine
+from agentclinic.runs.campaign import Campaign, check_engine
+from agentclinic.runs.check import check_models
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Estimate
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.job import EngineError, Work
-from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import refuse_on_cluster
-from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
@@ -109,7 +104,6 @@ async def regrade(
         check_engine(settings, models.gate)
         note_attestations(folder, models.gate)
         make_folder(path.parent)
-        pool = Pool(settings.run.workers, progress.say, what="verdicts")
         budget = Budget.of(settings, before)
         batched: Batched | None = None
         with ExitStack() as locks:
@@ -123,49 +117,42 @@ async def regrade(
             verdicts = kept_verdicts(path, records, made_by)
             if path.exists():
                 _write_lines(path, lines_to_keep(path, verdicts))
-            failures: list[Fault] = []
-            left = [record for record in records if record.unit not in verdicts]
-            if batched:
-                left = [record for record in left if record.unit in batched.answers]
-            # The answers of a batch are there, and paid for: all of them are read.
-            stopping = None if batched else _Stopping(pool, budget, models, settings, roles)
+            failures: list[str] = []
 
-            async def here(record: Record) -> dict[str, Any]:
+            async def judge_here(record: Record) -> dict[str, Any]:
                 bench = batched.bench(record, lambda: budget.used_up(spent)) if batched else task.judge
                 return await judge_record(record, bench, task.diagnoses, charts.get(record.case_hash or "", ""))
 
-            async def judge_one(work: Work[Record, dict[str, Any]], record: Record) -> None:
-                try:
-                    entry = await work(record)
-                except (InputError, EngineError) as error:
-                    pool.stop(str(error))
-                    return
+            def write(unit: str, entry: dict[str, Any]) -> None:
                 sink.append(entry)
-                add_entry(spent, entry)
-                fault = None
                 if entry["correct"] is None:
-                    failures.append(fault := Fault("moderator", **entry["fault"]))
+                    failures.append(entry["fault"]["message"])
                 else:
-                    verdicts[record.unit] = entry
-                progress.advance(f"{len(failures)} failed" if failures else "")
-                if stopping:
-                    await stopping.after(fault, spent)
+                    verdicts[unit] = entry
 
-            if stopping:
-                stopping.if_used_up(spent)
-            if left or not batched:
-                job = _job(path, folder, models, resynthesize=resynthesize)
+            campaign = Campaign(
+                settings=_unrecorded(settings),
+                models=models,
+                progress=progress,
+                what="verdicts",
+                title="diagnoses to judge",
+                job=_job(path, folder, models, resynthesize=resynthesize),
+                here=judge_here,
+                record=write,
+                count=partial(add_entry, spent),
+                line=lambda: f"{len(failures)} failed" if failures else "",
+                in_use=lambda _: models.in_use(roles),
+                budget=budget,
+                spent=spent,
+                done=set(verdicts),
+                paid=batched is not None,
+            )
+            left = [record for record in records if batched is None or record.unit in batched.answers]
+            if batched is None or any(record.unit not in verdicts for record in left):
                 with JsonLines(path, private=models.gate.closed, journal=True) as sink:
-                    _take_over(job, sink, left, verdicts, spent)
-                    left = [record for record in left if record.unit not in verdicts]
-                    ours = _unrecorded(settings)
-                    async with engine(ours, models.gate, job, here, say=progress.say, idle=not left) as work:
-                        progress.start(len(records), len(verdicts), "diagnoses to judge")
-                        try:
-                            await pool.work_off(one_by_one(left), partial(judge_one, work))
-                        finally:
-                            progress.stop()
-                    _take_over(job, sink, left, verdicts, spent)
+                    unjudged = (record for record in left if record.unit not in campaign.done)
+                    await campaign.run([record.unit for record in records], one_by_one(unjudged))
+            pool = campaign.pool
             if batched and pool.reason is None:
                 await batched.finish()
             if batched and batched.pending:
@@ -181,7 +168,7 @@ async def regrade(
             if r.unit in verdicts and r.correct is not verdicts[r.unit]["correct"]
         ),
         len(records) - len(verdicts) - len(failures),
-        pool.reason or (batched and batched.reason) or (failures[0].message if failures else None),
+        pool.reason or (batched and batched.reason) or (failures[0] if failures else None),
         pool.interrupted or (batched is not None and batched.interrupted),
         new if resynthesize else None,
         sum(r.case_hash not in charts for r in records),
@@ -207,47 +194,6 @@ def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
 
 def _job(path: Path, folder: Path, models: Models, *, resynthesize: bool) -> JudgeJob:
     return JudgeJob(path.absolute(), folder.absolute(), models.gate.data_class, resynthesize)
-
-
-def _take_over(
-    job: JudgeJob, sink: JsonLines, left: Iterable[Record], verdicts: dict[str, dict[str, Any]], spent: Spent
-) -> None:
-    """Write down the verdicts that workers of a cluster had finished when they, or the main process, were stopped."""
-    wanted = {record.unit for record in left if record.unit not in verdicts}
-    for unit, entry in shards.left_over(job, wanted):
-        verdicts[unit] = entry
-        sink.append(entry)
-        add_entry(spent, entry)
-    shards.remove(job.journal)
-
-
-class _Stopping:
-    """Ends the judging early: at a limit, at an error that every request would meet, or if the server is gone."""
-
-    def __init__(self, pool: Pool, budget: Budget, models: Models, settings: Settings, roles: Collection[str]) -> None:
-        async def gone_again(_: Collection[str]) -> str | None:
-            return await gone(models.in_use(roles), settings.llm, models.gate)
-
-        self._pool = pool
-        self._budget = budget
-        self._outage = Outage(settings.run.workers, gone_again if settings.run.check else None)
-
-    def if_used_up(self, spent: Spent) -> None:
-        """Stop if a limit is reached."""
-        if (reason := self._budget.used_up(spent)) is not None:
-            self._pool.stop(reason)
-
-    async def after(self, fault: Fault | None, spent: Spent) -> None:
-        """Stop, if need be, after a verdict or the judge's failure."""
-        if fault and fault.error in FATAL:
-            self._pool.stop(fault.message)
-        if fault and fault.error in OUTAGE:
-            reason = await self._outage.failed(fault.role, fault.message)
-            if reason is not None:
-                self._pool.stop(reason)
-        else:
-            self._outage.answered()
-        self.if_used_up(spent)
 
 
 async def estimate_regrade(

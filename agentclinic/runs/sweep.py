@@ -21,8 +21,8 @@ from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
+from agentclinic.runs.campaign import check_engine
 from agentclinic.runs.check import failures, report
-from agentclinic.runs.engine import check_engine
 from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress

@@ -28,6 +28,7 @@ from agentclinic.models.recording import enter_unit
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
+from agentclinic.results.outcome import Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import diagnosis_of, judgement_lines, unit_of
@@ -301,6 +302,10 @@ class JudgeJob:
     def sent(self, item: Record) -> str:
         """The unit: the worker has the records."""
         return item.unit
+
+    def fault(self, result: dict[str, Any]) -> Fault | None:
+        """Why there is no verdict."""
+        return Fault("moderator", **result["fault"]) if result["correct"] is None else None
 
     def is_settled(self, result: dict[str, Any]) -> bool:
         """Whether there is a verdict; what failed is tried again by the next call."""

@@ -24,8 +24,8 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
+from agentclinic.runs.campaign import FEWEST, Outage
 from agentclinic.runs.execute import Finished, execute
-from agentclinic.runs.outage import FEWEST, Outage
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
