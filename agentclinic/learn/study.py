@@ -16,7 +16,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import select
 from agentclinic.config import Settings, is_person
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
+from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
 from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.split import Split, make_split, read_split, write_split
 from agentclinic.memory.store import read_lessons
@@ -24,10 +24,9 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG
 from agentclinic.runs.budget import Spent
-from agentclinic.runs.execute import Finished
-from agentclinic.runs.plan import make_plan, refuse_unusable_memory
+from agentclinic.runs.plan import Plan, make_plan, refuse_unusable_memory
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arm, spent_elsewhere
+from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arms
 from agentclinic.scoring.compare import (
     Accuracy,
     Comparison,
@@ -127,19 +126,13 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
     if not (study.folder / SPLIT).exists():
         study.folder.mkdir(parents=True, exist_ok=True)
         write_split(study.folder / SPLIT, study.split)
-    _refuse_other_lessons(study)
-    first = [study.arm(TRAIN), study.arm(WITHOUT)]
-    await _play(first, [], progress, say)
-    elsewhere = _spent(first)
+    settings = with_learner(study.settings, *study.learner)
+    _refuse_other_lessons(study, settings)
+    spent = await _play([study.arm(TRAIN), study.arm(WITHOUT)], Spent(), progress, say)
     say("learning from the training half")
+    train, shown = [study.arm(TRAIN).folder], progress()
     learned = await learn(
-        [study.arm(TRAIN).folder],
-        study.store,
-        with_learner(study.settings, *study.learner),
-        every=study.every,
-        split=study.split,
-        progress=progress(),
-        elsewhere=elsewhere,
+        train, study.store, settings, every=study.every, split=study.split, progress=shown, elsewhere=spent
     )
     if learned.not_tried or learned.failed:
         left = learned.not_tried + learned.failed
@@ -149,13 +142,12 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
             f"no experience came out of {learned.encounters} encounters, so there is nothing to test; "
             "learn from every encounter with --all, or use another learner"
         )
-    await _play([study.arm(WITH), study.arm(SHUFFLED)], first, progress, say, _learning(study))
+    await _play([study.arm(WITH), study.arm(SHUFFLED)], spent + spent_on(read_lessons(study.store)), progress, say)
     return learned
 
 
-def _refuse_other_lessons(study: Study) -> None:
+def _refuse_other_lessons(study: Study, settings: Settings) -> None:
     """Refuse to add to experiences that another learner wrote, or that a run of the study has begun to use."""
-    settings = with_learner(study.settings, *study.learner)
     lessons = read_lessons(study.store) if study.store.exists() else ()
     others = {lesson.model for lesson in lessons} - {study.learner[0]}
     begun = any((study.arm(name).folder / CONFIG).is_file() for name in (WITH, SHUFFLED))
@@ -170,37 +162,23 @@ def _refuse_other_lessons(study: Study) -> None:
 
 
 async def _play(
-    arms: Sequence[Arm],
-    before: Sequence[Arm],
-    progress: Callable[[], Progress],
-    say: Callable[[str], None],
-    learning: Spent | None = None,
-) -> None:
-    plans = plan_arms([*before, *arms])
-    await make_all_ready(arms, plans[len(before) :], progress())
-    for arm, plan in zip(arms, plans[len(before) :], strict=True):
+    arms: Sequence[Arm], elsewhere: Spent, progress: Callable[[], Progress], say: Callable[[str], None]
+) -> Spent:
+    """Play arms as a sweep does; returns what was spent until now, `elsewhere` and on them."""
+
+    def announce(arm: Arm, plan: Plan) -> None:
         say(f"{arm.values['memory']}: {len(plan.units)} encounters")
-        spent = spent_elsewhere(arm, [*before, *arms], plans) + (learning or Spent())
-        finished: Finished = await play_arm(arm, plan, progress(), spent)
-        if finished.missing:
-            raise Stopped(
-                f"{finished.missing} encounters of the arm {arm.values['memory']!r} are missing: {finished.reason}",
-                interrupted=finished.interrupted,
-            )
 
-
-def _spent(arms: Sequence[Arm]) -> Spent:
     plans = plan_arms(arms)
-    nowhere = Arm({}, arms[0].settings, arms[0].folder)
-    return spent_elsewhere(nowhere, arms, plans)
-
-
-def _learning(study: Study) -> Spent:
-    spent = Spent()
-    for lesson in read_lessons(study.store):
-        for role, used in lesson.usage.items():
-            spent.add(role, used, lesson.cost_usd.get(role))
-    return spent
+    await make_all_ready(arms, plans, progress())
+    played = await play_arms(arms, plans, announce, progress, elsewhere)
+    last, arm = played[-1], arms[len(played) - 1]
+    if last.missing:
+        raise Stopped(
+            f"{last.missing} encounters of the arm {arm.values['memory']!r} are missing: {last.reason}",
+            interrupted=last.interrupted,
+        )
+    return sum((finished.spent for finished in played), elsewhere)
 
 
 # --- results --------------------------------------------------------------------------------------------------------

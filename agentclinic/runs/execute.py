@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class Finished:
     reason: str | None = None
     """Why units are missing."""
     interrupted: bool = False
+    spent: Spent = field(default_factory=Spent)
+    """What all its records used."""
 
 
 async def execute(plan: Plan, progress: Progress) -> Finished:
@@ -203,8 +205,8 @@ async def play_missing(
         now = time.perf_counter() - began if earlier is None or running.presented > before else 0.0
         seconds = round((earlier or 0.0) + now, 3)
         write_summary(plan, folder, summary, seconds)
-    missing = len(plan.units) - running.presented
-    return Finished(folder, summary, seconds, missing, campaign.pool.reason, campaign.pool.interrupted)
+    missing, pool = len(plan.units) - running.presented, campaign.pool
+    return Finished(folder, summary, seconds, missing, pool.reason, pool.interrupted, spent)
 
 
 def _seconds_before(folder: Path) -> float | None:

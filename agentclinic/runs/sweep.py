@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,8 +150,30 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
     report(failed, progress.say)
 
 
-async def play_arm(arm: Arm, plan: Plan, progress: Progress, elsewhere: Spent | None = None) -> Finished:
-    """Play an arm, or the rest of it; `elsewhere` is what the other arms have used of the sweep's budget."""
+async def play_arms(
+    arms: Sequence[Arm],
+    plans: Sequence[Plan],
+    announce: Callable[[Arm, Plan], None],
+    progress: Callable[[], Progress],
+    elsewhere: Spent | None = None,
+) -> list[Finished]:
+    """Play the arms in turn, or the rest of them, on one budget; ends with the first that is not complete.
+
+    `elsewhere` is what was spent of the budget on anything else.
+    """
+    spent = [_recorded_spending(arm, plan) for arm, plan in zip(arms, plans, strict=True)]
+    played: list[Finished] = []
+    for place, (arm, plan) in enumerate(zip(arms, plans, strict=True)):
+        announce(arm, plan)
+        before = sum((*spent[:place], *spent[place + 1 :]), elsewhere or Spent())
+        played.append(await _play_arm(arm, plan, progress(), Budget.of(plan.settings, before)))
+        spent[place] = played[-1].spent
+        if played[-1].missing:
+            break
+    return played
+
+
+async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) -> Finished:
     config = arm.folder / folders.CONFIG
     async with Models(plan.settings, plan.data_class) as models:
         await make_ready(plan, models, progress, check=False)
@@ -163,20 +185,16 @@ async def play_arm(arm: Arm, plan: Plan, progress: Progress, elsewhere: Spent | 
             note_attestations(arm.folder, models.gate)
         else:
             begin_folder(plan, arm.folder, models.gate)
-        budget = Budget.of(plan.settings, elsewhere)
         return await play_missing(plan, arm.folder, models, progress, budget=budget)
 
 
-def spent_elsewhere(arm: Arm, arms: Sequence[Arm], plans: Sequence[Plan]) -> Spent:
-    """What the other arms have used of the sweep's budget; not counted if there is none."""
-    spent = Spent()
-    for other, plan in zip(arms, plans, strict=True):
-        runtime, path = plan.settings.llm.runtime, other.folder / folders.RECORDS
-        limited = runtime.token_limit is not None or runtime.max_cost is not None
-        if limited and other is not arm and path.exists():
-            models = Models(plan.settings, plan.data_class)
-            for record in read_records(path):
-                spent.add_record(record, models)
+def _recorded_spending(arm: Arm, plan: Plan) -> Spent:
+    """What an arm has used of the sweep's budget so far; not counted if there is no limit."""
+    spent, path, runtime = Spent(), arm.folder / folders.RECORDS, plan.settings.llm.runtime
+    if path.exists() and (runtime.token_limit is not None or runtime.max_cost is not None):
+        models = Models(plan.settings, plan.data_class)
+        for record in read_records(path):
+            spent.add_record(record, models)
     return spent
 
 
