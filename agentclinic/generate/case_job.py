@@ -25,7 +25,7 @@ from agentclinic.privacy import DataClass
 from agentclinic.results.outcome import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
-from agentclinic.runs.job import Work
+from agentclinic.runs.job import Job, Work
 from agentclinic.version import __version__
 
 RETRIES = 2
@@ -159,7 +159,7 @@ _PLAIN = {
 
 
 @dataclass(frozen=True)
-class CaseJob:
+class CaseJob(Job[SourceCase, Outcome]):
     """Make cases; they go to this file."""
 
     journal: Path
@@ -195,10 +195,6 @@ class CaseJob:
             return None
         plain = _PLAIN.get(result.error)
         return Fault("writer", result.error, f"the writer's endpoint: {plain}" if plain else result.message)
-
-    def is_settled(self, result: Outcome) -> bool:
-        """Whether the case was made or set aside."""
-        return result.error is None
 
     def encode(self, result: Outcome) -> str:
         """As JSON."""

@@ -113,14 +113,15 @@ async def make(
     files, spent, asking = Files(work.output), Spent(), clock or Clock()
     async with Models(work.settings, work.selection.data_class) as models:
         writer = model or models.get(work.model, work.endpoint)
+        used = models.at_endpoint("writer", work.model, work.endpoint)
         files.make_folder()
 
         async def make_here(source: SourceCase) -> Outcome:
             return await made_from(source, work.recipe, writer, asking)
 
         def count(outcome: Outcome) -> None:
-            used = outcome.usage or Usage(0, 0)  # no request was made: none, not unknown
-            tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
+            usage = outcome.usage or Usage(0, 0)  # no request was made: none, not unknown
+            tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
             cost = price(models, work.model, work.endpoint, tokens)
             spent.add("writer", tokens, cost, answered=outcome.error is None)
 
@@ -161,9 +162,7 @@ async def make(
                     record=write,
                     count=count,
                     line=state.line,
-                    in_use=lambda _: (
-                        [used] if (used := models.at_endpoint("writer", work.model, work.endpoint)) else []
-                    ),
+                    asked=[used] if used else [],
                     budget=Budget.of(work.settings),
                     spent=spent,
                     done=state.keys,

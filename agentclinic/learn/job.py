@@ -25,7 +25,7 @@ from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
-from agentclinic.runs.job import Work
+from agentclinic.runs.job import Job, Work
 from agentclinic.runs.play import Metered
 
 LEARNER = "doctor"
@@ -75,7 +75,7 @@ class Encounter:
 
 
 @dataclass(frozen=True)
-class LearnJob:
+class LearnJob(Job[Encounter, Learned]):
     """Learn from encounters; the experiences go to this store."""
 
     journal: Path
@@ -113,10 +113,6 @@ class LearnJob:
     def fault(self, result: Learned) -> Fault | None:
         """Why nothing was learned."""
         return Fault(LEARNER, result.error, result.message) if result.error else None
-
-    def is_settled(self, result: Learned) -> bool:
-        """Whether no model failed; what failed is tried again by the next call."""
-        return result.error is None
 
     def encode(self, result: Learned) -> str:
         """As JSON, without the ids, which follow from the texts."""

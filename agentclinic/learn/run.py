@@ -94,7 +94,6 @@ async def learn(
     known = Known(experience for lesson in stored for experience in lesson.experiences)
     lessons = _by_same_learner(stored, settings, prompt)
     spent = spent_on(lessons.values())
-    failures: list[str] = []
 
     async def learn_here(each: Encounter) -> Learned:
         return await learned_from(each.record, each.case, models, settings)
@@ -106,7 +105,6 @@ async def learn(
     def write(name: str, learned: Learned) -> None:
         """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
         if learned.error is not None:
-            failures.append(learned.message)
             return
         each, new = encounters[name], only_new(learned, known)
         lessons[name] = Lesson(
@@ -140,8 +138,7 @@ async def learn(
             here=learn_here,
             record=write,
             count=count,
-            line=lambda: f"{len(failures)} failed" if failures else "",
-            in_use=lambda _: models.in_use(_ROLES),
+            asked=models.in_use(_ROLES),
             budget=Budget.of(settings, elsewhere),
             spent=spent,
             done=set(lessons),
@@ -149,6 +146,7 @@ async def learn(
         left = (each for name, each in encounters.items() if name not in campaign.done)
         with nullcontext() if settings.run.engine == "local" else shards.locked(output):
             await campaign.run(list(encounters), one_by_one(left))
+    pool, failures = campaign.pool, campaign.failures
     done = [lessons[each.name] for each in chosen.encounters if each.name in lessons]
     return Learnt(
         output,
@@ -159,8 +157,8 @@ async def learn(
         chosen.right,
         len(failures),
         len(chosen.encounters) - len(done) - len(failures),
-        campaign.pool.reason or (failures[0] if failures else None),
-        campaign.pool.interrupted,
+        pool.reason or (failures[0].message if failures else None),
+        pool.interrupted,
     )
 
 

@@ -16,6 +16,7 @@ from agentclinic.doctors.uncertainty.store import SessionError
 from agentclinic.errors import InputError
 from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate
+from agentclinic.results.outcome import Fault
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import gone
@@ -97,14 +98,14 @@ class Campaign(Generic[Item, Result]):
     """Keeps a result, also a failure; what must not be lost is on the disk when this returns."""
     count: Callable[[Result], None]
     """Adds what a result cost to `spent`."""
-    line: Callable[[], str]
-    """The progress so far, in a few words."""
-    in_use: Callable[[Collection[str]], Sequence[Used]]
-    """The models to ask whether a server is gone, given the roles that failed."""
     budget: Budget
     spent: Spent
     done: set[str]
     """Keys of the items that need no more work."""
+    line: Callable[[], str] | None = None
+    """The progress so far, in a few words, if that is not how many items failed."""
+    asked: Sequence[Used] | None = None
+    """The models to ask whether a server is gone; those of the roles that failed if not given."""
     show: Callable[[Item, Result], None] | None = None
     """Shows the user a result that has just come in."""
     final: bool = False
@@ -116,6 +117,8 @@ class Campaign(Generic[Item, Result]):
     at_once: bool = False
     """Whether the first Ctrl-C stops at once."""
     pool: Pool = field(init=False)
+    failures: list[Fault] = field(init=False, default_factory=list)
+    """Of the items that were recorded without a result."""
 
     def __post_init__(self) -> None:
         run = self.settings.run
@@ -224,13 +227,18 @@ class Campaign(Generic[Item, Result]):
         self._held.clear()
 
     def _record(self, key: str, result: Result) -> None:
+        fault = self.job.fault(result)
+        if fault:
+            self.failures.append(fault)
         self.record(key, result)
-        if self.final or self.job.fault(result) is None:
+        if self.final or not fault:
             self.done.add(key)
-        self.progress.advance(self.line())
+        failed = f"{len(self.failures)} failed" if self.failures else ""
+        self.progress.advance(self.line() if self.line else failed)
 
     async def _ask(self, roles: Collection[str]) -> str | None:
-        return await gone(self.in_use(roles), self.settings.llm, self.models.gate)
+        asked = self.models.in_use(roles) if self.asked is None else self.asked
+        return await gone(asked, self.settings.llm, self.models.gate)
 
     def _check_limit(self) -> None:
         reason = None if self.paid else self.budget.used_up(self.spent)

@@ -185,7 +185,6 @@ async def play_missing(
                 record=write,
                 count=lambda record: spent.add_record(record, models),
                 line=lambda: run_line(running),
-                in_use=models.in_use,
                 budget=budget or Budget.of(plan.settings),
                 spent=spent,
                 done=done,

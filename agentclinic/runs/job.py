@@ -48,7 +48,7 @@ class Job(Protocol[Given, Result]):
 
     def is_settled(self, result: Result) -> bool:
         """Whether the result counts whatever happens; a failure that may be the server's fault does not."""
-        ...
+        return self.fault(result) is None
 
     def encode(self, result: Result) -> str:
         """The result as JSON."""

@@ -21,13 +21,13 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import OUTAGE
-from agentclinic.runs.job import Work
+from agentclinic.runs.job import Job, Work
 from agentclinic.runs.plan import Unit, make_plan
 from agentclinic.runs.play import play
 
 
 @dataclass(frozen=True)
-class PlayJob:
+class PlayJob(Job[Unit, Record]):
     """Play units of the run in this folder."""
 
     folder: Path

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,12 +33,10 @@ from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.verdicts import (
     JudgeJob,
+    Resynthesized,
     Task,
     add_entry,
-    charts_of,
     expected_rows,
-    judge_record,
-    kept_verdicts,
     lines_to_keep,
     open_task,
     spent_on,
@@ -90,17 +88,11 @@ async def regrade(
     endpoint; unless `wait`, answers that are not there yet are left for a later call.
     """
     progress = progress or Progress()
-    if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
-    every = list(read_records(folder / folders.RECORDS))
-    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
-        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
-        _refuse(task, settings, batch=batch)
-        path, records, made_by, roles = task.path, task.records, task.made_by, task.roles
-        charts = charts_of(folder)
-        refuse_unpriced(models, settings, roles)
-        if settings.run.check and not task.note.exists() and len(kept_verdicts(path, records, made_by)) < len(records):
-            await check_models(models, settings.llm, progress.say, roles)
+    async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, settings):
+        path, records, models = task.path, task.records, task.judge.models
+        refuse_unpriced(models, settings, task.roles)
+        if settings.run.check and not task.note.exists() and len(task.kept()) < len(records):
+            await check_models(models, settings.llm, progress.say, task.roles)
         check_engine(settings, models.gate)
         note_attestations(folder, models.gate)
         make_folder(path.parent)
@@ -109,78 +101,106 @@ async def regrade(
         with ExitStack() as locks:
             if batch:  # it may wait for hours, in which other judges can judge
                 locks.enter_context(Lock(path.parent, f".{path.stem}.batch.lock", what="judge's batch"))
-                batched = Batched(task, charts, progress, clock)
+                batched = Batched(task, progress, clock)
                 await batched.ask(budget, wait=wait)
             locks.enter_context(Lock(path.parent, what="run's judgements"))
             repair(path)
-            spent = spent_on(path)
-            verdicts = kept_verdicts(path, records, made_by)
+            spent, verdicts = spent_on(path), task.kept()
             if path.exists():
-                _write_lines(path, lines_to_keep(path, verdicts))
-            failures: list[str] = []
-
-            async def judge_here(record: Record) -> dict[str, Any]:
-                bench = batched.bench(record, lambda: budget.used_up(spent)) if batched else task.judge
-                return await judge_record(record, bench, task.diagnoses, charts.get(record.case_hash or "", ""))
-
-            def write(unit: str, entry: dict[str, Any]) -> None:
-                sink.append(entry)
-                if entry["correct"] is None:
-                    failures.append(entry["fault"]["message"])
-                else:
-                    verdicts[unit] = entry
-
-            campaign = Campaign(
-                settings=_unrecorded(settings),
-                models=models,
-                progress=progress,
-                what="verdicts",
-                title="diagnoses to judge",
-                job=_job(path, folder, models, resynthesize=resynthesize),
-                here=judge_here,
-                record=write,
-                count=partial(add_entry, spent),
-                line=lambda: f"{len(failures)} failed" if failures else "",
-                in_use=lambda _: models.in_use(roles),
-                budget=budget,
-                spent=spent,
-                done=set(verdicts),
-                paid=batched is not None,
-            )
-            left = [record for record in records if batched is None or record.unit in batched.answers]
-            if batched is None or any(record.unit not in verdicts for record in left):
-                with JsonLines(path, private=models.gate.closed, journal=True) as sink:
-                    unjudged = (record for record in left if record.unit not in campaign.done)
-                    await campaign.run([record.unit for record in records], one_by_one(unjudged))
-            pool = campaign.pool
+                kept = lines_to_keep(path, verdicts)
+                write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in kept))
+            campaign = await _judge(task, settings, batched, verdicts, budget, spent, progress)
+            pool, failures = campaign.pool, campaign.failures
             if batched and pool.reason is None:
                 await batched.finish()
             if batched and batched.pending:
                 spent.add("moderator", batched.expected.amount.tokens, batched.expected.cost_usd)
-    new = sum(verdicts[r.unit]["diagnosis"] != diagnosis_of(r) for r in records if r.unit in verdicts)
+    judged = [(record, verdicts[record.unit]) for record in records if record.unit in verdicts]
+    new = sum(entry["diagnosis"] != diagnosis_of(record) for record, entry in judged)
     return Regraded(
         path,
         len(verdicts),
         len(failures),
-        tuple(
-            (r.scenario_id, r.correct, verdicts[r.unit]["correct"])
-            for r in records
-            if r.unit in verdicts and r.correct is not verdicts[r.unit]["correct"]
-        ),
+        tuple((r.scenario_id, r.correct, e["correct"]) for r, e in judged if r.correct is not e["correct"]),
         len(records) - len(verdicts) - len(failures),
-        pool.reason or (batched and batched.reason) or (failures[0] if failures else None),
+        pool.reason or (batched and batched.reason) or (failures[0].message if failures else None),
         pool.interrupted or (batched is not None and batched.interrupted),
         new if resynthesize else None,
-        sum(r.case_hash not in charts for r in records),
+        sum(record.case_hash not in task.charts for record in records),
         spent,
         batched.ids if batched else (),
         batched.pending if batched else 0,
     )
 
 
+@asynccontextmanager
+async def _opened(
+    folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, batch: bool
+) -> AsyncIterator[tuple[Task, Settings]]:
+    """What is to be judged, and the settings to judge it with; refused if that is impossible."""
+    if resynthesize:
+        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
+    # A recording belongs to a run; judging again is not recorded.
+    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+    every = list(read_records(folder / folders.RECORDS))
+    async with Models(settings, class_of_run(folder, every)) as models:
+        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
+        _refuse(task, settings, batch=batch)
+        yield task, settings
+
+
+async def _judge(
+    task: Task,
+    settings: Settings,
+    batched: Batched | None,
+    verdicts: dict[str, dict[str, Any]],
+    budget: Budget,
+    spent: Spent,
+    progress: Progress,
+) -> Campaign[Record, dict[str, Any]]:
+    """Judge what has no verdict yet; of a batch, what was answered. `verdicts` and `spent` are added to."""
+
+    async def judge_here(record: Record) -> dict[str, Any]:
+        bench = batched.bench(record, lambda: budget.used_up(spent)) if batched else None
+        return await task.judgement(record, bench)
+
+    def write(unit: str, entry: dict[str, Any]) -> None:
+        sink.append(entry)
+        if entry["correct"] is not None:
+            verdicts[unit] = entry
+
+    campaign = Campaign(
+        settings=settings,
+        models=task.judge.models,
+        progress=progress,
+        what="verdicts",
+        title="diagnoses to judge",
+        job=_job(task),
+        here=judge_here,
+        record=write,
+        count=partial(add_entry, spent),
+        asked=task.judge.models.in_use(task.roles),
+        budget=budget,
+        spent=spent,
+        done=set(verdicts),
+        paid=batched is not None,
+    )
+    left = [record for record in task.records if batched is None or record.unit in batched.answers]
+    if batched is None or any(record.unit not in verdicts for record in left):
+        with JsonLines(task.path, private=task.judge.models.gate.closed, journal=True) as sink:
+            unjudged = (record for record in left if record.unit not in campaign.done)
+            await campaign.run([record.unit for record in task.records], one_by_one(unjudged))
+    return campaign
+
+
+def _job(task: Task) -> JudgeJob:
+    resynthesize = isinstance(task.diagnoses, Resynthesized)
+    return JudgeJob(task.path.absolute(), task.folder.absolute(), task.judge.models.gate.data_class, resynthesize)
+
+
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
-    refuse_on_cluster(_unrecorded(settings).run)
+    refuse_on_cluster(settings.run)
     if batch:
         if settings.run.engine != "local":
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")
@@ -192,21 +212,12 @@ def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
         )
 
 
-def _job(path: Path, folder: Path, models: Models, *, resynthesize: bool) -> JudgeJob:
-    return JudgeJob(path.absolute(), folder.absolute(), models.gate.data_class, resynthesize)
-
-
 async def estimate_regrade(
     folder: Path, settings: Settings, name: str | None = None, *, resynthesize: bool = False, batch: bool = False
 ) -> Estimate:
     """What judging the run again would use; nothing is sent or written."""
-    if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
-    every = list(read_records(folder / folders.RECORDS))
-    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
-        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
-        _refuse(task, settings, batch=batch)
-        done = {*kept_verdicts(task.path, task.records, task.made_by), *keys_noted(task.note)}
+    async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, _):
+        done = {*task.kept(), *keys_noted(task.note)}
         left = [record for record in task.records if record.unit not in done]
         found = expected_rows(task, left, BATCH_SHARE if batch else 1.0)
     basis = [f"input: the prompts and the recorded diagnoses, {CHARACTERS} characters per token", *COMMON]
@@ -231,12 +242,3 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings, *, batch: bool) -
             "endpoints": {**used.endpoints, **settings.endpoints},
         }
     )
-
-
-def _unrecorded(settings: Settings) -> Settings:
-    """A recording belongs to a run; judging again is not recorded."""
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
-
-
-def _write_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
-    write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import anyio.lowlevel
@@ -18,7 +18,7 @@ from agentclinic.runs.budget import Budget, Spent, money
 from agentclinic.runs.estimate import Row, total
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.verdicts import Bench, Task, expected_rows, judge_record, kept_verdicts, spent_on
+from agentclinic.runs.verdicts import Bench, Task, expected_rows, spent_on
 
 
 def refuse_batch(task: Task) -> None:
@@ -33,7 +33,7 @@ def refuse_batch(task: Task) -> None:
 class Batched:
     """The judge asked through its provider's batch endpoint."""
 
-    def __init__(self, task: Task, charts: Mapping[str, str], progress: Progress, clock: Clock | None) -> None:
+    def __init__(self, task: Task, progress: Progress, clock: Clock | None) -> None:
         assert isinstance(task.judge.model, Endpoint)
         self.answers: dict[str, HttpAnswer] = {}
         """By unit, once they have been fetched."""
@@ -43,12 +43,11 @@ class Batched:
         """Requests in batches that were not waited for."""
         self.interrupted = False
         self.ids: tuple[str, ...] = ()
-        verdicts = kept_verdicts(task.path, task.records, task.made_by)
-        self._left = [record for record in task.records if record.unit not in verdicts]
+        kept = task.kept()
+        self._left = [record for record in task.records if record.unit not in kept]
         self.expected = total(expected_rows(task, self._left, BATCH_SHARE))
         """Estimate of what the requests will use."""
         self._task = task
-        self._charts = charts
         self._progress = progress
         self._endpoint = task.judge.model
         self._batches = Batches(task.note, task.judge.model, Purpose.MODERATOR, clock)
@@ -105,7 +104,7 @@ class Batched:
         await anyio.lowlevel.checkpoint()
         bench = replace(self._task.judge, model=self._through(hold))
         try:
-            await judge_record(record, bench, self._task.diagnoses, self._charts.get(record.case_hash or "", ""))
+            await self._task.judgement(record, bench)
         except Held as held:
             return held.content
         raise AssertionError("a judge at an endpoint sends a request for every diagnosis")

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from agentclinic.results.turn import Usage
 from agentclinic.runs.budget import Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.estimate import QUESTION, Amount, Row, judging, rows, tokens_in
-from agentclinic.runs.job import Work
+from agentclinic.runs.job import Job, Work
 from agentclinic.runs.play import Metered
 
 
@@ -44,12 +45,18 @@ from agentclinic.runs.play import Metered
 class Task:
     """What to judge, with which judge, and where the verdicts go."""
 
+    folder: Path
     path: Path
     records: list[Record]
     judge: Bench
     diagnoses: Recorded | Resynthesized
     roles: tuple[str, ...]
     """The roles whose models are asked."""
+
+    @cached_property
+    def charts(self) -> dict[str, str]:
+        """The text of each case's chart in the run, by the case's id."""
+        return {case.id: chart_text(case.facts) for case in read_cases(self.folder)}
 
     @property
     def note(self) -> Path:
@@ -60,6 +67,39 @@ class Task:
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
         return {"moderator_llm": self.judge.model.name, **self.diagnoses.made_by}
+
+    def kept(self) -> dict[str, dict[str, Any]]:
+        """The verdicts of earlier calls that still hold."""
+        return kept_verdicts(self.path, self.records, self.made_by)
+
+    async def judgement(self, record: Record, judge: Bench | None = None) -> dict[str, Any]:
+        """The line for one diagnosis: the verdict, or why there is none, and what it cost."""
+        judge = judge or self.judge
+        entry: dict[str, Any] = {
+            "scenario_id": record.scenario_id,
+            "case_hash": record.case_hash,
+            "repeat": record.repeat,
+            **self.made_by,
+        }
+        enter_unit(f"{record.case_hash}:{record.repeat}")
+        key = answer_key_of((record.annotations or {}).get("Answer_Key"))
+        chart = self.charts.get(record.case_hash or "", "")
+        usage: dict[str, Usage] = {}
+        try:
+            diagnosis, problem = await self.diagnoses.of(record, usage)
+            entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
+            verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
+        except ModelError as error:
+            fault = {"error": error.kind, "message": str(error)}
+            return {**entry, "correct": None, "fault": fault, **judge.account(usage)}
+        return {
+            **entry,
+            "correct": verdict.correct,
+            "correct_lenient": verdict.correct_lenient,
+            "relation": verdict.relation,
+            "reason": verdict.reason,
+            **judge.account(usage),
+        }
 
 
 def open_task(
@@ -83,7 +123,7 @@ def open_task(
     records = diagnoses.among([record for record in every if record.ground_truth is not None])
     moderator = models.for_role("moderator")
     judge = Bench(models, moderator, load_prompt("moderator", prompts), settings.run.judge_relation)
-    return Task(path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
+    return Task(folder, path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
 
 
 class Recorded:
@@ -167,35 +207,6 @@ class Bench:
         return {"usage": used, "cost_usd": costs}
 
 
-async def judge_record(record: Record, judge: Bench, diagnoses: Recorded | Resynthesized, chart: str) -> dict[str, Any]:
-    """The line of a judgements file for one diagnosis: the verdict, or why there is none, and what it cost."""
-    entry: dict[str, Any] = {
-        "scenario_id": record.scenario_id,
-        "case_hash": record.case_hash,
-        "repeat": record.repeat,
-        "moderator_llm": judge.model.name,
-        **diagnoses.made_by,
-    }
-    enter_unit(f"{record.case_hash}:{record.repeat}")
-    key = answer_key_of((record.annotations or {}).get("Answer_Key"))
-    usage: dict[str, Usage] = {}
-    try:
-        diagnosis, problem = await diagnoses.of(record, usage)
-        entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-        verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
-    except ModelError as error:
-        fault = {"error": error.kind, "message": str(error)}
-        return {**entry, "correct": None, "fault": fault, **judge.account(usage)}
-    return {
-        **entry,
-        "correct": verdict.correct,
-        "correct_lenient": verdict.correct_lenient,
-        "relation": verdict.relation,
-        "reason": verdict.reason,
-        **judge.account(usage),
-    }
-
-
 def judgements_path(folder: Path, name: str | None, usual: str) -> Path:
     """The file for the verdicts of a judge; refused if the name cannot be used."""
     name = name or re.sub(r"[^A-Za-z0-9._-]+", "_", usual)
@@ -266,13 +277,8 @@ def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[
     return tuple(replace(row, cost_usd=None if row.cost_usd is None else row.cost_usd * share) for row in found)
 
 
-def charts_of(folder: Path) -> dict[str, str]:
-    """The text of each case's chart in a run, by the case's id."""
-    return {case.id: chart_text(case.facts) for case in read_cases(folder)}
-
-
 @dataclass(frozen=True)
-class JudgeJob:
+class JudgeJob(Job[Record, dict[str, Any]]):
     """Judge diagnoses of a run, as a job for any process that can see its folder."""
 
     journal: Path
@@ -284,16 +290,11 @@ class JudgeJob:
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, dict[str, Any]]]:
         """Read the run's records, and judge them by their units."""
-        every, charts = list(read_records(self.folder / folders.RECORDS)), charts_of(self.folder)
+        every = list(read_records(self.folder / folders.RECORDS))
         async with Models(settings, self.data_class, share=share) as models:
             task = open_task(self.folder, settings, self.journal.stem, models, every, resynthesize=self.resynthesize)
             records = {record.unit: record for record in task.records}
-
-            async def judge(unit: str) -> dict[str, Any]:
-                record = records[unit]
-                return await judge_record(record, task.judge, task.diagnoses, charts.get(record.case_hash or "", ""))
-
-            yield judge
+            yield lambda unit: task.judgement(records[unit])
 
     def key(self, item: Record) -> str:
         """The record's unit."""
@@ -306,10 +307,6 @@ class JudgeJob:
     def fault(self, result: dict[str, Any]) -> Fault | None:
         """Why there is no verdict."""
         return Fault("moderator", **result["fault"]) if result["correct"] is None else None
-
-    def is_settled(self, result: dict[str, Any]) -> bool:
-        """Whether there is a verdict; what failed is tried again by the next call."""
-        return result["correct"] is not None
 
     def encode(self, result: dict[str, Any]) -> str:
         """The line as JSON."""
