@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agentclinic.clinic.payloads import WrittenStory
 from agentclinic.clinic.prompts import Prompt
@@ -25,7 +25,7 @@ from agentclinic.privacy import DataClass
 from agentclinic.results.outcome import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
-from agentclinic.runs.job import Job, Work
+from agentclinic.runs.job import Work
 from agentclinic.version import __version__
 
 RETRIES = 2
@@ -159,7 +159,7 @@ _PLAIN = {
 
 
 @dataclass(frozen=True)
-class CaseJob(Job[SourceCase, Outcome]):
+class CaseJob:
     """Make cases; they go to this file."""
 
     journal: Path
@@ -167,6 +167,7 @@ class CaseJob(Job[SourceCase, Outcome]):
     endpoint: str | None
     """The writer's endpoint, by its name in the settings."""
     data_class: DataClass
+    final: ClassVar[bool] = False
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[SourceCase, Outcome]]:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import ClassVar
 
+from agentclinic.cases.model import Case
+from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
-from agentclinic.learn.job import LEARNER, Encounter, LearnJob, learned_from
-from agentclinic.learn.write import Learned, only_new
-from agentclinic.memory.experience import Lesson
+from agentclinic.learn.write import Learned, learn_from, only_new
+from agentclinic.memory.experience import Lesson, Source, source_of
 from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
-from agentclinic.privacy import strictest
-from agentclinic.results.outcome import MISSING
+from agentclinic.models.base import ModelError
+from agentclinic.models.endpoint import Share
+from agentclinic.models.recording import enter_unit
+from agentclinic.privacy import DataClass, strictest
+from agentclinic.results.outcome import MISSING, Fault
+from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
+from agentclinic.results.turn import Usage
 from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models
@@ -27,11 +36,15 @@ from agentclinic.runs.campaign import Campaign, check_engine
 from agentclinic.runs.check import check_models
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
+from agentclinic.runs.job import Work
+from agentclinic.runs.play import Metered
 from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.scoring.outcome import outcome
 
+LEARNER = "doctor"
+"""The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""
 _ROLES = (LEARNER, "moderator")
 _ANSWER = 500
 """Output tokens of five experiences."""
@@ -245,3 +258,95 @@ def _nothing(chosen: _Chosen) -> str:
     if chosen.right:
         return f"nothing to learn from: all {chosen.right} encounters were right; --all learns from those too"
     return "nothing to learn from: no encounter has a transcript and an outcome"
+
+
+async def learned_from(record: Record, case: Case, models: Models, settings: Settings) -> Learned:
+    """Learn from one encounter."""
+    usage: dict[str, Usage] = {}
+    enter_unit(f"{case.id}:{record.repeat}")
+    prompts = user_prompts(settings.run.prompts_dir)
+    model = Metered(models.for_role(LEARNER), "learner", usage)
+    moderator = Metered(models.for_role("moderator"), "moderator", usage)
+    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.run.judge_relation)
+    try:
+        learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
+    except ModelError as error:
+        learned = Learned(error=error.kind, message=str(error))
+    return learned.model_copy(update={"usage": {role: asdict(counted) for role, counted in usage.items()}})
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """An encounter to learn from."""
+
+    record: Record
+    case: Case
+    place: Path
+    """Its run."""
+    run: str
+    right: bool
+    data_class: DataClass
+    split: str | None
+    """Checksum of the split."""
+
+    @cached_property
+    def source(self) -> Source:
+        """What the experiences say about where they come from."""
+        said = "\n".join(f"{turn.role}: {turn.text}" for turn in self.record.transcript or ())
+        mark = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+        return source_of(self.case, self.run, self.record.unit, self.split, mark)
+
+    @property
+    def name(self) -> str:
+        """What identifies it."""
+        return self.source.key
+
+
+@dataclass(frozen=True)
+class LearnJob:
+    """Learn from encounters; the experiences go to this store."""
+
+    journal: Path
+    data_class: DataClass
+    final: ClassVar[bool] = False
+
+    @asynccontextmanager
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[tuple[Path, str], Learned]]:
+        """Read runs when they are first asked for, and learn from their encounters."""
+
+        @cache
+        def encounters(place: Path) -> dict[str, tuple[Record, Case]]:
+            data = load_run(place)
+            cases = {case.id: case for case in read_cases(data.path.parent)}
+            return {
+                record.unit: (record, cases[record.case_hash]) for record in data.records() if record.case_hash in cases
+            }
+
+        async with Models(settings, self.data_class, share=share) as models:
+            models.prepare()
+
+            async def learn(sent: tuple[Path, str]) -> Learned:
+                place, unit = sent
+                return await learned_from(*encounters(place)[unit], models, settings)
+
+            yield learn
+
+    def key(self, item: Encounter) -> str:
+        """The name of the encounter."""
+        return item.name
+
+    def sent(self, item: Encounter) -> tuple[Path, str]:
+        """Its run and its unit."""
+        return item.place, item.record.unit
+
+    def fault(self, result: Learned) -> Fault | None:
+        """Why nothing was learned."""
+        return Fault(LEARNER, result.error, result.message) if result.error else None
+
+    def encode(self, result: Learned) -> str:
+        """As JSON, without the ids, which follow from the texts."""
+        return result.model_dump_json(exclude={"experiences": {"__all__": {"id"}}})
+
+    def decode(self, text: str) -> Learned:
+        """From JSON."""
+        return Learned.model_validate_json(text)

@@ -12,8 +12,6 @@ from pydantic import BaseModel
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
-from agentclinic.cases.select import select
 from agentclinic.config import Settings, is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
@@ -43,11 +41,17 @@ from agentclinic.vocabulary.text import content_words
 
 SPLIT, STORE = "split.json", "experiences.jsonl"
 TRAIN, WITHOUT, WITH, SHUFFLED = "train", "without memory", "with memory", "shuffled memory"
-ARMS = (TRAIN, WITHOUT, WITH, SHUFFLED)
 _NO_MEMORY: Mapping[str, Any] = {
     "memory_retrieval": "bm25",
     **dict.fromkeys(("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint")),
 }
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    TRAIN: {**_NO_MEMORY, "part": "train", "repeats": 1},
+    WITHOUT: {**_NO_MEMORY, "part": "test"},
+    WITH: {"part": "test", "memory": STORE},
+    SHUFFLED: {**_NO_MEMORY, "part": "test", "memory": STORE, "memory_retrieval": "shuffled"},
+}
+"""What each arm changes in the settings of the study's runs; files are in the study's folder."""
 _GROUPS = 3
 """Test cases are divided by similarity into this many groups of equal size; the halves hold too few cases for more."""
 
@@ -71,15 +75,9 @@ class Study:
 
     def arm(self, name: str) -> Arm:
         """One of the runs."""
-        run: dict[str, Any] = {"split": str(self.folder / SPLIT), "part": "train" if name == TRAIN else "test"}
-        if name != WITH:
-            run |= _NO_MEMORY
-        if name in (WITH, SHUFFLED):
+        run: dict[str, Any] = {**ARMS[name], "split": str(self.folder / SPLIT)}
+        if "memory" in run:
             run["memory"] = str(self.store)
-        if name == SHUFFLED:
-            run["memory_retrieval"] = "shuffled"
-        if name == TRAIN:
-            run["repeats"] = 1
         settings = self.settings.model_copy(update={"run": self.settings.run.model_copy(update=run)})
         return Arm({"memory": name}, settings, self.folder / "runs" / name.replace(" ", "_"))
 
@@ -99,15 +97,9 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
         raise ConfigError("split, part and memory are decided by the study; leave them out")
     if is_person(run.doctor_llm) or is_person(run.patient_llm):
         raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
-    chosen = select(
-        load_cases(run.dataset, settings.datasets),
-        scenarios=run.scenarios,
-        offset=run.offset,
-        sample=run.sample,
-        num_scenarios=run.num_scenarios,
-        seed=run.seed,
-        lockbox=run.lockbox,
-    )
+    # The doctor must be able to use memory: better to say so now than after the training half.
+    refuse_unusable_memory(run.model_copy(update={"memory": str(folder / STORE)}))
+    chosen = make_plan(settings.model_copy(update={"run": run.model_copy(update=_NO_MEMORY)})).cases
     path = folder / SPLIT
     made = make_split(chosen, run.seed)
     if path.exists():
@@ -115,9 +107,6 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
             raise InputError(f"{path} is the split of other cases or another seed; name another folder with -o")
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty and not a study; name another folder with -o")
-    # The doctor must be able to use memory: better to say so now than after the training half.
-    refuse_unusable_memory(run.model_copy(update={"memory": str(folder / STORE)}))
-    make_plan(settings.model_copy(update={"run": run.model_copy(update=_NO_MEMORY)}))
     return Study(folder, settings, learner, every, made, chosen)
 
 

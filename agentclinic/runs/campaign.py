@@ -21,13 +21,11 @@ from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import gone
 from agentclinic.runs.human import Leave
-from agentclinic.runs.job import EngineError, Item, Job, Result, Work
+from agentclinic.runs.job import OUTAGE, EngineError, Item, Job, Result, Work
 from agentclinic.runs.pool import Pool, Take
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.shards import left_over, remove
 
-OUTAGE = frozenset({"connection", "timeout", "server"})
-"""Errors that a server causes that has died, hangs, or is down behind its proxy."""
 FEWEST = 3
 """Failures in a row before the server is asked: one or two happen on a bad day, and asking costs a request."""
 
@@ -108,8 +106,6 @@ class Campaign(Generic[Item, Result]):
     """The models to ask whether a server is gone; those of the roles that failed if not given."""
     show: Callable[[Item, Result], None] | None = None
     """Shows the user a result that has just come in."""
-    final: bool = False
-    """Whether a recorded failure counts as done: then one is recorded only if no server is to blame for it."""
     paid: bool = False
     """Whether the answers are there already: then all of them are read, whatever happens."""
     again: Callable[[Result], bool] | None = None
@@ -180,7 +176,7 @@ class Campaign(Generic[Item, Result]):
             self.pool.stop(str(error))
             return
         fault = self.job.fault(result)
-        if fault and fault.error in FATAL and self.final:
+        if fault and fault.error in FATAL and self.job.final:
             self.pool.stop(f"{fault.role}: {fault.message}")
             return
         self.count(result)
@@ -192,10 +188,10 @@ class Campaign(Generic[Item, Result]):
             self._record(key, result)
             if fault and fault.error in FATAL and not self.paid:
                 self.pool.stop(fault.message)
-        elif self._gone and self.final:
+        elif self._gone and self.job.final:
             return  # it was under way when the server was found to be gone
         else:
-            if self.final:
+            if self.job.final:
                 self._held.append((key, result))
             else:
                 self._record(key, result)
@@ -215,7 +211,7 @@ class Campaign(Generic[Item, Result]):
         if reason is not None:
             self._gone = True
             unrecorded = f". {self.what.capitalize()} that failed for this reason were not recorded"
-            self.pool.stop(reason + (unrecorded if self.final else ""))
+            self.pool.stop(reason + (unrecorded if self.job.final else ""))
         if self._gone:
             self._held.clear()
         elif not self._outage.suspects:
@@ -231,7 +227,7 @@ class Campaign(Generic[Item, Result]):
         if fault:
             self.failures.append(fault)
         self.record(key, result)
-        if self.final or not fault:
+        if self.job.final or not fault:
             self.done.add(key)
         failed = f"{len(self.failures)} failed" if self.failures else ""
         self.progress.advance(self.line() if self.line else failed)

@@ -5,31 +5,36 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from agentclinic.config import ROLES, read_json
+from agentclinic import privacy
+from agentclinic.config import ROLES, Settings, read_json
 from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import Lock, is_private, write_whole
 from agentclinic.jsonl import JsonLines
 from agentclinic.memory.split import write_split
+from agentclinic.models.base import FATAL
+from agentclinic.models.endpoint import Share
 from agentclinic.models.gate import Gate, in_force
+from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
-from agentclinic.results.outcome import MISSING
+from agentclinic.results.outcome import MISSING, Fault
 from agentclinic.results.record import Record
-from agentclinic.results.run_cases import write_cases
+from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.campaign import Campaign, check_engine
 from agentclinic.runs.check import check_models
-from agentclinic.runs.plan import Plan, Unit
+from agentclinic.runs.job import Work
+from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
-from agentclinic.runs.play_job import PlayJob
 from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress, run_line
 from agentclinic.scoring.outcome import RunningSummary, Summary
@@ -189,7 +194,6 @@ async def play_missing(
                 spent=spent,
                 done=done,
                 show=show,
-                final=True,
                 again=lambda record: retry_failed and record.status in MISSING,
                 at_once=plan.people,
             )
@@ -259,3 +263,71 @@ def _show_crash(record: Record, shown: set[tuple[str, ...]], say: Callable[[str]
             for character in trace.rstrip()
         )
         say(f"scenario {record.scenario_id}: the doctor's program failed\n{safe}")
+
+
+@dataclass(frozen=True)
+class PlayJob:
+    """Play units of the run in this folder."""
+
+    folder: Path
+    data_class: DataClass
+    digest: Mapping[str, Any]
+    """What decides the results; a worker that finds a difference is refused."""
+    final: ClassVar[bool] = True
+
+    @property
+    def journal(self) -> Path:
+        """The run's records."""
+        return self.folder / folders.RECORDS
+
+    @asynccontextmanager
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
+        """Rebuild the run's plan from its folder, and play its units by their keys."""
+        privacy.meet(self.data_class)
+        plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
+        changed = changed_keys(self.digest, plan.digest)
+        if changed:
+            raise ConfigError(
+                f"what decides the results is not the same there ({', '.join(changed)}); "
+                "the same files must be on all machines"
+            )
+        plan = replace(plan, data_class=self.data_class)
+        units = {unit.key: unit for unit in plan.units}
+        sessions = SessionStore(self.folder / FOLDER, of_run=True)
+        async with Models(plan.settings, plan.data_class, share=share) as models:
+            models.prepare()
+            current.set(models)
+            yield lambda key: play(plan, units[key], models, sessions)
+
+    def key(self, item: Unit) -> str:
+        """The unit's key."""
+        return item.key
+
+    def sent(self, item: Unit) -> str:
+        """The unit's key: the worker has the cases."""
+        return item.key
+
+    def fault(self, result: Record) -> Fault | None:
+        """Why there is no verdict; a doctor's own failure is a result, unless every further request would fail too."""
+        fault = result.fault
+        return fault if fault and (result.status in MISSING or fault.error in FATAL) else None
+
+    def encode(self, result: Record) -> str:
+        """The record's line."""
+        return result.model_dump_json()
+
+    def decode(self, text: str) -> Record:
+        """The record."""
+        return Record.model_validate_json(text)
+
+
+def with_own_files(settings: Settings, folder: Path) -> Settings:
+    """The settings with the run's own copies of the experiences and the split, if it has them."""
+    own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
+    used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
+    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
+
+
+def changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between the digests of two plans."""
+    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))

@@ -22,7 +22,7 @@ from agentclinic.config import Settings, provide
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.shared_limit import Lease, Report, SharedLimiter
 from agentclinic.privacy import DataClass
-from agentclinic.runs.job import Job, Work
+from agentclinic.runs.job import Job, Work, is_settled
 from agentclinic.runs.shards import Place, Shard
 from agentclinic.version import __version__
 
@@ -109,7 +109,7 @@ class Worker:
             result = await self._work(item)
         except AgentClinicError as error:
             return Refused(str(error))
-        return self._shard.append(key, self._job.encode(result), settled=self._job.is_settled(result))
+        return self._shard.append(key, self._job.encode(result), settled=is_settled(self._job, result))
 
     async def close(self) -> None:
         """Close connections and files."""

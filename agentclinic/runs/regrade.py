@@ -33,7 +33,6 @@ from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.verdicts import (
     JudgeJob,
-    Resynthesized,
     Task,
     add_entry,
     expected_rows,
@@ -194,8 +193,8 @@ async def _judge(
 
 
 def _job(task: Task) -> JudgeJob:
-    resynthesize = isinstance(task.diagnoses, Resynthesized)
-    return JudgeJob(task.path.absolute(), task.folder.absolute(), task.judge.models.gate.data_class, resynthesize)
+    data_class = task.judge.models.gate.data_class
+    return JudgeJob(task.path.absolute(), task.folder.absolute(), data_class, task.synthesis is not None)
 
 
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:

@@ -23,7 +23,15 @@ from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.campaign import check_engine
 from agentclinic.runs.check import failures, report
-from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
+from agentclinic.runs.execute import (
+    Finished,
+    begin_folder,
+    changed_keys,
+    make_ready,
+    note_attestations,
+    play_missing,
+    units_left,
+)
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import settings_of
@@ -126,8 +134,14 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
     plans = [make_plan(arm.settings) for arm in arms]
     for arm, plan in zip(arms, plans, strict=True):
-        if (arm.folder / folders.CONFIG).is_file():
-            _refuse_changed(arm, plan)
+        if not (arm.folder / folders.CONFIG).is_file():
+            continue
+        _, before = settings_of(arm.folder)
+        if changed := changed_keys(before, plan.digest):
+            raise InputError(
+                f"{arm.folder} was started with other settings ({', '.join(changed)}); "
+                "undo the change, or give the sweep another name"
+            )
     return plans
 
 
@@ -196,16 +210,6 @@ def _recorded_spending(arm: Arm, plan: Plan) -> Spent:
         for record in read_records(path):
             spent.add_record(record, models)
     return spent
-
-
-def _refuse_changed(arm: Arm, plan: Plan) -> None:
-    _, before = settings_of(arm.folder)
-    changed = sorted(key for key in {*before, *plan.digest} if before.get(key) != plan.digest.get(key))
-    if changed:
-        raise InputError(
-            f"{arm.folder} was started with other settings ({', '.join(changed)}); "
-            "undo the change, or give the sweep another name"
-        )
 
 
 def _label(values: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
@@ -37,7 +37,7 @@ from agentclinic.results.turn import Usage
 from agentclinic.runs.budget import Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.estimate import QUESTION, Amount, Row, judging, rows, tokens_in
-from agentclinic.runs.job import Job, Work
+from agentclinic.runs.job import Work
 from agentclinic.runs.play import Metered
 
 
@@ -49,9 +49,13 @@ class Task:
     path: Path
     records: list[Record]
     judge: Bench
-    diagnoses: Recorded | Resynthesized
-    roles: tuple[str, ...]
-    """The roles whose models are asked."""
+    synthesis: Synthesis | None
+    """Makes the diagnoses again; None if the recorded ones are judged."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles whose models are asked."""
+        return ("moderator", "synthesis") if self.synthesis else ("moderator",)
 
     @cached_property
     def charts(self) -> dict[str, str]:
@@ -66,7 +70,8 @@ class Task:
     @property
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
-        return {"moderator_llm": self.judge.model.name, **self.diagnoses.made_by}
+        synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
+        return {"moderator_llm": self.judge.model.name, **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         """The verdicts of earlier calls that still hold."""
@@ -86,7 +91,8 @@ class Task:
         chart = self.charts.get(record.case_hash or "", "")
         usage: dict[str, Usage] = {}
         try:
-            diagnosis, problem = await self.diagnoses.of(record, usage)
+            recorded = diagnosis_of(record) or ""
+            diagnosis, problem = await self.synthesis.of(record, usage) if self.synthesis else (recorded, None)
             entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
             verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
         except ModelError as error:
@@ -113,72 +119,55 @@ def open_task(
 ) -> Task:
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
-    diagnoses: Recorded | Resynthesized = Recorded()
-    usual = settings.run.moderator_llm
+    records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
+    usual, synthesis = settings.run.moderator_llm, None
     if resynthesize:
-        prompt = load_prompt("synthesis", prompts)
-        diagnoses = Resynthesized(folder, models.for_role("synthesis"), prompt)
-        usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
-    path = judgements_path(folder, name, usual)
-    records = diagnoses.among([record for record in every if record.ground_truth is not None])
-    moderator = models.for_role("moderator")
-    judge = Bench(models, moderator, load_prompt("moderator", prompts), settings.run.judge_relation)
-    return Task(folder, path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
+        synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
+        records = [record for record in records if record in synthesis]
+        usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
+    moderator = load_prompt("moderator", prompts)
+    judge = Bench(models, models.for_role("moderator"), moderator, settings.run.judge_relation)
+    return Task(folder, judgements_path(folder, name, usual), records, judge, synthesis)
 
 
-class Recorded:
-    """The diagnoses as they are in the records."""
-
-    made_by: Mapping[str, Any] = {}
-
-    def among(self, records: list[Record]) -> list[Record]:
-        """Those with a diagnosis to judge."""
-        return [record for record in records if diagnosis_of(record) is not None]
-
-    async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
-        """The diagnosis, and what went wrong in making it."""
-        del usage
-        return diagnosis_of(record) or "", None
-
-
-class Resynthesized:
+class Synthesis:
     """Diagnoses made again from the facts in the run's sessions."""
 
-    def __init__(self, folder: Path, model: Model, prompt: Prompt) -> None:
-        self._store = SessionStore(folder / FOLDER)
-        self._sessions: dict[str, Session] = {}
+    def __init__(self, folder: Path, model: Model, prompt: Prompt, diagnosed: Iterable[Record]) -> None:
+        """Read the sessions of encounters that ended with a diagnosis: all before the first request costs anything."""
+        self.made_by = {"model": model.name, "prompt": prompt.digest}
         self._model = model
         self._prompt = prompt
-        self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
-
-    def among(self, records: list[Record]) -> list[Record]:
-        """Those of encounters that ended with a diagnosis and kept their facts."""
-        concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
-        if not concluded:
-            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
-        for record in concluded:  # check all before the first request costs anything
-            path = self._store.path(record.session_id or "")
+        self._sessions: dict[str, Session] = {}
+        store = SessionStore(folder / FOLDER)
+        for record in diagnosed:
+            if not record.session_id:
+                continue
+            path = store.path(record.session_id)
             try:
-                self._sessions[record.session_id or ""] = read_session(path)
+                self._sessions[record.unit] = read_session(path)
             except FileNotFoundError:
                 raise InputError(
                     f"{path}: missing; scenario {record.scenario_id} cannot be synthesized again"
                 ) from None
             except SessionError as error:
                 raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesized again") from None
-        return concluded
+        if not self._sessions:
+            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
+
+    def __contains__(self, record: Record) -> bool:
+        return record.unit in self._sessions
 
     async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
         """The diagnosis, and what went wrong in making it; `usage` is added to."""
-        session = self._sessions[record.session_id or ""]
+        session = self._sessions[record.unit]
         found = await synthesise(Metered(self._model, "synthesis", usage), self._prompt, session.facts, top_of(session))
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
         """Estimate of what one synthesis uses."""
-        facts = self._sessions[record.session_id or ""].facts
-        texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"), *facts)
-        return Amount(1, tokens_in(*texts), QUESTION)
+        texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"))
+        return Amount(1, tokens_in(*texts, *self._sessions[record.unit].facts), QUESTION)
 
 
 @dataclass(frozen=True)
@@ -271,14 +260,14 @@ def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[
     for record in records:
         diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
         amounts["moderator"] += judging(task.judge.prompt, diagnosis, truth, relation=task.judge.relation)
-        if isinstance(task.diagnoses, Resynthesized):
-            amounts["synthesis"] += task.diagnoses.amount(record)
+        if task.synthesis:
+            amounts["synthesis"] += task.synthesis.amount(record)
     found = rows(task.judge.models, amounts, task.roles)
     return tuple(replace(row, cost_usd=None if row.cost_usd is None else row.cost_usd * share) for row in found)
 
 
 @dataclass(frozen=True)
-class JudgeJob(Job[Record, dict[str, Any]]):
+class JudgeJob:
     """Judge diagnoses of a run, as a job for any process that can see its folder."""
 
     journal: Path
@@ -286,6 +275,7 @@ class JudgeJob(Job[Record, dict[str, Any]]):
     folder: Path
     data_class: DataClass
     resynthesize: bool
+    final: ClassVar[bool] = False
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, dict[str, Any]]]:

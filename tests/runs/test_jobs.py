@@ -17,11 +17,11 @@ from runs_support import lines, records, run_here, settings_for, untimed
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
-from agentclinic.learn.job import LearnJob
-from agentclinic.learn.run import learn, with_learner
+from agentclinic.learn.run import LearnJob, learn, with_learner
 from agentclinic.models.gate import Gate
 from agentclinic.models.retry import Limiter
 from agentclinic.runs import ray_cluster, ray_engine, shards
+from agentclinic.runs.job import is_settled
 from agentclinic.runs.regrade import regrade
 from agentclinic.runs.verdicts import JudgeJob
 
@@ -53,7 +53,7 @@ class Workers:
         job = self._job
         result = await self._work(pickle.loads(pickle.dumps(self._sent.sent(item))))
         key = self._sent.key(item)
-        place = self._shard.append(key, job.encode(result), settled=job.is_settled(result))
+        place = self._shard.append(key, job.encode(result), settled=is_settled(job, result))
         self.done.append(key)
         return self._sent.decode(shards.read_place(self._path, place))
 

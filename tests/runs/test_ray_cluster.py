@@ -21,8 +21,8 @@ from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass
 from agentclinic.runs import shards
+from agentclinic.runs.execute import PlayJob
 from agentclinic.runs.plan import make_plan
-from agentclinic.runs.play_job import PlayJob
 from agentclinic.runs.ray_cluster import Node, nodes, processes, secret_names, secrets_of, spread
 from agentclinic.runs.ray_engine import RayWorkers
 from agentclinic.runs.ray_worker import CHECK, Opened, Order, Worker
