@@ -66,7 +66,6 @@ class _Attempts:
     usage: Usage | None = None
 
     def add(self, usage: Usage | None) -> None:
-        """Count what a request used."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
@@ -171,7 +170,6 @@ class CaseJob:
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[SourceCase, Outcome]]:
-        """Open the writer's model and make cases with it."""
         clock = Clock()
         async with Models(settings, self.data_class, share=share) as models:
             model = models.get(self.recipe.model, self.endpoint)
@@ -183,7 +181,6 @@ class CaseJob:
             yield make
 
     def key(self, item: SourceCase) -> str:
-        """The source's key."""
         return item.key
 
     def sent(self, item: SourceCase) -> SourceCase:
@@ -198,11 +195,9 @@ class CaseJob:
         return Fault("writer", result.error, f"the writer's endpoint: {plain}" if plain else result.message)
 
     def encode(self, result: Outcome) -> str:
-        """As JSON."""
         return json.dumps(asdict(result), ensure_ascii=False)
 
     def decode(self, text: str) -> Outcome:
-        """From JSON."""
         entry = loads(text)
         usage = entry.pop("usage")
         return Outcome(**entry, usage=Usage(**usage) if usage else None)

@@ -58,7 +58,6 @@ class Work:
 
     @property
     def recipe(self) -> Recipe:
-        """How its cases are written."""
         return Recipe(self.digest, self.model, self.prompt, self.sleep_seconds)
 
     @property
@@ -217,7 +216,6 @@ class _State:
         return [*(row["generation"] for row in (*self.others, *self.made)), *self.quarantined]
 
     def add(self, outcome: Outcome) -> None:
-        """Count what came of a source."""
         if outcome.row is not None:
             self.made.append({name: value for name, value in outcome.row.items() if name != "OSCE_Examination"})
         elif outcome.quarantined is not None:
@@ -231,7 +229,6 @@ class _State:
         return f"{len(self.made)} made, {len(self.quarantined)} in quarantine{failed}"
 
     def manifest(self, seconds: float | None) -> dict[str, Any]:
-        """The account of the whole data set."""
         rows, notes = [*self.others, *self.made], self.notes
         return {
             "source": self._work.source,

@@ -194,7 +194,6 @@ def estimate_learning(
 
 
 def spent_on(lessons: Iterable[Lesson]) -> Spent:
-    """What lessons cost."""
     spent = Spent()
     for lesson in lessons:
         for role, used in lesson.usage.items():
@@ -261,7 +260,6 @@ def _nothing(chosen: _Chosen) -> str:
 
 
 async def learned_from(record: Record, case: Case, models: Models, settings: Settings) -> Learned:
-    """Learn from one encounter."""
     usage: dict[str, Usage] = {}
     enter_unit(f"{case.id}:{record.repeat}")
     prompts = user_prompts(settings.run.prompts_dir)
@@ -298,7 +296,6 @@ class Encounter:
 
     @property
     def name(self) -> str:
-        """What identifies it."""
         return self.source.key
 
 
@@ -332,15 +329,12 @@ class LearnJob:
             yield learn
 
     def key(self, item: Encounter) -> str:
-        """The name of the encounter."""
         return item.name
 
     def sent(self, item: Encounter) -> tuple[Path, str]:
-        """Its run and its unit."""
         return item.place, item.record.unit
 
     def fault(self, result: Learned) -> Fault | None:
-        """Why nothing was learned."""
         return Fault(LEARNER, result.error, result.message) if result.error else None
 
     def encode(self, result: Learned) -> str:
@@ -348,5 +342,4 @@ class LearnJob:
         return result.model_dump_json(exclude={"experiences": {"__all__": {"id"}}})
 
     def decode(self, text: str) -> Learned:
-        """From JSON."""
         return Learned.model_validate_json(text)

@@ -70,11 +70,9 @@ class Study:
 
     @property
     def store(self) -> Path:
-        """The experiences."""
         return self.folder / STORE
 
     def arm(self, name: str) -> Arm:
-        """One of the runs."""
         run: dict[str, Any] = {**ARMS[name], "split": str(self.folder / SPLIT)}
         if "memory" in run:
             run["memory"] = str(self.store)
@@ -222,7 +220,6 @@ class StudyReport(BaseModel):
 
 
 def study_report(study: Study, learned: Learnt) -> StudyReport:
-    """Compare the arms of a finished study."""
     run = study.settings.run
     arms = {name: load_arm(load_run(study.arm(name).folder), name) for name in ARMS}
     tested = [arms[WITHOUT], arms[WITH], arms[SHUFFLED]]
@@ -316,7 +313,6 @@ def similarity_to(cases: Sequence[Case], split: Split) -> Mapping[str, float]:
 
 
 def _limits(study: Study) -> list[str]:
-    """What the study can and cannot show."""
     run = study.settings.run
     notes = [
         "No test case shares its diagnosis with a training case: memory can help by better questions and tests, not by "

@@ -70,7 +70,6 @@ class Budget:
 
     @classmethod
     def of(cls, settings: Settings, before: Spent | None = None) -> Budget:
-        """The limits in the settings."""
         runtime = settings.llm.runtime
         return cls(runtime.token_limit, runtime.max_cost, before or Spent())
 

@@ -277,7 +277,6 @@ class PlayJob:
 
     @property
     def journal(self) -> Path:
-        """The run's records."""
         return self.folder / folders.RECORDS
 
     @asynccontextmanager
@@ -300,7 +299,6 @@ class PlayJob:
             yield lambda key: play(plan, units[key], models, sessions)
 
     def key(self, item: Unit) -> str:
-        """The unit's key."""
         return item.key
 
     def sent(self, item: Unit) -> str:
@@ -313,11 +311,9 @@ class PlayJob:
         return fault if fault and (result.status in MISSING or fault.error in FATAL) else None
 
     def encode(self, result: Record) -> str:
-        """The record's line."""
         return result.model_dump_json()
 
     def decode(self, text: str) -> Record:
-        """The record."""
         return Record.model_validate_json(text)
 
 

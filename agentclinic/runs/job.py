@@ -33,36 +33,28 @@ class Job(Protocol[Given, Result]):
     @property
     def journal(self) -> Path:
         """The file that the results go to; shards are kept beside it."""
-        ...
 
     @property
     def final(self) -> bool:
         """Whether a recorded failure counts as done: then one is recorded only if no server is to blame for it."""
-        ...
 
     def opened(self, settings: Settings, share: Share) -> AbstractAsyncContextManager[Work[Any, Result]]:
         """Start in a worker; yields the function that does an item as `sent` gives it. `share` limits its requests."""
-        ...
 
     def key(self, item: Given) -> str:
         """What identifies the item."""
-        ...
 
     def sent(self, item: Given) -> Any:
         """What a worker must know about the item: as little as possible."""
-        ...
 
     def fault(self, result: Result) -> Fault | None:
         """The failure of a model, if there is no other result."""
-        ...
 
     def encode(self, result: Result) -> str:
         """The result as JSON."""
-        ...
 
     def decode(self, text: str) -> Result:
         """The result from its JSON."""
-        ...
 
 
 def is_settled(job: Job[Any, Result], result: Result) -> bool:

@@ -50,7 +50,6 @@ class Pool:
             self.reason = reason
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """Stop at the user's request."""
         self.interrupted = True
         self.stop(reason)
 

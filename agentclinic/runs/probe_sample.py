@@ -83,7 +83,6 @@ class Trial:
 
     @property
     def usage(self) -> Usage:
-        """What all requests cost."""
         return reduce(lambda total, answer: total + answer.usage, self.answers, NOTHING_ASKED)
 
 
@@ -132,7 +131,6 @@ class Result(BaseModel):
 
 
 def probe_sample() -> list[Row]:
-    """The shipped questions and orders."""
     cases = {case.id: case for case in load_cases(DATASET)}
     rows = []
     for line, entry in read_json_lines(SAMPLE):
@@ -145,7 +143,6 @@ def probe_sample() -> list[Row]:
 
 
 def chosen_by_matcher(row: Row) -> frozenset[str]:
-    """The facts that our own matcher chooses."""
     if row.role == "patient":
         caregiver = not speaks_for_self(row.case.door.demographics)
         asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)

@@ -248,7 +248,6 @@ class RayWorkers(Generic[Item, Result]):
 
 
 async def _result(reference: Any) -> Any:
-    """The value of a Ray reference."""
     return await reference
 
 

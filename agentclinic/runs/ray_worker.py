@@ -112,7 +112,6 @@ class Worker:
         return self._shard.append(key, self._job.encode(result), settled=is_settled(self._job, result))
 
     async def close(self) -> None:
-        """Close connections and files."""
         await self._stack.aclose()
 
 
@@ -124,12 +123,10 @@ class _OurLimits:
         self._process = process
 
     def lease(self, endpoint: str, start: int, wanted: int) -> Awaitable[Lease]:
-        """Ask for turns."""
         asked: Awaitable[Lease] = self._actor.lease.remote(self._process, endpoint, start, wanted)
         return asked
 
     def report(self, endpoint: str, what: Report) -> Awaitable[None]:
-        """Report how turns were used."""
         told: Awaitable[None] = self._actor.report.remote(self._process, endpoint, what)
         return told
 

@@ -74,7 +74,6 @@ class Task:
         return {"moderator_llm": self.judge.model.name, **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
-        """The verdicts of earlier calls that still hold."""
         return kept_verdicts(self.path, self.records, self.made_by)
 
     async def judgement(self, record: Record, judge: Bench | None = None) -> dict[str, Any]:
@@ -248,7 +247,6 @@ def spent_on(path: Path) -> Spent:
 
 
 def add_entry(spent: Spent, entry: Mapping[str, Any]) -> None:
-    """Count what a line cost."""
     costs = entry.get("cost_usd") or {}
     for role, used in (entry.get("usage") or {}).items():
         spent.add(role, used, costs.get(role), answered=entry.get("correct") is not None)
@@ -287,7 +285,6 @@ class JudgeJob:
             yield lambda unit: task.judgement(records[unit])
 
     def key(self, item: Record) -> str:
-        """The record's unit."""
         return item.unit
 
     def sent(self, item: Record) -> str:
@@ -295,14 +292,11 @@ class JudgeJob:
         return item.unit
 
     def fault(self, result: dict[str, Any]) -> Fault | None:
-        """Why there is no verdict."""
         return Fault("moderator", **result["fault"]) if result["correct"] is None else None
 
     def encode(self, result: dict[str, Any]) -> str:
-        """The line as JSON."""
         return json.dumps(result, ensure_ascii=False)
 
     def decode(self, text: str) -> dict[str, Any]:
-        """The line from its JSON."""
         entry: dict[str, Any] = loads(text)
         return entry
