@@ -21,10 +21,8 @@ from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceS
 from agentclinic.generate.source import Selection
 from agentclinic.generate.story import request
 from agentclinic.privacy import DataClass
-from agentclinic.runs.budget import refuse_without_price
 from agentclinic.runs.build import Models
-from agentclinic.runs.campaign import check_engine
-from agentclinic.runs.check import failures, report
+from agentclinic.runs.campaign import check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Amount, Estimate, Row, tokens_in
 from agentclinic.runs.plan import refuse_on_cluster
 
@@ -39,16 +37,10 @@ async def check_writer(
     ours = _for_writer(common, settings)
     refuse_on_cluster(ours.run)
     async with Models(ours, _CLASS[section.source](section)) as models:
-        check_engine(ours, models.gate)
         used = models.at_endpoint("writer", common.model, common.endpoint)
-        if used is None:
-            return
-        models.get(common.model, common.endpoint)
-        one = {"input_tokens": 1, "output_tokens": 1}
-        if settings.llm.runtime.max_cost is not None and price(models, common.model, common.endpoint, one) is None:
-            refuse_without_price([used])
-        if settings.run.check:
-            report(await failures([used], settings.llm, models.gate), say)
+        if used:
+            models.get(common.model, common.endpoint)
+        await check_first(ours, models, [used] if used else [], say, left=True)
 
 
 def plan_work(

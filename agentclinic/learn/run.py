@@ -30,10 +30,9 @@ from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Usage
 from agentclinic.runs import shards
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
-from agentclinic.runs.campaign import Campaign, check_engine
-from agentclinic.runs.check import check_models
+from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.job import Work
@@ -135,10 +134,8 @@ async def learn(
 
     async with Models(settings, strictest(each.data_class for each in chosen.encounters)) as models:
         models.admit()
-        refuse_unpriced(models, settings, _ROLES)
-        if settings.run.check and not lessons.keys() >= encounters.keys():
-            await check_models(models, settings.llm, progress.say, _ROLES)
-        check_engine(settings, models.gate)
+        in_use, unlearned = models.in_use(_ROLES), encounters.keys() - lessons.keys()
+        await check_first(settings, models, in_use, progress.say, left=bool(unlearned))
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
             note_attestations(folder, models.gate)
         campaign = Campaign(
@@ -151,7 +148,7 @@ async def learn(
             here=learn_here,
             record=write,
             count=count,
-            asked=models.in_use(_ROLES),
+            asked=in_use,
             budget=Budget.of(settings, elsewhere),
             spent=spent,
             done=set(lessons),

@@ -17,9 +17,9 @@ from agentclinic.errors import InputError
 from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate
 from agentclinic.results.outcome import Fault
-from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
-from agentclinic.runs.check import gone
+from agentclinic.runs.check import failures, gone, report
 from agentclinic.runs.human import Leave
 from agentclinic.runs.job import OUTAGE, EngineError, Item, Job, Result, Work
 from agentclinic.runs.pool import Pool, Take
@@ -240,6 +240,17 @@ class Campaign(Generic[Item, Result]):
         reason = None if self.paid else self.budget.used_up(self.spent)
         if reason is not None:
             self.pool.stop(reason)
+
+
+async def check_first(
+    settings: Settings, models: Models, in_use: Sequence[Used], say: Callable[[str], None], *, left: bool
+) -> None:
+    """Before anything is written: refuse models without a price, and if work is left, what cannot be used for it."""
+    refuse_unpriced(models, settings, in_use)
+    if left and settings.run.check:
+        report(await failures(in_use, settings.llm, models.gate), say)
+    if left:
+        check_engine(settings, models.gate)
 
 
 def check_engine(settings: Settings, gate: Gate) -> None:

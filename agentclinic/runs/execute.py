@@ -28,10 +28,9 @@ from agentclinic.results.journal import drop_records, read_records
 from agentclinic.results.outcome import MISSING, Fault
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import read_cases, write_cases
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current
-from agentclinic.runs.campaign import Campaign, check_engine
-from agentclinic.runs.check import check_models
+from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.job import Work
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
@@ -76,11 +75,7 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
 async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> None:
     """Before anything is written: refuse what cannot be used or priced, check the models, then open them."""
     models.admit()
-    refuse_unpriced(models, plan.settings)
-    if check and plan.settings.run.check:
-        await check_models(models, plan.settings.llm, progress.say)
-    if check:
-        check_engine(plan.settings, models.gate)
+    await check_first(plan.settings, models, models.in_use(), progress.say, left=check)
     models.prepare()
 
 

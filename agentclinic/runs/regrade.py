@@ -20,10 +20,9 @@ from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
-from agentclinic.runs.campaign import Campaign, check_engine
-from agentclinic.runs.check import check_models
+from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Estimate
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.plan import refuse_on_cluster
@@ -89,10 +88,8 @@ async def regrade(
     progress = progress or Progress()
     async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, settings):
         path, records, models = task.path, task.records, task.judge.models
-        refuse_unpriced(models, settings, task.roles)
-        if settings.run.check and not task.note.exists() and len(task.kept()) < len(records):
-            await check_models(models, settings.llm, progress.say, task.roles)
-        check_engine(settings, models.gate)
+        left = not task.note.exists() and len(task.kept()) < len(records)
+        await check_first(settings, models, models.in_use(task.roles), progress.say, left=left)
         note_attestations(folder, models.gate)
         make_folder(path.parent)
         budget = Budget.of(settings, before)

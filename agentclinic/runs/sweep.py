@@ -151,7 +151,7 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
     for arm, plan in zip(arms, plans, strict=True):
         async with Models(plan.settings, plan.data_class) as models:
             models.admit()
-            refuse_unpriced(models, plan.settings)
+            refuse_unpriced(models, plan.settings, models.in_use())
             check_engine(plan.settings, models.gate)
             if plan.settings.run.check and units_left(plan, arm.folder):
                 for used in models.in_use():
