@@ -167,7 +167,7 @@ async def make(
                     done=state.keys,
                 )
                 try:
-                    await campaign.run(work.selection.keys, _reading(work.selection, campaign.done))
+                    await campaign.run_from(_reading(work.selection, campaign.done), work.selection.keys)
                 finally:
                     manifest = state.manifest(round(time.perf_counter() - began, 3))
                     write_json(files.manifest, manifest, private=True)

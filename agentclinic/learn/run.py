@@ -37,7 +37,6 @@ from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.job import Work
 from agentclinic.runs.play import Metered
-from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.scoring.outcome import outcome
@@ -153,9 +152,8 @@ async def learn(
             spent=spent,
             done=set(lessons),
         )
-        left = (each for name, each in encounters.items() if name not in campaign.done)
         with nullcontext() if settings.run.engine == "local" else shards.locked(output):
-            await campaign.run(list(encounters), one_by_one(left))
+            await campaign.run(encounters.values())
     pool, failures = campaign.pool, campaign.failures
     done = [lessons[each.name] for each in chosen.encounters if each.name in lessons]
     return Learnt(

@@ -22,7 +22,7 @@ from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures, gone, report
 from agentclinic.runs.human import Leave
 from agentclinic.runs.job import OUTAGE, EngineError, Item, Job, Result, Work
-from agentclinic.runs.pool import Pool, Take
+from agentclinic.runs.pool import Pool, Take, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.shards import left_over, remove
 
@@ -125,7 +125,12 @@ class Campaign(Generic[Item, Result]):
         self._gone = False
         self._begun: set[str] = set()
 
-    async def run(self, keys: Collection[str], take: Take[Item]) -> None:
+    async def run(self, items: Collection[Item], keys: Collection[str] | None = None) -> None:
+        """Do the items that are not done; `keys` are those of all items, if there are more than can be done now."""
+        left = (item for item in items if self.job.key(item) not in self.done)
+        await self.run_from(one_by_one(left), [self.job.key(item) for item in items] if keys is None else keys)
+
+    async def run_from(self, take: Take[Item], keys: Collection[str]) -> None:
         """Do the items that `take` gives; `keys` are those of all items, `done` among them."""
         self._take_over(keys, self.again)
         self._check_limit()

@@ -34,7 +34,6 @@ from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.job import Work
 from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
-from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress, run_line
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
@@ -194,8 +193,7 @@ async def play_missing(
             )
             outer = current.set(models)
             try:
-                left = (unit for unit in plan.units if unit.key not in done)
-                await campaign.run([unit.key for unit in plan.units], one_by_one(left))
+                await campaign.run(plan.units)
             finally:
                 current.reset(outer)
         summary, earlier = running.summary(), _seconds_before(folder)

@@ -26,7 +26,6 @@ from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Estimate
 from agentclinic.runs.execute import note_attestations
 from agentclinic.runs.plan import refuse_on_cluster
-from agentclinic.runs.pool import one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
@@ -184,8 +183,7 @@ async def _judge(
     left = [record for record in task.records if batched is None or record.unit in batched.answers]
     if batched is None or any(record.unit not in verdicts for record in left):
         with JsonLines(task.path, private=task.judge.models.gate.closed, journal=True) as sink:
-            unjudged = (record for record in left if record.unit not in campaign.done)
-            await campaign.run([record.unit for record in task.records], one_by_one(unjudged))
+            await campaign.run(left, [record.unit for record in task.records])
     return campaign
 
 
