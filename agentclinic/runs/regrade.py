@@ -86,7 +86,7 @@ async def regrade(
     """
     progress = progress or Progress()
     async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, settings):
-        path, records, models = task.path, task.records, task.judge.models
+        path, records, models = task.path, task.records, task.models
         left = not task.note.exists() and len(task.kept()) < len(records)
         await check_first(settings, models, models.in_use(task.roles), progress.say, left=left)
         note_attestations(folder, models.gate)
@@ -121,7 +121,7 @@ async def regrade(
         pool.reason or (batched and batched.reason) or (failures[0].message if failures else None),
         pool.interrupted or (batched is not None and batched.interrupted),
         new if resynthesize else None,
-        sum(record.case_hash not in task.charts for record in records),
+        sum(record.case_hash not in task.charts() for record in records),
         spent,
         batched.ids if batched else (),
         batched.pending if batched else 0,
@@ -156,8 +156,8 @@ async def _judge(
     """Judge what has no verdict yet; of a batch, what was answered. `verdicts` and `spent` are added to."""
 
     async def judge_here(record: Record) -> dict[str, Any]:
-        bench = batched.bench(record, lambda: budget.used_up(spent)) if batched else None
-        return await task.judgement(record, bench)
+        answered = batched.answered(record, lambda: budget.used_up(spent)) if batched else task
+        return await answered.judgement(record)
 
     def write(unit: str, entry: dict[str, Any]) -> None:
         sink.append(entry)
@@ -166,7 +166,7 @@ async def _judge(
 
     campaign = Campaign(
         settings=settings,
-        models=task.judge.models,
+        models=task.models,
         progress=progress,
         what="verdicts",
         title="diagnoses to judge",
@@ -174,7 +174,7 @@ async def _judge(
         here=judge_here,
         record=write,
         count=partial(add_entry, spent),
-        asked=task.judge.models.in_use(task.roles),
+        asked=task.models.in_use(task.roles),
         budget=budget,
         spent=spent,
         done=set(verdicts),
@@ -182,13 +182,13 @@ async def _judge(
     )
     left = [record for record in task.records if batched is None or record.unit in batched.answers]
     if batched is None or any(record.unit not in verdicts for record in left):
-        with JsonLines(task.path, private=task.judge.models.gate.closed, journal=True) as sink:
+        with JsonLines(task.path, private=task.models.gate.closed, journal=True) as sink:
             await campaign.run(left, [record.unit for record in task.records])
     return campaign
 
 
 def _job(task: Task) -> JudgeJob:
-    data_class = task.judge.models.gate.data_class
+    data_class = task.models.gate.data_class
     return JudgeJob(task.path.absolute(), task.folder.absolute(), data_class, task.synthesis is not None)
 
 

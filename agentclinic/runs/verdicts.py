@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -48,19 +48,22 @@ class Task:
     folder: Path
     path: Path
     records: list[Record]
-    judge: Bench
-    synthesis: Synthesis | None
+    charts: Callable[[], Mapping[str, str]]
+    """Gives the text of each case's chart in the run, by the case's id."""
+    models: Models
+    model: Model
+    """The judge."""
+    prompt: Prompt
+    relation: bool
+    synthesis: Synthesis | None = None
     """Makes the diagnoses again; None if the recorded ones are judged."""
+    batched: FromBatch | None = None
+    """Set where the first request was answered in a batch, for half the price."""
 
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles whose models are asked."""
         return ("moderator", "synthesis") if self.synthesis else ("moderator",)
-
-    @cached_property
-    def charts(self) -> dict[str, str]:
-        """The text of each case's chart in the run, by the case's id."""
-        return {case.id: chart_text(case.facts) for case in read_cases(self.folder)}
 
     @property
     def note(self) -> Path:
@@ -71,14 +74,13 @@ class Task:
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
         synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
-        return {"moderator_llm": self.judge.model.name, **synthesis}
+        return {"moderator_llm": self.model.name, **synthesis}
 
     def kept(self) -> dict[str, dict[str, Any]]:
         return kept_verdicts(self.path, self.records, self.made_by)
 
-    async def judgement(self, record: Record, judge: Bench | None = None) -> dict[str, Any]:
+    async def judgement(self, record: Record) -> dict[str, Any]:
         """The line for one diagnosis: the verdict, or why there is none, and what it cost."""
-        judge = judge or self.judge
         entry: dict[str, Any] = {
             "scenario_id": record.scenario_id,
             "case_hash": record.case_hash,
@@ -87,24 +89,35 @@ class Task:
         }
         enter_unit(f"{record.case_hash}:{record.repeat}")
         key = answer_key_of((record.annotations or {}).get("Answer_Key"))
-        chart = self.charts.get(record.case_hash or "", "")
+        chart = self.charts().get(record.case_hash or "", "")
         usage: dict[str, Usage] = {}
+        judge = Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
         try:
             recorded = diagnosis_of(record) or ""
             diagnosis, problem = await self.synthesis.of(record, usage) if self.synthesis else (recorded, None)
             entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-            verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
+            verdict = await judge.judge(diagnosis, record.ground_truth or "", key, chart)
         except ModelError as error:
             fault = {"error": error.kind, "message": str(error)}
-            return {**entry, "correct": None, "fault": fault, **judge.account(usage)}
+            return {**entry, "correct": None, "fault": fault, **self._account(usage)}
         return {
             **entry,
             "correct": verdict.correct,
             "correct_lenient": verdict.correct_lenient,
             "relation": verdict.relation,
             "reason": verdict.reason,
-            **judge.account(usage),
+            **self._account(usage),
         }
+
+    def _account(self, usage: Mapping[str, Usage]) -> dict[str, Any]:
+        """Tokens and cost by role, as in a record."""
+        used = {role: asdict(counted) for role, counted in usage.items()}
+        costs = {role: self.models.cost_usd(role, tokens) for role, tokens in used.items()}
+        whole = costs.get("moderator")
+        if self.batched and whole is not None:
+            full = self.models.cost_usd("moderator", asdict(self.batched.usage)) or 0.0
+            costs["moderator"] = whole - (1 - BATCH_SHARE) * full
+        return {"usage": used, "cost_usd": costs}
 
 
 def open_task(
@@ -124,9 +137,13 @@ def open_task(
         synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
         records = [record for record in records if record in synthesis]
         usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
-    moderator = load_prompt("moderator", prompts)
-    judge = Bench(models, models.for_role("moderator"), moderator, settings.run.judge_relation)
-    return Task(folder, judgements_path(folder, name, usual), records, judge, synthesis)
+    path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
+    prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
+    return Task(folder, path, records, charts, models, model, prompt, settings.run.judge_relation, synthesis)
+
+
+def _charts(folder: Path) -> dict[str, str]:
+    return {case.id: chart_text(case.facts) for case in read_cases(folder)}
 
 
 class Synthesis:
@@ -167,32 +184,6 @@ class Synthesis:
         """Estimate of what one synthesis uses."""
         texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"))
         return Amount(1, tokens_in(*texts, *self._sessions[record.unit].facts), QUESTION)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """The judge, and what each verdict costs."""
-
-    models: Models
-    model: Model
-    prompt: Prompt
-    relation: bool
-    batched: FromBatch | None = None
-    """Set where the first request was answered in a batch, for half the price."""
-
-    def judge(self, usage: dict[str, Usage]) -> Judge:
-        """The judge of one diagnosis; what it uses is added to `usage`."""
-        return Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
-
-    def account(self, usage: Mapping[str, Usage]) -> dict[str, Any]:
-        """Tokens and cost by role, as in a record."""
-        used = {role: asdict(counted) for role, counted in usage.items()}
-        costs = {role: self.models.cost_usd(role, tokens) for role, tokens in used.items()}
-        whole = costs.get("moderator")
-        if self.batched and whole is not None:
-            full = self.models.cost_usd("moderator", asdict(self.batched.usage)) or 0.0
-            costs["moderator"] = whole - (1 - BATCH_SHARE) * full
-        return {"usage": used, "cost_usd": costs}
 
 
 def judgements_path(folder: Path, name: str | None, usual: str) -> Path:
@@ -257,10 +248,10 @@ def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[
     amounts = {role: Amount() for role in task.roles}
     for record in records:
         diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
-        amounts["moderator"] += judging(task.judge.prompt, diagnosis, truth, relation=task.judge.relation)
+        amounts["moderator"] += judging(task.prompt, diagnosis, truth, relation=task.relation)
         if task.synthesis:
             amounts["synthesis"] += task.synthesis.amount(record)
-    found = rows(task.judge.models, amounts, task.roles)
+    found = rows(task.models, amounts, task.roles)
     return tuple(replace(row, cost_usd=None if row.cost_usd is None else row.cost_usd * share) for row in found)
 
 
