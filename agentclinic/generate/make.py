@@ -109,14 +109,15 @@ async def make(
     Refused if the source's text may not go to the model's endpoint.
     """
     began = time.perf_counter()
-    files, spent, asking = Files(work.output), Spent(), clock or Clock()
+    files, spent = Files(work.output), Spent()
+    recipe, asking = work.recipe, clock or Clock()
     async with Models(work.settings, work.selection.data_class) as models:
         writer = model or models.get(work.model, work.endpoint)
         used = models.at_endpoint("writer", work.model, work.endpoint)
         files.make_folder()
 
         async def make_here(source: SourceCase) -> Outcome:
-            return await made_from(source, work.recipe, writer, asking)
+            return await made_from(source, recipe, writer, asking)
 
         def count(outcome: Outcome) -> None:
             usage = outcome.usage or Usage(0, 0)  # no request was made: none, not unknown
@@ -156,7 +157,7 @@ async def make(
                     progress=progress,
                     what="cases",
                     title="cases to make",
-                    job=CaseJob(files.output, work.recipe, work.endpoint, work.selection.data_class),
+                    job=CaseJob(files.output, recipe, work.endpoint, work.selection.data_class),
                     here=make_here,
                     record=write,
                     count=count,
