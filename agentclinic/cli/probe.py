@@ -117,8 +117,8 @@ async def _probe(
     if workers is None:
         workers = settings.run.workers if "workers" in settings.run.model_fields_set else WORKERS
     # No recording: it would come between the probe and the endpoint.
-    run = settings.run.model_copy(update={"record": None, "workers": workers})
-    async with Models(settings.model_copy(update={"run": run})) as models:
+    settings = settings.changed(record=None, workers=workers)
+    async with Models(settings) as models:
         model = models.get(name, endpoint)
         if not isinstance(model, Endpoint):
             raise InputError(f"probe needs a model at an endpoint; {name!r} is not one")
@@ -128,7 +128,7 @@ async def _probe(
                 print(f"{'yes' if check.works else 'no ':3}  {check.what}: {check.detail}", flush=True)
         if quick or not any(check.works for check in checks if check.what == STRUCTURED):
             return checks, None
-        trial = await try_model(model, probe_sample(), run, workers=workers, progress=progress(quiet=quiet))
+        trial = await try_model(model, probe_sample(), settings.run, workers=workers, progress=progress(quiet=quiet))
         return checks, _Sampled(trial, result_of(trial), models.price(name, endpoint, asdict(trial.usage)))
 
 

@@ -243,8 +243,8 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
     if run.doctor != "plain":
         table.add_row("doctor", escape(run.doctor))
-    if run.doctor_test_policy_enabled:
-        policy = f"{run.doctor_test_policy}, planning starts from {run.planner_baseline} information"
+    if planner := plan.settings.planner:
+        policy = f"{planner.policy}, planning starts from {planner.baseline} information"
         table.add_row("test policy", escape(policy))
     if plan.memory:
         table.add_row("memory", escape(_memory(plan, finished.summary)))
@@ -277,7 +277,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Not in the table, which would fold it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
-    warning = builtin_judge_warning(run.doctor_llm, run.moderator_llm)
+    warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
     if warning:
         console.print(warning, markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin" and run.doctor == "plain":

@@ -78,8 +78,7 @@ class _Chosen:
 
 def with_learner(settings: Settings, model: str, endpoint: str | None) -> Settings:
     """Settings in which the learner's model takes the doctor's place."""
-    run = {"doctor_llm": model, "doctor_endpoint": endpoint, "doctor": "plain", "record": None}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=run)})
+    return settings.changed(doctor_llm=model, doctor_endpoint=endpoint, doctor="plain", record=None)
 
 
 async def learn(
@@ -152,7 +151,7 @@ async def learn(
             spent=spent,
             done=set(lessons),
         )
-        with nullcontext() if settings.run.engine == "local" else shards.locked(output):
+        with nullcontext() if settings.ray is None else shards.locked(output):
             await campaign.run(encounters.values())
     pool, failures = campaign.pool, campaign.failures
     done = [lessons[each.name] for each in chosen.encounters if each.name in lessons]
@@ -260,7 +259,7 @@ async def learned_from(record: Record, case: Case, models: Models, settings: Set
     prompts = user_prompts(settings.run.prompts_dir)
     model = Metered(models.for_role(LEARNER), "learner", usage)
     moderator = Metered(models.for_role("moderator"), "moderator", usage)
-    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.run.judge_relation)
+    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.judge.relation)
     try:
         learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
     except ModelError as error:

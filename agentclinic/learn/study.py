@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
-from agentclinic.config import Settings, is_person
+from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
 from agentclinic.memory.doctor import DETAILS
@@ -76,8 +76,7 @@ class Study:
         run: dict[str, Any] = {**ARMS[name], "split": str(self.folder / SPLIT)}
         if "memory" in run:
             run["memory"] = str(self.store)
-        settings = self.settings.model_copy(update={"run": self.settings.run.model_copy(update=run)})
-        return Arm({"memory": name}, settings, self.folder / "runs" / name.replace(" ", "_"))
+        return Arm({"memory": name}, self.settings.changed(**run), self.folder / "runs" / name.replace(" ", "_"))
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the same command continues
@@ -93,11 +92,11 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     run = settings.run
     if run.split or run.part or run.memory:
         raise ConfigError("split, part and memory are decided by the study; leave them out")
-    if is_person(run.doctor_llm) or is_person(run.patient_llm):
+    if run.people:
         raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
     # The doctor must be able to use memory: better to say so now than after the training half.
-    refuse_unusable_memory(run.model_copy(update={"memory": str(folder / STORE)}))
-    chosen = make_plan(settings.model_copy(update={"run": run.model_copy(update=_NO_MEMORY)})).cases
+    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
+    chosen = make_plan(settings.changed(**_NO_MEMORY)).cases
     path = folder / SPLIT
     made = make_split(chosen, run.seed)
     if path.exists():
@@ -229,7 +228,7 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
     fixed, broken = _changed(records[WITHOUT], records[WITH])
     return StudyReport(
         dataset=study.cases[0].dataset,
-        doctor=f"{run.doctor}{' with policy' if run.doctor_test_policy_enabled else ''}",
+        doctor=f"{run.doctor}{' with policy' if study.settings.planner else ''}",
         doctor_llm=run.doctor_llm,
         learner=study.learner[0],
         seed=run.seed,

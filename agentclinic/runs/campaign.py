@@ -148,7 +148,7 @@ class Campaign(Generic[Item, Result]):
     @asynccontextmanager
     async def _engine(self, *, idle: bool) -> AsyncIterator[Work[Item, Result]]:
         """What does the items: this process, or the workers of a cluster on Ray."""
-        if self.settings.run.engine == "local" or idle:
+        if self.settings.ray is None or idle:
             yield self.here
             return
         from agentclinic.runs.ray_engine import RayWorkers
@@ -260,7 +260,7 @@ async def check_first(
 
 def check_engine(settings: Settings, gate: Gate) -> None:
     """Refuse a cluster that cannot be used, or that this data may not go to, before anything is written."""
-    if settings.run.engine == "ray":
+    if settings.ray:
         from agentclinic.runs import ray_cluster as cluster
 
         cluster.processes(settings, cluster.nodes(cluster.connect(settings), gate))

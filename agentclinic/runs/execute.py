@@ -66,7 +66,7 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
         try:
             return await play_missing(plan, folder, models, progress)
         except ConfigError:
-            if plan.settings.run.engine == "ray" and not (folder / folders.RECORDS).stat().st_size:
+            if plan.settings.ray and not (folder / folders.RECORDS).stat().st_size:
                 shutil.rmtree(folder)  # the cluster cannot be used: nothing was played
             raise
 
@@ -222,7 +222,7 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
     run, started = plan.settings.run, re.search(r"\d{8}_\d{6}", folder.name)
     content = {
         "dataset": plan.dataset,
-        **{f"{role}_llm": getattr(run, f"{role}_llm") for role in ROLES},
+        **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
         "num_scenarios": len(plan.units),
         "total_presented": summary.presented,
         "total_correct": summary.correct,
@@ -275,7 +275,7 @@ class PlayJob:
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
         """Rebuild the run's plan from its folder, and play its units by their keys."""
-        privacy.meet(self.data_class)
+        privacy.raise_data_class(self.data_class)
         plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
         changed = changed_keys(self.digest, plan.digest)
         if changed:
@@ -314,7 +314,7 @@ def with_own_files(settings: Settings, folder: Path) -> Settings:
     """The settings with the run's own copies of the experiences and the split, if it has them."""
     own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
     used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
+    return settings.changed(**used)
 
 
 def changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

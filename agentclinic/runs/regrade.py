@@ -136,7 +136,7 @@ async def _opened(
     if resynthesize:
         settings = _with_the_runs_synthesis(folder, settings, batch=batch)
     # A recording belongs to a run; judging again is not recorded.
-    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+    settings = settings.changed(record=None)
     every = list(read_records(folder / folders.RECORDS))
     async with Models(settings, class_of_run(folder, every)) as models:
         task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
@@ -194,9 +194,9 @@ def _job(task: Task) -> JudgeJob:
 
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
-    refuse_on_cluster(settings.run)
+    refuse_on_cluster(settings)
     if batch:
-        if settings.run.engine != "local":
+        if settings.ray:
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")
         refuse_batch(task)
     elif task.note.exists():
@@ -229,10 +229,5 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings, *, batch: bool) -
     used, _ = settings_of(folder)
     before = used.run
     named = (before.synthesis_llm or before.doctor_llm, before.synthesis_endpoint or before.doctor_endpoint)
-    changes = dict(zip(("synthesis_llm", "synthesis_endpoint"), named, strict=True))
-    return settings.model_copy(
-        update={
-            "run": settings.run.model_copy(update=changes),
-            "endpoints": {**used.endpoints, **settings.endpoints},
-        }
-    )
+    settings = settings.model_copy(update={"endpoints": {**used.endpoints, **settings.endpoints}})
+    return settings.changed(synthesis_llm=named[0], synthesis_endpoint=named[1])

@@ -487,9 +487,9 @@ def test_a_thread_that_knows_no_context_is_guarded_too() -> None:
     assert [type(failure).__name__ for failure in failures] == ["GateClosedError"]
 
 
-def test_models_made_without_a_class_take_the_strictest_met() -> None:
+def test_models_made_without_a_class_take_the_strictest_seen() -> None:
     assert not Models(Settings()).gate.closed
-    privacy.meet(DataClass.CREDENTIALED)
+    privacy.raise_data_class(DataClass.CREDENTIALED)
     assert Models(Settings()).gate.closed
     assert not Models(Settings(), DataClass.PUBLIC).gate.closed
 
@@ -530,7 +530,7 @@ def test_what_is_written_about_a_credentialed_run_is_the_owners_wherever_it_is(
         ["card", str(run), "-o", str(shared / "card.md")],
         ["audit", str(run), "--cases", str(folder / "agentclinic_mimiciv.jsonl"), "-o", str(shared / "audit.txt")],
     ):
-        privacy.forget()  # as in a process of its own
+        privacy.reset()  # as in a process of its own
         main(command)
     assert {mode for name, mode in modes(shared).items() if name != "."} == {0o600}
     assert len(modes(shared)) == 6

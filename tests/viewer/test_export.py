@@ -79,7 +79,7 @@ def test_an_export_replaces_an_older_one_and_keeps_credentialed_data_private(
     try:
         main(["view", str(secret), "--export", str(target)])
     finally:
-        privacy.forget()
+        privacy.reset()
     modes = {path.name: path.stat().st_mode & 0o777 for path in [target, *target.rglob("*")]}
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
     assert "old.js" not in modes
