@@ -22,7 +22,7 @@ from agentclinic.models.base import OWN_FAULTS, Model, ModelError
 from agentclinic.models.endpoint import Share
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
-from agentclinic.results.outcome import Fault
+from agentclinic.results.record import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.job import Work

@@ -24,8 +24,7 @@ from agentclinic.models.base import ModelError
 from agentclinic.models.endpoint import Share
 from agentclinic.models.recording import enter_unit
 from agentclinic.privacy import DataClass, strictest
-from agentclinic.results.outcome import MISSING, Fault
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Usage

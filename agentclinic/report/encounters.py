@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from agentclinic.report.text import plural
 from agentclinic.results.differential import Source
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.breakdown import annotation, harm_step
 from agentclinic.scoring.calibration import committed, number_of, scale_of

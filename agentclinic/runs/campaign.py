@@ -16,7 +16,7 @@ from agentclinic.doctors.uncertainty.store import SessionError
 from agentclinic.errors import InputError
 from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate
-from agentclinic.results.outcome import Fault
+from agentclinic.results.record import Fault
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
 from agentclinic.runs.check import failures, gone, report

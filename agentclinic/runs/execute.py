@@ -25,8 +25,7 @@ from agentclinic.models.gate import Gate, in_force
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
-from agentclinic.results.outcome import MISSING, Fault
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current

@@ -11,7 +11,7 @@ from agentclinic.config import Settings
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.base import FATAL
 from agentclinic.models.endpoint import Share
-from agentclinic.results.outcome import Fault
+from agentclinic.results.record import Fault
 
 Item = TypeVar("Item")
 Given = TypeVar("Given", contravariant=True)

@@ -13,8 +13,8 @@ from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import JsonLines, repair, sealed
+from agentclinic.models.base import BATCH_SHARE
 from agentclinic.models.batch import keys_noted
-from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.retry import Clock
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records

@@ -8,10 +8,9 @@ from dataclasses import replace
 import anyio.lowlevel
 
 from agentclinic.errors import InputError
-from agentclinic.models.base import ModelError, Purpose
-from agentclinic.models.batch import Batches, FromBatch, Held, hold
+from agentclinic.models.base import BATCH_SHARE, ModelError, Purpose
+from agentclinic.models.batch import Batches, Captured, FromBatch, capture
 from agentclinic.models.endpoint import Endpoint, HttpAnswer
-from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.retry import Clock
 from agentclinic.results.record import Record
 from agentclinic.runs.budget import Budget, Spent, money
@@ -103,9 +102,9 @@ class Batched:
         """What the judge would be asked about a record: the request that a plain call sends first."""
         await anyio.lowlevel.checkpoint()
         try:
-            await replace(self._task, model=self._through(hold)).judgement(record)
-        except Held as held:
-            return held.content
+            await replace(self._task, model=self._through(capture)).judgement(record)
+        except Captured as captured:
+            return captured.content
         raise AssertionError("a judge at an endpoint sends a request for every diagnosis")
 
     def answered(self, record: Record, stop: Callable[[], str | None]) -> Task:

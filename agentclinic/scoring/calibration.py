@@ -31,8 +31,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentclinic.errors import InputError
 from agentclinic.results.differential import Differential, Hypothesis, Source
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, Measure, estimates

@@ -29,7 +29,7 @@ from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
 from agentclinic.models.endpoint import Share
-from agentclinic.results.outcome import Fault
+from agentclinic.results.record import Fault
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.campaign import FEWEST, Campaign, Outage
