@@ -27,19 +27,18 @@ from agentclinic import privacy
 from agentclinic.audit import reviewer
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import AuditedReply
-from agentclinic.builtin import judge as builtin_judge
-from agentclinic.builtin import laboratory as builtin_laboratory
-from agentclinic.builtin import patient as builtin_patient
+from agentclinic.builtin import roles
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import parse_rows
+from agentclinic.cases.story import WrittenStory
 from agentclinic.cli import main as command_line
 from agentclinic.cli import normalized
 from agentclinic.cli.app import app
 from agentclinic.clinic import payloads
-from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.encounter import Clinic, encounter
+from agentclinic.clinic.doctor import Assignment, Incoming, Observation
+from agentclinic.clinic.encounter import Clinic, Seat, encounter
 from agentclinic.clinic.findings import gather
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
@@ -488,7 +487,7 @@ SOURCE = SourceCase(
 
 
 def _written(text: str) -> None:
-    written = cast("payloads.WrittenStory", parse(text, payloads.WrittenStory))
+    written = cast("WrittenStory", parse(text, WrittenStory))
     prepared = prepare(SOURCE)
     check(case_row(prepared, written, {}), prepared)
 
@@ -564,29 +563,31 @@ def _clinic(said: Said, **ways: Any) -> Clinic:
     return Clinic(CASE, patient, Laboratory(CASE, said, PROMPTS["measurement"], **ways), PROMPTS["doctor"])
 
 
+def _assignment(said: Said, **ways: Any) -> Assignment:
+    return Assignment(CASE.door, said, PROMPTS, 2, **ways)
+
+
 def _plain(said: Said, **ways: Any) -> PlainDoctor:
-    return PlainDoctor(CASE.door, said, PROMPTS["doctor"], limit=2, **ways)
+    return PlainDoctor(_assignment(said, **ways))
 
 
 async def _encounter(said: Said) -> None:
     """The same words from doctor, patient and laboratory, in one of the two forms of the dialogue."""
     dialogue = said.one_of("chat", "transcript")
-    await encounter(_clinic(said, dialogue=dialogue), _plain(said, dialogue=dialogue), 2)
+    await encounter(Seat(_clinic(said, dialogue=dialogue), 2), _plain(said, dialogue=dialogue))
 
 
 async def _planner(said: Said) -> None:
     doctor = _plain(said, dialogue="chat")
-    engine = DifferentialDiagnosisEngine(said, POLICY, CASE.door, limit=2)
-    await PolicyDoctor(doctor, engine, inline=said.one_of(doctor, None)).act(
-        Incoming("", "Begin."), (), turn=1, last=False
-    )
+    engine = DifferentialDiagnosisEngine(_assignment(said, dialogue="chat"), POLICY)
+    await PolicyDoctor(doctor, engine, inline=said.one_of(doctor, None)).act(Observation(Incoming("", "Begin.")))
 
 
 async def _uncertainty(said: Said) -> None:
     store = SessionStore(folder() / "sessions", of_run=True)
-    doctor = UncertaintyDoctor(CASE.door, said, said, AGENT, PROMPTS, limit=2, store=store, session_id="fuzz")
+    doctor = UncertaintyDoctor(_assignment(said, dialogue="chat"), AGENT, said, store, "fuzz")
     doctor.structured = said.one_of(False, True)
-    await doctor.act(Incoming("Patient", "My toe hurts."), (), turn=2, last=said.one_of(False, True, False))
+    await doctor.act(Observation(Incoming("Patient", "My toe hurts."), turn=2, last=said.one_of(False, True, False)))
 
 
 async def _simulated(said: Said) -> None:
@@ -613,8 +614,7 @@ async def _judged(said: Said) -> None:
 async def _asked(said: Said) -> None:
     doctor = _plain(said)
     await synthesise(said, PROMPTS["synthesis"], ["toe pain"], "Gout")
-    with suppress(MalformedError):
-        await elicit(doctor, PROMPTS["doctor"], CASE.door, (), "Gout")
+    await elicit(doctor, (), "Gout", turn=2)
     found = [retrieval.Found(Experience(observation="a", suggestion="b"), 1.0)] * 3
     with suppress(MalformedError):
         await retrieval.Picker(said, PROMPTS["memory"]).pick("toe pain", found)
@@ -636,19 +636,19 @@ async def _learned(said: Said) -> None:
 
 
 def _builtin(text: str) -> None:
-    builtin_judge.judge(payloads.JudgePayload(text, "Acute gout", CASE.answer_key, "Toe pain."))
+    roles.judge(payloads.JudgePayload(text, "Acute gout", CASE.answer_key, "Toe pain."))
 
 
 def _diagnosis(text: str) -> None:
-    builtin_judge.judge(payloads.JudgePayload("Gout", text, AnswerKey((text,), (text,), ((text, text),)), text))
+    roles.judge(payloads.JudgePayload("Gout", text, AnswerKey((text,), (text,), ((text, text),)), text))
 
 
 def _question(text: str) -> None:
-    builtin_patient.answer(payloads.PatientPayload(CASE.door, CASE.patient_facts, text, (), "deny", caregiver=False))
+    roles.answer(payloads.PatientPayload(CASE.door, CASE.patient_facts, text, (), "deny", caregiver=False))
 
 
 def _order(text: str) -> None:
-    builtin_laboratory.report(payloads.LaboratoryPayload(CASE.exam_facts, text, "normal"))
+    roles.report(payloads.LaboratoryPayload(CASE.exam_facts, text, "normal"))
 
 
 def _heard(text: str) -> None:

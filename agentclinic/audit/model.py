@@ -49,7 +49,7 @@ BY_REVIEWER = (
 """What a reviewer model is asked for."""
 
 
-class Finding(BaseModel):
+class Departure(BaseModel):
     """One departure, with everything a person needs to check it."""
 
     kind: Kind
@@ -98,7 +98,6 @@ class Audited(Protocol):
 
 
 def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:
-    """The part of the chart that a role knows."""
     return case.patient_facts if role == "patient" else case.exam_facts
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload
-from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
+from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.turn import NO_TOKENS, Exchange
@@ -60,7 +60,6 @@ def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidenc
 
 
 def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
-    """The diseases, most probable first."""
     order = np.lexsort((mind.by_name, -posterior[:-1]))
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 
