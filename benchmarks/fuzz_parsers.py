@@ -88,7 +88,7 @@ from agentclinic.results.run_cases import read_cases, write_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Exchange
 from agentclinic.runs import shards, verdicts
-from agentclinic.runs.play_job import PlayJob
+from agentclinic.runs.execute import PlayJob
 from agentclinic.runs.resume import class_of_run, settings_of
 from agentclinic.runs.sweep import read_sweep
 from agentclinic.scoring import calibration, harm, information, orders, ranking, repeats

@@ -51,7 +51,8 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         overrides: dict[str, Any],
     ) -> None:
         from agentclinic.cli.estimate import show_estimate
-        from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
+        from agentclinic.generate.make import make
+        from agentclinic.generate.run import check_writer, estimate_work, plan_work
 
         run = {"check": overrides.pop("check")} if "check" in overrides else {}
         common, chosen = load(config or default_config(), source, overrides)
@@ -67,11 +68,11 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         tell = (lambda _: None) if quiet else shown.say
         if dry_run:
             work = plan_work(common, chosen, settings, tell, dry_run=True)
-            show_estimate(estimate_work(work, common, settings), as_json=json)
+            show_estimate(estimate_work(work), as_json=json)
             return
         finish(check_writer, common, chosen, settings, shown.say)
         work = plan_work(common, chosen, settings, tell)
-        made = finish(make_cases, work, common, settings, shown, retry_quarantined=retry_quarantined)
+        made = finish(make, work, shown, retry_quarantined=retry_quarantined)
         _show(work, made, as_json=json)
 
     command.__doc__ = f"{about}If it stops early, the same command continues. The exit code is 3 if cases are missing."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
 
 if TYPE_CHECKING:
+    from agentclinic.runs.plan import Plan
     from agentclinic.runs.sweep import Arm, SweepFile
     from agentclinic.scoring.compare import Comparison, ComparisonReport
 
@@ -41,7 +43,7 @@ def sweep_command(
     from agentclinic.results.run_folder import ARMS, SWEEP, write_json
     from agentclinic.runs.estimate import estimate_run
     from agentclinic.runs.execute import units_left
-    from agentclinic.runs.sweep import make_all_ready, plan_arms, play_arm, read_sweep, spent_elsewhere
+    from agentclinic.runs.sweep import make_all_ready, plan_arms, play_arms, read_sweep
     from agentclinic.scoring.outcome import nothing_judged
 
     base = read()
@@ -59,18 +61,20 @@ def sweep_command(
     root = arms[0].folder.parent.parent
     root.mkdir(parents=True, exist_ok=True)
     write_json(root / SWEEP, {"name": sweep.name, "baseline": arms[0].label, ARMS: [arm.folder.name for arm in arms]})
-    empty = []
-    for number, (arm, plan) in enumerate(zip(arms, plans, strict=True), start=1):
-        sys.stderr.write(f"arm {number} of {len(arms)}: {arm.label}\n")
-        finished = finish(play_arm, arm, plan, progress(quiet=quiet), spent_elsewhere(arm, arms, plans))
-        if nothing_judged(finished.summary):
-            empty.append(arm.label)
-        if finished.missing:
-            end_incomplete(
-                f"stopped ({finished.reason}): {finished.missing} scenarios of this arm are missing; "
-                "run the same command again to continue",
-                interrupted=finished.interrupted,
-            )
+    numbers = iter(range(1, len(arms) + 1))
+
+    def announce(arm: Arm, _: Plan) -> None:
+        sys.stderr.write(f"arm {next(numbers)} of {len(arms)}: {arm.label}\n")
+
+    played = finish(play_arms, arms, plans, announce, partial(progress, quiet=quiet))
+    last = played[-1]
+    if last.missing:
+        end_incomplete(
+            f"stopped ({last.reason}): {last.missing} scenarios of this arm are missing; "
+            "run the same command again to continue",
+            interrupted=last.interrupted,
+        )
+    empty = [arm.label for arm, finished in zip(arms, played, strict=True) if nothing_judged(finished.summary)]
     report, against_baseline = _compare(sweep, arms, seed=base.run.seed)
     found = report.model_dump(mode="json")
     found["against_baseline"] = [comparison.model_dump(mode="json") for comparison in against_baseline]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agentclinic.cases.story import WrittenStory
 from agentclinic.clinic.prompts import Prompt
@@ -22,6 +22,7 @@ from agentclinic.models.base import OWN_FAULTS, Model, ModelError
 from agentclinic.models.endpoint import Share
 from agentclinic.models.retry import Clock
 from agentclinic.privacy import DataClass
+from agentclinic.results.record import Fault
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.job import Work
@@ -65,7 +66,6 @@ class _Attempts:
     usage: Usage | None = None
 
     def add(self, usage: Usage | None) -> None:
-        """Count what a request used."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
@@ -149,6 +149,14 @@ def _generation(tried: _Attempts, recipe: Recipe) -> dict[str, Any]:
     }
 
 
+_PLAIN = {
+    "auth": "it does not accept the key",
+    "quota": "the account has no credit left",
+    "unknown_model": "it has no model of that name",
+    "privacy": "the source's data may not go there",
+}
+
+
 @dataclass(frozen=True)
 class CaseJob:
     """Make cases; they go to this file."""
@@ -158,10 +166,10 @@ class CaseJob:
     endpoint: str | None
     """The writer's endpoint, by its name in the settings."""
     data_class: DataClass
+    final: ClassVar[bool] = False
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[SourceCase, Outcome]]:
-        """Open the writer's model and make cases with it."""
         clock = Clock()
         async with Models(settings, self.data_class, share=share) as models:
             model = models.get(self.recipe.model, self.endpoint)
@@ -173,23 +181,23 @@ class CaseJob:
             yield make
 
     def key(self, item: SourceCase) -> str:
-        """The source's key."""
         return item.key
 
     def sent(self, item: SourceCase) -> SourceCase:
         """The source itself: a worker could find it only by reading the tables again."""
         return item
 
-    def is_settled(self, result: Outcome) -> bool:
-        """Whether the case was made or set aside."""
-        return result.error is None
+    def fault(self, result: Outcome) -> Fault | None:
+        """Why no case was made; without the endpoint's own words where it refused the writer."""
+        if result.error is None:
+            return None
+        plain = _PLAIN.get(result.error)
+        return Fault("writer", result.error, f"the writer's endpoint: {plain}" if plain else result.message)
 
     def encode(self, result: Outcome) -> str:
-        """As JSON."""
         return json.dumps(asdict(result), ensure_ascii=False)
 
     def decode(self, text: str) -> Outcome:
-        """From JSON."""
         entry = loads(text)
         usage = entry.pop("usage")
         return Outcome(**entry, usage=Usage(**usage) if usage else None)

@@ -29,7 +29,6 @@ class Files:
 
     @property
     def manifest(self) -> Path:
-        """Counts, reasons and settings."""
         return self._companion("manifest.json")
 
     @property
@@ -41,7 +40,6 @@ class Files:
         return self.output.with_name(f"{self.output.name.removesuffix('.jsonl')}.{ending}")
 
     def make_folder(self) -> None:
-        """Create the folder for the files."""
         if self.output.is_dir():
             raise InputError(f"output: {self.output} is a folder; name a file, e.g. {self.output / 'cases.jsonl'}")
         try:

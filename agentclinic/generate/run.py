@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,15 @@ from agentclinic.files import expanded
 from agentclinic.generate.case import prepare
 from agentclinic.generate.case_job import RETRIES
 from agentclinic.generate.files import Files
-from agentclinic.generate.make import Made, Work, make
+from agentclinic.generate.make import Work, price
 from agentclinic.generate.settings import CommonSettings, MimicSettings, SourceSettings
 from agentclinic.generate.source import Selection
 from agentclinic.generate.story import request
 from agentclinic.privacy import DataClass
-from agentclinic.runs.budget import Budget, refuse_without_price
-from agentclinic.runs.build import REPLAY, Models
-from agentclinic.runs.check import failures, gone, report
-from agentclinic.runs.engine import check_engine, engine
+from agentclinic.runs.build import Models
+from agentclinic.runs.campaign import check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Amount, Estimate, Row, tokens_in
 from agentclinic.runs.plan import refuse_on_cluster
-from agentclinic.runs.progress import Progress
 
 Tell = Callable[[str], None]
 """Called with a line before anything that can take minutes."""
@@ -41,15 +37,10 @@ async def check_writer(
     ours = _for_writer(common, settings)
     refuse_on_cluster(ours)
     async with Models(ours, _CLASS[section.source](section)) as models:
-        check_engine(ours, models.gate)
         used = models.at_endpoint("writer", common.model, common.endpoint)
-        if used is None:
-            return
-        models.get(common.model, common.endpoint)
-        if settings.llm.runtime.max_cost is not None and _price(models, common, 1, 1) is None:
-            refuse_without_price([used])
-        if settings.run.check:
-            report(await failures([used], settings.llm, models.gate), say)
+        if used:
+            models.get(common.model, common.endpoint)
+        await check_first(ours, models, [used] if used else [], say, left=True)
 
 
 def plan_work(
@@ -70,38 +61,13 @@ def plan_work(
         model=common.model,
         prompt=prompt,
         model_settings=_model_settings(common, settings),
-        workers=common.workers,
         sleep_seconds=common.sleep_seconds,
         endpoint=common.endpoint,
+        settings=_for_writer(common, settings),
     )
 
 
-async def make_cases(
-    work: Work, common: CommonSettings, settings: Settings, progress: Progress, *, retry_quarantined: bool = False
-) -> Made:
-    """Make the cases with the model that `common` names; refused if the source's text may not go to its endpoint."""
-    check = settings.run.check
-    settings = _for_writer(common, settings)
-    async with Models(settings, work.selection.data_class) as models:
-        model = models.get(common.model, common.endpoint)
-        used = models.at_endpoint("writer", common.model, common.endpoint)
-
-        async def ask(_: Collection[str]) -> str | None:
-            return await gone([used] if used else [], settings.llm, models.gate)
-
-        return await make(
-            work,
-            model,
-            progress,
-            retry_quarantined=retry_quarantined,
-            budget=Budget.of(settings),
-            price=partial(_price, models, common),
-            ask=ask if check else None,
-            on=partial(engine, settings, models.gate, say=progress.say),
-        )
-
-
-def estimate_work(work: Work, common: CommonSettings, settings: Settings) -> Estimate:
+def estimate_work(work: Work) -> Estimate:
     """What making the missing cases would use; reads the source, sends nothing and writes nothing."""
     files = Files(work.output)
     done = {row["generation"]["key"] for row in files.made(work.digest, work.made_with)}
@@ -118,14 +84,14 @@ def estimate_work(work: Work, common: CommonSettings, settings: Settings) -> Est
         typical += Amount(1, sent, STORY)
         for earlier in range(1 + RETRIES):
             most += Amount(1, sent + earlier * STORY, STORY)
-    models = Models(_for_writer(common, settings), work.selection.data_class)
-    used = models.at_endpoint("writer", common.model, common.endpoint)
+    models = Models(work.settings, work.selection.data_class)
+    used = models.at_endpoint("writer", work.model, work.endpoint)
 
     def row(amount: Amount) -> tuple[Row, ...]:
         if used is None or not amount.requests:
             return ()
-        cost = _price(models, common, round(amount.input_tokens), round(amount.output_tokens))
-        return (Row("writer", common.model, used.host, amount, cost),)
+        cost = price(models, work.model, work.endpoint, amount.tokens)
+        return (Row("writer", work.model, used.host, amount, cost),)
 
     basis = (
         f"one draft for each case in a typical call, {1 + RETRIES} at most",
@@ -143,12 +109,7 @@ STORY = 400
 def _for_writer(common: CommonSettings, settings: Settings) -> Settings:
     """The settings without those of a run, which say nothing about generating."""
     run = common.model_dump(include={"workers", "engine", "address", "processes"})
-    return settings.model_copy(update={"run": RunSettings(**run)})
-
-
-def _price(models: Models, common: CommonSettings, sent: int | None, received: int | None) -> float | None:
-    usage = {"input_tokens": sent, "output_tokens": received}
-    return 0.0 if common.model.startswith(REPLAY) else models.price(common.model, common.endpoint, usage)
+    return settings.model_copy(update={"run": RunSettings(**run, check=settings.run.check)})
 
 
 def _model_settings(common: CommonSettings, settings: Settings) -> dict[str, Any]:

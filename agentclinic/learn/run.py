@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import ClassVar
 
+from agentclinic.cases.model import Case
+from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.prompts import Prompt, load_prompt, user_prompts
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
-from agentclinic.learn.job import LEARNER, Encounter, LearnJob, Outcome, learned_from
-from agentclinic.learn.write import only_new
-from agentclinic.memory.experience import Lesson
+from agentclinic.learn.write import Learned, learn_from, only_new
+from agentclinic.memory.experience import Lesson, Source, source_of
 from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
-from agentclinic.models.base import FATAL
-from agentclinic.privacy import strictest
-from agentclinic.results.record import MISSING
+from agentclinic.models.base import ModelError
+from agentclinic.models.endpoint import Share
+from agentclinic.models.recording import enter_unit
+from agentclinic.privacy import DataClass, strictest
+from agentclinic.results.record import MISSING, Fault, Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
+from agentclinic.results.turn import Usage
 from agentclinic.runs import shards
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
-from agentclinic.runs.check import check_models, gone
-from agentclinic.runs.engine import check_engine, engine
+from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import Amount, Estimate, rows, tokens_in
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.job import EngineError, Work
-from agentclinic.runs.outage import OUTAGE, Outage
-from agentclinic.runs.pool import Pool, one_by_one
+from agentclinic.runs.job import Work
+from agentclinic.runs.metering import Metered
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import class_of_run
 from agentclinic.scoring.outcome import outcome
 
+LEARNER = "doctor"
+"""The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""
 _ROLES = (LEARNER, "moderator")
 _ANSWER = 500
 """Output tokens of five experiences."""
@@ -91,33 +97,74 @@ async def learn(
     """
     progress = progress or Progress()
     chosen = _choose(runs, every=every, split=split)
+    encounters = {each.name: each for each in chosen.encounters}
     prompt = load_prompt("learner", user_prompts(settings.run.prompts_dir))
-    data_class = strictest(each.data_class for each in chosen.encounters)
-    async with Models(settings, data_class) as models:
+    stored = _lessons(output)
+    known = Known(experience for lesson in stored for experience in lesson.experiences)
+    lessons = _by_same_learner(stored, settings, prompt)
+    spent = spent_on(lessons.values())
+
+    async def learn_here(each: Encounter) -> Learned:
+        return await learned_from(each.record, each.case, models, settings)
+
+    def count(learned: Learned) -> None:
+        for role, tokens in learned.usage.items():
+            spent.add(role, tokens, models.cost_usd(role, tokens), answered=learned.error is None)
+
+    def write(name: str, learned: Learned) -> None:
+        """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
+        if learned.error is not None:
+            return
+        each, new = encounters[name], only_new(learned, known)
+        lessons[name] = Lesson(
+            source=each.source,
+            model=settings.run.doctor_llm,
+            prompt=prompt.digest,
+            right=each.right,
+            experiences=new.experiences,
+            removed=new.removed,
+            data_class=each.data_class,
+            usage=new.usage,
+            cost_usd={role: models.cost_usd(role, tokens) for role, tokens in new.usage.items()},
+        )
+        append(output, lessons[name])
+
+    async with Models(settings, strictest(each.data_class for each in chosen.encounters)) as models:
         models.admit()
-        refuse_unpriced(models, settings, _ROLES)
-        task = _Task(chosen.encounters, output, settings, models, prompt, progress, elsewhere)
-        if task.left and settings.run.check:
-            await check_models(models, settings.llm, progress.say, _ROLES)
-        check_engine(settings, models.gate)
+        in_use, unlearned = models.in_use(_ROLES), encounters.keys() - lessons.keys()
+        await check_first(settings, models, in_use, progress.say, left=bool(unlearned))
         for folder in dict.fromkeys(load_run(run).path.parent for run in runs):
             note_attestations(folder, models.gate)
-        await task.work()
-    done = [task.done[each.name] for each in chosen.encounters if each.name in task.done]
-    removed: Counter[str] = Counter()
-    for lesson in done:
-        removed.update(lesson.removed)
+        campaign = Campaign(
+            settings=settings,
+            models=models,
+            progress=progress,
+            what="encounters",
+            title="encounters to learn from",
+            job=LearnJob(output, models.gate.data_class),
+            here=learn_here,
+            record=write,
+            count=count,
+            asked=in_use,
+            budget=Budget.of(settings, elsewhere),
+            spent=spent,
+            done=set(lessons),
+        )
+        with nullcontext() if settings.ray is None else shards.locked(output):
+            await campaign.run(encounters.values())
+    pool, failures = campaign.pool, campaign.failures
+    done = [lessons[each.name] for each in chosen.encounters if each.name in lessons]
     return Learnt(
         output,
         len(done),
         sum(len(lesson.experiences) for lesson in done),
-        removed,
+        sum((Counter(lesson.removed) for lesson in done), Counter()),
         chosen.in_test_part,
         chosen.right,
-        task.failed,
-        len(chosen.encounters) - len(done) - task.failed,
-        task.pool.reason or task.first_failure,
-        task.pool.interrupted,
+        len(failures),
+        len(chosen.encounters) - len(done) - len(failures),
+        pool.reason or (failures[0].message if failures else None),
+        pool.interrupted,
     )
 
 
@@ -128,7 +175,8 @@ def estimate_learning(
     chosen = _choose(runs, every=every, split=split).encounters
     prompt = load_prompt("learner", user_prompts(settings.run.prompts_dir))
     models = Models(settings, strictest(each.data_class for each in chosen))
-    left = _left(chosen, _done(output, settings.run.doctor_llm, prompt))
+    done = _by_same_learner(_lessons(output), settings, prompt)
+    left = [each for each in chosen if each.name not in done]
     texts = (prompt.text("system_base"), prompt.text("user_prompt_template"))
     amount = Amount()
     for each in left:
@@ -138,131 +186,22 @@ def estimate_learning(
     return Estimate(len(left), "encounters to learn from", found, found, ("one request for each encounter",))
 
 
-class _Task:
-    """The work of one call: the encounters that are left, and what came of them."""
-
-    def __init__(
-        self,
-        encounters: Sequence[Encounter],
-        output: Path,
-        settings: Settings,
-        models: Models,
-        prompt: Prompt,
-        progress: Progress,
-        elsewhere: Spent | None,
-    ) -> None:
-        self.pool = Pool(settings.run.workers, progress.say, what="encounters")
-        self.failed = 0
-        self.first_failure: str | None = None
-        self._output = output
-        self._settings = settings
-        self._models = models
-        self._prompt = prompt
-        self._progress = progress
-        self._spent = Spent()
-        self._known = Known()
-        self.done: dict[str, Lesson] = {}
-        for lesson in read_lessons(output) if output.exists() else ():
-            for experience in lesson.experiences:
-                self._known.add(experience)
-            if (lesson.model, lesson.prompt) == (settings.run.doctor_llm, prompt.digest):
-                self.done[lesson.source.key] = lesson
-                self._count(lesson)
-        self._total = len(encounters)
-        self.left = _left(encounters, self.done)
-        self._budget = Budget.of(settings, elsewhere)
-        self._outage = Outage(settings.run.workers, self._gone if settings.run.check else None)
-
-    async def work(self) -> None:
-        """Learn from what is left; the first lesson creates the store."""
-        self._stop_if_used_up()
-        job = LearnJob(self._output, self._models.gate.data_class)
-        with nullcontext() if self._settings.ray is None else shards.locked(job.journal):
-            left = await self._without_finished(job)
-            gate, say = self._models.gate, self._progress.say
-            async with engine(self._settings, gate, job, self._here, say=say, idle=not left) as work:
-                self._progress.start(self._total, self._total - len(left), "encounters to learn from")
-                try:
-                    await self.pool.work_off(one_by_one(left), partial(self._learn, work))
-                finally:
-                    self._progress.stop()
-            await self._without_finished(job)
-
-    async def _without_finished(self, job: LearnJob) -> list[Encounter]:
-        """What is left after taking over the lessons that workers of a cluster had finished when they were stopped."""
-        known = {each.name: each for each in self.left if each.name not in self.done}
-        for name, learned in shards.left_over(job, known):
-            await self._settle(known[name], learned)
-        shards.remove(job.journal)
-        return [each for each in self.left if each.name not in self.done]
-
-    async def _here(self, each: Encounter) -> Outcome:
-        return await learned_from(each.record, each.case, self._models, self._settings)
-
-    async def _learn(self, work: Work[Encounter, Outcome], each: Encounter) -> None:
-        try:
-            await self._settle(each, await work(each))
-        except (InputError, EngineError) as error:
-            self.pool.stop(str(error))
-            return
-        self._progress.advance(f"{self.failed} failed" if self.failed else "")
-        self._stop_if_used_up()
-
-    async def _settle(self, each: Encounter, outcome: Outcome) -> None:
-        """Keep what was learned; a failed encounter leaves nothing in the store, and the next call tries it again."""
-        costs = {role: self._models.cost_usd(role, tokens) for role, tokens in outcome.usage.items()}
-        if outcome.error is None:
-            learned = only_new(outcome.learned, self._known)
-            lesson = Lesson(
-                source=each.source,
-                model=self._settings.run.doctor_llm,
-                prompt=self._prompt.digest,
-                right=each.right,
-                experiences=tuple(learned.experiences),
-                removed=dict(learned.removed),
-                data_class=each.data_class,
-                usage=outcome.usage,
-                cost_usd=costs,
-            )
-            append(self._output, lesson)
-            self.done[each.name] = lesson
-            self._count(lesson)
-            self._outage.answered()
-            return
-        self.failed += 1
-        self.first_failure = self.first_failure or outcome.message
-        for role, tokens in outcome.usage.items():
-            self._spent.add(role, tokens, costs[role], answered=False)
-        if outcome.error in FATAL:
-            self.pool.stop(outcome.message)
-        elif outcome.error in OUTAGE:
-            reason = await self._outage.failed(LEARNER, outcome.message)
-            if reason is not None:
-                self.pool.stop(reason)
-        else:
-            self._outage.answered()
-
-    async def _gone(self, _: Collection[str]) -> str | None:
-        return await gone(self._models.in_use(_ROLES), self._settings.llm, self._models.gate)
-
-    def _count(self, lesson: Lesson) -> None:
+def spent_on(lessons: Iterable[Lesson]) -> Spent:
+    spent = Spent()
+    for lesson in lessons:
         for role, used in lesson.usage.items():
-            self._spent.add(role, used, lesson.cost_usd.get(role))
-
-    def _stop_if_used_up(self) -> None:
-        reason = self._budget.used_up(self._spent)
-        if reason is not None:
-            self.pool.stop(reason)
+            spent.add(role, used, lesson.cost_usd.get(role))
+    return spent
 
 
-def _done(output: Path, model: str, prompt: Prompt) -> set[str]:
-    lessons = read_lessons(output) if output.exists() else ()
-    wanted = (model, prompt.digest)
-    return {each.source.key for each in lessons if (each.model, each.prompt) == wanted}
+def _lessons(output: Path) -> list[Lesson]:
+    return list(read_lessons(output)) if output.exists() else []
 
 
-def _left(encounters: Sequence[Encounter], done: Collection[str]) -> list[Encounter]:
-    return [each for each in encounters if each.name not in done]
+def _by_same_learner(lessons: Iterable[Lesson], settings: Settings, prompt: Prompt) -> dict[str, Lesson]:
+    """The lessons written by this model with this prompt, by the encounter they come from."""
+    wanted = (settings.run.doctor_llm, prompt.digest)
+    return {lesson.source.key: lesson for lesson in lessons if (lesson.model, lesson.prompt) == wanted}
 
 
 def _choose(runs: Sequence[Path], *, every: bool, split: Split | None) -> _Chosen:
@@ -311,3 +250,89 @@ def _nothing(chosen: _Chosen) -> str:
     if chosen.right:
         return f"nothing to learn from: all {chosen.right} encounters were right; --all learns from those too"
     return "nothing to learn from: no encounter has a transcript and an outcome"
+
+
+async def learned_from(record: Record, case: Case, models: Models, settings: Settings) -> Learned:
+    usage: dict[str, Usage] = {}
+    enter_unit(f"{case.id}:{record.repeat}")
+    prompts = user_prompts(settings.run.prompts_dir)
+    model = Metered(models.for_role(LEARNER), "learner", usage)
+    moderator = Metered(models.for_role("moderator"), "moderator", usage)
+    judge = Judge(moderator, load_prompt("moderator", prompts), relation=settings.judge.relation)
+    try:
+        learned = await learn_from(record, case, model, load_prompt("learner", prompts), judge)
+    except ModelError as error:
+        learned = Learned(error=error.kind, message=str(error))
+    return learned.model_copy(update={"usage": {role: asdict(counted) for role, counted in usage.items()}})
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """An encounter to learn from."""
+
+    record: Record
+    case: Case
+    place: Path
+    """Its run."""
+    run: str
+    right: bool
+    data_class: DataClass
+    split: str | None
+    """Checksum of the split."""
+
+    @cached_property
+    def source(self) -> Source:
+        """What the experiences say about where they come from."""
+        said = "\n".join(f"{turn.role}: {turn.text}" for turn in self.record.transcript or ())
+        mark = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+        return source_of(self.case, self.run, self.record.unit, self.split, mark)
+
+    @property
+    def name(self) -> str:
+        return self.source.key
+
+
+@dataclass(frozen=True)
+class LearnJob:
+    """Learn from encounters; the experiences go to this store."""
+
+    journal: Path
+    data_class: DataClass
+    final: ClassVar[bool] = False
+
+    @asynccontextmanager
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[tuple[Path, str], Learned]]:
+        """Read runs when they are first asked for, and learn from their encounters."""
+
+        @cache
+        def encounters(place: Path) -> dict[str, tuple[Record, Case]]:
+            data = load_run(place)
+            cases = {case.id: case for case in read_cases(data.path.parent)}
+            return {
+                record.unit: (record, cases[record.case_hash]) for record in data.records() if record.case_hash in cases
+            }
+
+        async with Models(settings, self.data_class, share=share) as models:
+            models.prepare()
+
+            async def learn(sent: tuple[Path, str]) -> Learned:
+                place, unit = sent
+                return await learned_from(*encounters(place)[unit], models, settings)
+
+            yield learn
+
+    def key(self, item: Encounter) -> str:
+        return item.name
+
+    def sent(self, item: Encounter) -> tuple[Path, str]:
+        return item.place, item.record.unit
+
+    def fault(self, result: Learned) -> Fault | None:
+        return Fault(LEARNER, result.error, result.message) if result.error else None
+
+    def encode(self, result: Learned) -> str:
+        """As JSON, without the ids, which follow from the texts."""
+        return result.model_dump_json(exclude={"experiences": {"__all__": {"id"}}})
+
+    def decode(self, text: str) -> Learned:
+        return Learned.model_validate_json(text)

@@ -12,11 +12,9 @@ from pydantic import BaseModel
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
-from agentclinic.cases.registry import load_cases
-from agentclinic.cases.select import select
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
+from agentclinic.learn.run import Learnt, estimate_learning, learn, spent_on, with_learner
 from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.split import Split, make_split, read_split, write_split
 from agentclinic.memory.store import read_lessons
@@ -24,10 +22,9 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG
 from agentclinic.runs.budget import Spent
-from agentclinic.runs.execute import Finished
-from agentclinic.runs.plan import make_plan, refuse_unusable_memory
+from agentclinic.runs.plan import Plan, make_plan, refuse_unusable_memory
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arm, spent_elsewhere
+from agentclinic.runs.sweep import Arm, make_all_ready, plan_arms, play_arms
 from agentclinic.scoring.compare import (
     Accuracy,
     Comparison,
@@ -44,11 +41,17 @@ from agentclinic.vocabulary.text import content_words
 
 SPLIT, STORE = "split.json", "experiences.jsonl"
 TRAIN, WITHOUT, WITH, SHUFFLED = "train", "without memory", "with memory", "shuffled memory"
-ARMS = (TRAIN, WITHOUT, WITH, SHUFFLED)
 _NO_MEMORY: Mapping[str, Any] = {
     "memory_retrieval": "bm25",
     **dict.fromkeys(("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint")),
 }
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    TRAIN: {**_NO_MEMORY, "part": "train", "repeats": 1},
+    WITHOUT: {**_NO_MEMORY, "part": "test"},
+    WITH: {"part": "test", "memory": STORE},
+    SHUFFLED: {**_NO_MEMORY, "part": "test", "memory": STORE, "memory_retrieval": "shuffled"},
+}
+"""What each arm changes in the settings of the study's runs; files are in the study's folder."""
 _GROUPS = 3
 """Test cases are divided by similarity into this many groups of equal size; the halves hold too few cases for more."""
 
@@ -67,20 +70,12 @@ class Study:
 
     @property
     def store(self) -> Path:
-        """The experiences."""
         return self.folder / STORE
 
     def arm(self, name: str) -> Arm:
-        """One of the runs."""
-        run: dict[str, Any] = {"split": str(self.folder / SPLIT), "part": "train" if name == TRAIN else "test"}
-        if name != WITH:
-            run |= _NO_MEMORY
-        if name in (WITH, SHUFFLED):
+        run: dict[str, Any] = {**ARMS[name], "split": str(self.folder / SPLIT)}
+        if "memory" in run:
             run["memory"] = str(self.store)
-        if name == SHUFFLED:
-            run["memory_retrieval"] = "shuffled"
-        if name == TRAIN:
-            run["repeats"] = 1
         return Arm({"memory": name}, self.settings.changed(**run), self.folder / "runs" / name.replace(" ", "_"))
 
 
@@ -99,7 +94,9 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
         raise ConfigError("split, part and memory are decided by the study; leave them out")
     if run.people:
         raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
-    chosen = select(load_cases(run.dataset, settings.datasets), **run.selection)
+    # The doctor must be able to use memory: better to say so now than after the training half.
+    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
+    chosen = make_plan(settings.changed(**_NO_MEMORY)).cases
     path = folder / SPLIT
     made = make_split(chosen, run.seed)
     if path.exists():
@@ -107,9 +104,6 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
             raise InputError(f"{path} is the split of other cases or another seed; name another folder with -o")
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty and not a study; name another folder with -o")
-    # The doctor must be able to use memory: better to say so now than after the training half.
-    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
-    make_plan(settings.changed(**_NO_MEMORY))
     return Study(folder, settings, learner, every, made, chosen)
 
 
@@ -118,19 +112,13 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
     if not (study.folder / SPLIT).exists():
         study.folder.mkdir(parents=True, exist_ok=True)
         write_split(study.folder / SPLIT, study.split)
-    _refuse_other_lessons(study)
-    first = [study.arm(TRAIN), study.arm(WITHOUT)]
-    await _play(first, [], progress, say)
-    elsewhere = _spent(first)
+    settings = with_learner(study.settings, *study.learner)
+    _refuse_other_lessons(study, settings)
+    spent = await _play([study.arm(TRAIN), study.arm(WITHOUT)], Spent(), progress, say)
     say("learning from the training half")
+    train, shown = [study.arm(TRAIN).folder], progress()
     learned = await learn(
-        [study.arm(TRAIN).folder],
-        study.store,
-        with_learner(study.settings, *study.learner),
-        every=study.every,
-        split=study.split,
-        progress=progress(),
-        elsewhere=elsewhere,
+        train, study.store, settings, every=study.every, split=study.split, progress=shown, elsewhere=spent
     )
     if learned.not_tried or learned.failed:
         left = learned.not_tried + learned.failed
@@ -140,13 +128,12 @@ async def play_study(study: Study, progress: Callable[[], Progress], say: Callab
             f"no experience came out of {learned.encounters} encounters, so there is nothing to test; "
             "learn from every encounter with --all, or use another learner"
         )
-    await _play([study.arm(WITH), study.arm(SHUFFLED)], first, progress, say, _learning(study))
+    await _play([study.arm(WITH), study.arm(SHUFFLED)], spent + spent_on(read_lessons(study.store)), progress, say)
     return learned
 
 
-def _refuse_other_lessons(study: Study) -> None:
+def _refuse_other_lessons(study: Study, settings: Settings) -> None:
     """Refuse to add to experiences that another learner wrote, or that a run of the study has begun to use."""
-    settings = with_learner(study.settings, *study.learner)
     lessons = read_lessons(study.store) if study.store.exists() else ()
     others = {lesson.model for lesson in lessons} - {study.learner[0]}
     begun = any((study.arm(name).folder / CONFIG).is_file() for name in (WITH, SHUFFLED))
@@ -161,37 +148,23 @@ def _refuse_other_lessons(study: Study) -> None:
 
 
 async def _play(
-    arms: Sequence[Arm],
-    before: Sequence[Arm],
-    progress: Callable[[], Progress],
-    say: Callable[[str], None],
-    learning: Spent | None = None,
-) -> None:
-    plans = plan_arms([*before, *arms])
-    await make_all_ready(arms, plans[len(before) :], progress())
-    for arm, plan in zip(arms, plans[len(before) :], strict=True):
+    arms: Sequence[Arm], elsewhere: Spent, progress: Callable[[], Progress], say: Callable[[str], None]
+) -> Spent:
+    """Play arms as a sweep does; returns what was spent until now, `elsewhere` and on them."""
+
+    def announce(arm: Arm, plan: Plan) -> None:
         say(f"{arm.values['memory']}: {len(plan.units)} encounters")
-        spent = spent_elsewhere(arm, [*before, *arms], plans) + (learning or Spent())
-        finished: Finished = await play_arm(arm, plan, progress(), spent)
-        if finished.missing:
-            raise Stopped(
-                f"{finished.missing} encounters of the arm {arm.values['memory']!r} are missing: {finished.reason}",
-                interrupted=finished.interrupted,
-            )
 
-
-def _spent(arms: Sequence[Arm]) -> Spent:
     plans = plan_arms(arms)
-    nowhere = Arm({}, arms[0].settings, arms[0].folder)
-    return spent_elsewhere(nowhere, arms, plans)
-
-
-def _learning(study: Study) -> Spent:
-    spent = Spent()
-    for lesson in read_lessons(study.store):
-        for role, used in lesson.usage.items():
-            spent.add(role, used, lesson.cost_usd.get(role))
-    return spent
+    await make_all_ready(arms, plans, progress())
+    played = await play_arms(arms, plans, announce, progress, elsewhere)
+    last, arm = played[-1], arms[len(played) - 1]
+    if last.missing:
+        raise Stopped(
+            f"{last.missing} encounters of the arm {arm.values['memory']!r} are missing: {last.reason}",
+            interrupted=last.interrupted,
+        )
+    return sum((finished.spent for finished in played), elsewhere)
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -246,7 +219,6 @@ class StudyReport(BaseModel):
 
 
 def study_report(study: Study, learned: Learnt) -> StudyReport:
-    """Compare the arms of a finished study."""
     run = study.settings.run
     arms = {name: load_arm(load_run(study.arm(name).folder), name) for name in ARMS}
     tested = [arms[WITHOUT], arms[WITH], arms[SHUFFLED]]
@@ -340,7 +312,6 @@ def similarity_to(cases: Sequence[Case], split: Split) -> Mapping[str, float]:
 
 
 def _limits(study: Study) -> list[str]:
-    """What the study can and cannot show."""
     run = study.settings.run
     notes = [
         "No test case shares its diagnosis with a training case: memory can help by better questions and tests, not by "

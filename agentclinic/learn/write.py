@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel, ConfigDict
 
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
@@ -30,41 +31,48 @@ _SAID = 0.6
 """Share of a statement's content words in the dialogue from which it counts as told, in replies without provenance."""
 
 
-@dataclass
-class Learned:
-    """What was learned from one encounter."""
+class Learned(BaseModel):
+    """What came of one encounter: experiences, or an error."""
 
-    experiences: list[Experience] = field(default_factory=list)
-    removed: Counter[str] = field(default_factory=Counter)
-    """What was not kept, by reason."""
+    model_config = ConfigDict(frozen=True)
+
+    experiences: tuple[Experience, ...] = ()
+    removed: Mapping[str, int] = {}
+    """Experiences that were not kept, by reason."""
+    usage: Mapping[str, Mapping[str, int | None]] = {}
+    error: str | None = None
+    """The kind of error, as in records."""
+    message: str = ""
 
 
 async def learn_from(record: Record, case: Case, model: Model, prompt: Prompt, judge: Judge) -> Learned:
     """Have a model write experiences, and keep those that do not give the diagnosis away."""
     reply = await model.reply(_request(record, case, prompt))
     written = reply.parsed.experiences if isinstance(reply.parsed, Written) else []
-    learned = Learned()
+    kept: list[Experience] = []
+    removed: Counter[str] = Counter()
     names = names_of(case)
     for each in written[:MOST]:
         cleaned = without_names(each.kept(), names)
         if cleaned is None:
-            learned.removed["named the diagnosis"] += 1
+            removed["named the diagnosis"] += 1
         elif (why := await _objection(cleaned, case, judge)) is not None:
-            learned.removed[why] += 1
+            removed[why] += 1
         else:
-            learned.experiences.append(cleaned)
-    return learned
+            kept.append(cleaned)
+    return Learned(experiences=tuple(kept), removed=removed)
 
 
 def only_new(learned: Learned, known: Known) -> Learned:
     """What was learned, without what the store or the same encounter already says; `known` is added to."""
-    new = Learned(removed=Counter(learned.removed))
+    new: list[Experience] = []
+    removed = Counter(learned.removed)
     for each in learned.experiences:
-        if _same_step(each, new.experiences) or not known.add(each):
-            new.removed["said the same as another"] += 1
+        if _same_step(each, new) or not known.add(each):
+            removed["said the same as another"] += 1
         else:
-            new.experiences.append(each)
-    return new
+            new.append(each)
+    return learned.model_copy(update={"experiences": tuple(new), "removed": dict(removed)})
 
 
 def _same_step(experience: Experience, others: list[Experience]) -> bool:

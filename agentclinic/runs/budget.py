@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentclinic.config import Settings
@@ -70,7 +70,6 @@ class Budget:
 
     @classmethod
     def of(cls, settings: Settings, before: Spent | None = None) -> Budget:
-        """The limits in the settings."""
         runtime = settings.llm.runtime
         return cls(runtime.token_limit, runtime.max_cost, before or Spent())
 
@@ -98,18 +97,11 @@ class Budget:
         return None
 
 
-def refuse_unpriced(models: Models, settings: Settings, roles: Iterable[str] | None = None) -> None:
+def refuse_unpriced(models: Models, settings: Settings, in_use: Sequence[Used]) -> None:
     """With `--max-cost`, refuse models whose price is not known: the limit could not be kept."""
-    if settings.llm.runtime.max_cost is not None:
-        one = {"input_tokens": 1, "output_tokens": 1}
-        refuse_without_price(
-            [used for used in models.in_use(roles) if models.price(used.name, used.endpoint, one) is None]
-        )
-
-
-def refuse_without_price(unpriced: Sequence[Used]) -> None:
-    """Raise `ConfigError` if there are any, and say how to set a price."""
-    if not unpriced:
+    one = {"input_tokens": 1, "output_tokens": 1}
+    unpriced = [used for used in in_use if models.price(used.name, used.endpoint, one) is None]
+    if settings.llm.runtime.max_cost is None or not unpriced:
         return
     named = "; ".join(f"{', '.join(used.roles)}: {used.name!r} at {used.host}" for used in unpriced)
     first = unpriced[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from agentclinic.models.base import (
 )
 from agentclinic.models.endpoint import Clients, Endpoint
 from agentclinic.models.gate import Gate
-from agentclinic.runs.build import Models, Used
+from agentclinic.runs.build import Used
 from agentclinic.runs.pool import first
 
 CONNECT_SECONDS = 10.0
@@ -71,13 +71,6 @@ _ADVICE = {
     "connection": "start the server, or set {setting}.base_url to its address",
 }
 """What to do where the error itself does not say."""
-
-
-async def check_models(
-    models: Models, llm: LLMSettings, say: Callable[[str], None], roles: Iterable[str] | None = None
-) -> None:
-    """Ask every model that a run will use once; raise `CheckError` if one of them cannot be used."""
-    report(await failures(models.in_use(roles), llm, models.gate), say)
 
 
 def report(failed: Sequence[Failure], say: Callable[[str], None]) -> None:

@@ -72,7 +72,6 @@ class Row:
     """None if the price is not known."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
         return {"model": self.model, "host": self.host, **_rounded(self.amount), "cost_usd": _cents(self.cost_usd)}
 
 
@@ -88,7 +87,6 @@ class Estimate:
     based_on: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "dry_run": True,
             "count": self.count,
@@ -150,7 +148,6 @@ def total(some: Iterable[Row]) -> Row:
 
 
 def tokens_in(*texts: str) -> float:
-    """About how many tokens these texts have."""
     return sum(map(len, texts)) / CHARACTERS
 
 

@@ -5,38 +5,35 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Awaitable, Collection
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from agentclinic.config import ROLES, read_json
-from agentclinic.doctors.uncertainty.store import FOLDER, SessionError, SessionStore
+from agentclinic import privacy
+from agentclinic.config import ROLES, Settings, read_json
+from agentclinic.doctors.uncertainty.store import FOLDER, SessionStore
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.files import Lock, is_private, write_whole
 from agentclinic.jsonl import JsonLines
 from agentclinic.memory.split import write_split
 from agentclinic.models.base import FATAL
+from agentclinic.models.endpoint import Share
 from agentclinic.models.gate import Gate, in_force
+from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
-from agentclinic.results.record import MISSING, Record
-from agentclinic.results.run_cases import write_cases
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.results.record import MISSING, Fault, Record
+from agentclinic.results.run_cases import read_cases, write_cases
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models, current
-from agentclinic.runs.check import check_models, gone
-from agentclinic.runs.engine import check_engine, engine
-from agentclinic.runs.human import Leave
-from agentclinic.runs.job import EngineError, Work
-from agentclinic.runs.outage import OUTAGE, Outage
-from agentclinic.runs.plan import Plan, Unit
+from agentclinic.runs.campaign import Campaign, check_first
+from agentclinic.runs.job import Work
+from agentclinic.runs.plan import Plan, Unit, make_plan
 from agentclinic.runs.play import play
-from agentclinic.runs.play_job import PlayJob
-from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress, run_line
-from agentclinic.runs.shards import left_over, remove
 from agentclinic.scoring.outcome import RunningSummary, Summary
 from agentclinic.version import __version__
 
@@ -53,6 +50,8 @@ class Finished:
     reason: str | None = None
     """Why units are missing."""
     interrupted: bool = False
+    spent: Spent = field(default_factory=Spent)
+    """What all its records used."""
 
 
 async def execute(plan: Plan, progress: Progress) -> Finished:
@@ -74,11 +73,7 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
 async def make_ready(plan: Plan, models: Models, progress: Progress, *, check: bool = True) -> None:
     """Before anything is written: refuse what cannot be used or priced, check the models, then open them."""
     models.admit()
-    refuse_unpriced(models, plan.settings)
-    if check and plan.settings.run.check:
-        await check_models(models, plan.settings.llm, progress.say)
-    if check:
-        check_engine(plan.settings, models.gate)
+    await check_first(plan.settings, models, models.in_use(), progress.say, left=check)
     models.prepare()
 
 
@@ -155,36 +150,58 @@ async def play_missing(
                 progress.say(f"{records}: removed an incomplete last line; its scenario is played again")
             if retry_failed:
                 drop_records(records, lambda record: record.status in MISSING)
-        running, spent, done = RunningSummary(), Spent(), set()
+        running, spent = RunningSummary(), Spent()
+        done: set[str] = set()
         with JsonLines(records, private=private, journal=True) as journal:
             for record in read_records(records):
                 running.add(record)
                 spent.add_record(record, models)
                 done.add(record.unit)
-            player = _Player(plan, models, journal, running, progress, budget or Budget.of(plan.settings), spent)
-            job = _job(plan, folder)
-            done |= player.take_over(job, done, failed=not retry_failed)
-            left = [unit for unit in plan.units if unit.key not in done]
-            here = partial(_play_here, plan, models, SessionStore(folder / FOLDER, of_run=True))
+            before = len(done)
+            sessions = SessionStore(folder / FOLDER, of_run=True)
+            crashes: set[tuple[str, ...]] = set()
+
+            async def play_here(unit: Unit) -> Record:
+                return await play(plan, unit, models, sessions)
+
+            def write(_: str, record: Record) -> None:
+                journal.append(record.model_dump(mode="json"))
+                running.add(record)
+
+            def show(unit: Unit, record: Record) -> None:
+                progress.played(record, unit.case)
+                _show_crash(record, crashes, progress.say)
+
+            campaign = Campaign(
+                settings=plan.settings,
+                models=models,
+                progress=progress,
+                what="encounters",
+                title="scenarios",
+                job=_job(plan, folder),
+                here=play_here,
+                record=write,
+                count=lambda record: spent.add_record(record, models),
+                line=lambda: run_line(running),
+                budget=budget or Budget.of(plan.settings),
+                spent=spent,
+                done=done,
+                show=show,
+                again=lambda record: retry_failed and record.status in MISSING,
+                at_once=plan.people,
+            )
             outer = current.set(models)
             try:
-                async with engine(plan.settings, models.gate, job, here, say=progress.say, idle=not left) as work:
-                    progress.start(len(plan.units), running.presented)
-                    try:
-                        await player.pool.work_off(one_by_one(left), partial(player.play, work))
-                        await player.settle()
-                    finally:
-                        progress.stop()
-                player.take_over(job, player.recorded | done)
+                await campaign.run(plan.units)
             finally:
                 current.reset(outer)
-        summary, before = running.summary(), _seconds_before(folder)
+        summary, earlier = running.summary(), _seconds_before(folder)
         # A run that was already complete keeps its time; one that was resumed took both parts of it.
-        now = time.perf_counter() - began if before is None or running.presented > len(done) else 0.0
-        seconds = round((before or 0.0) + now, 3)
+        now = time.perf_counter() - began if earlier is None or running.presented > before else 0.0
+        seconds = round((earlier or 0.0) + now, 3)
         write_summary(plan, folder, summary, seconds)
-    missing = len(plan.units) - running.presented
-    return Finished(folder, summary, seconds, missing, player.pool.reason, player.pool.interrupted)
+    missing, pool = len(plan.units) - running.presented, campaign.pool
+    return Finished(folder, summary, seconds, missing, pool.reason, pool.interrupted, spent)
 
 
 def _seconds_before(folder: Path) -> float | None:
@@ -227,131 +244,78 @@ def _job(plan: Plan, folder: Path) -> PlayJob:
     return PlayJob(folder.absolute(), plan.data_class, plan.digest)
 
 
-async def _play_here(plan: Plan, models: Models, sessions: SessionStore, unit: Unit) -> Record:
-    return await play(plan, unit, models, sessions)
+def _show_crash(record: Record, shown: set[tuple[str, ...]], say: Callable[[str], None]) -> None:
+    """Show where a custom doctor's program failed, once for each place; every record has its own traceback."""
+    trace = (record.fault.traceback if record.fault else None) or ""
+    place = tuple(line for line in trace.splitlines() if line.startswith("  File "))
+    if trace and place not in shown:
+        shown.add(place)
+        safe = "".join(  # an exception may quote a model, whose words must not act on the terminal
+            character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+            for character in trace.rstrip()
+        )
+        say(f"scenario {record.scenario_id}: the doctor's program failed\n{safe}")
 
 
-class _Player:
-    """Plays units and writes each record as soon as its encounter is over."""
+@dataclass(frozen=True)
+class PlayJob:
+    """Play units of the run in this folder."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        models: Models,
-        journal: JsonLines,
-        running: RunningSummary,
-        progress: Progress,
-        budget: Budget,
-        spent: Spent,
-    ) -> None:
-        self.pool = Pool(plan.settings.run.workers, progress.say, at_once=plan.people)
-        self._plan = plan
-        self._models = models
-        self._journal = journal
-        self._running = running
-        self._progress = progress
-        self._budget = budget
-        self._spent = spent
-        self._outage = Outage(plan.settings.run.workers, self._ask if plan.settings.run.check else None)
-        self._held: list[Record] = []
-        """Failures in a row that may mean the server is gone: recorded once it turns out that it is not."""
-        self._gone = False
-        self._crashes: set[tuple[str, ...]] = set()
-        self.recorded: set[str] = set()
-        """Units recorded by this process."""
-        self._check_limit()
+    folder: Path
+    data_class: DataClass
+    digest: Mapping[str, Any]
+    """What decides the results; a worker that finds a difference is refused."""
+    final: ClassVar[bool] = True
 
-    def take_over(self, job: PlayJob, known: Collection[str], *, failed: bool = True) -> set[str]:
-        """Record what workers of a cluster had finished when they, or the main process, were stopped.
+    @property
+    def journal(self) -> Path:
+        return self.folder / folders.RECORDS
 
-        With `failed` false, what failed without a verdict is left out, to be played again.
-        """
-        missing = {unit.key for unit in self._plan.units}.difference(known)
-        found: set[str] = set()
-        for key, record in left_over(job, missing):
-            if record.status in MISSING and not failed:
-                continue
-            self._spent.add_record(record, self._models)
-            self._journal.append(record.model_dump(mode="json"))
-            self._running.add(record)
-            found.add(key)
-        remove(job.journal)
-        self._check_limit()
-        return found
-
-    async def play(self, work: Work[Unit, Record], unit: Unit) -> None:
-        """Play one unit; an encounter that was stopped is not recorded."""
-        try:
-            record = await work(unit)
-        except Leave:
-            self.pool.interrupt("you left")
-            return
-        # A missing image or a session that cannot be written: the user must fix it before this unit is played.
-        except (InputError, SessionError, EngineError) as error:
-            self.pool.stop(str(error))
-            return
-        if record.fault and record.fault.error in FATAL:
-            self.pool.stop(f"{record.fault.role}: {record.fault.message}")
-            return
-        self._spent.add_record(record, self._models)
-        self._progress.played(record, unit.case)
-        self._show_crash(record)
-        if record.fault and record.status in MISSING and record.fault.error in OUTAGE:
-            if self._gone:
-                return  # it was under way when the server was found to be gone
-            self._held.append(record)
-            await self._stop_if_hopeless(self._outage.failed(record.fault.role, record.fault.message))
-        else:
-            self._outage.answered()
-            self._record_held()
-            self._record(record)
-        self._check_limit()
-
-    async def settle(self) -> None:
-        """At the end: record the last failures, unless the server is still gone; then they are played on resume."""
-        if self.pool.interrupted:
-            return  # the user does not want to wait for an answer; what failed last is played on resume
-        if self._held and not self._gone:
-            await self._stop_if_hopeless(self._outage.confirmed())
-        self._record_held()
-
-    async def _stop_if_hopeless(self, verdict: Awaitable[str | None]) -> None:
-        reason = await verdict
-        if reason is not None:
-            self._gone = True
-            self.pool.stop(f"{reason}. Encounters that failed for this reason were not recorded")
-        if self._gone:
-            self._held.clear()
-        elif not self._outage.suspects:
-            self._record_held()
-
-    def _show_crash(self, record: Record) -> None:
-        """Show where a custom doctor's program failed, once for each place; every record has its own traceback."""
-        trace = (record.fault.traceback if record.fault else None) or ""
-        place = tuple(line for line in trace.splitlines() if line.startswith("  File "))
-        if trace and place not in self._crashes:
-            self._crashes.add(place)
-            shown = "".join(  # an exception may quote a model, whose words must not act on the terminal
-                character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
-                for character in trace.rstrip()
+    @asynccontextmanager
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
+        """Rebuild the run's plan from its folder, and play its units by their keys."""
+        privacy.raise_data_class(self.data_class)
+        plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
+        changed = changed_keys(self.digest, plan.digest)
+        if changed:
+            raise ConfigError(
+                f"what decides the results is not the same there ({', '.join(changed)}); "
+                "the same files must be on all machines"
             )
-            self._progress.say(f"scenario {record.scenario_id}: the doctor's program failed\n{shown}")
+        plan = replace(plan, data_class=self.data_class)
+        units = {unit.key: unit for unit in plan.units}
+        sessions = SessionStore(self.folder / FOLDER, of_run=True)
+        async with Models(plan.settings, plan.data_class, share=share) as models:
+            models.prepare()
+            current.set(models)
+            yield lambda key: play(plan, units[key], models, sessions)
 
-    def _record_held(self) -> None:
-        for record in self._held:
-            self._record(record)
-        self._held.clear()
+    def key(self, item: Unit) -> str:
+        return item.key
 
-    def _record(self, record: Record) -> None:
-        self._journal.append(record.model_dump(mode="json"))
-        self.recorded.add(record.unit)
-        self._running.add(record)
-        self._progress.advance(run_line(self._running))
+    def sent(self, item: Unit) -> str:
+        """The unit's key: the worker has the cases."""
+        return item.key
 
-    async def _ask(self, roles: Collection[str]) -> str | None:
-        return await gone(self._models.in_use(roles), self._plan.settings.llm, self._models.gate)
+    def fault(self, result: Record) -> Fault | None:
+        """Why there is no verdict; a doctor's own failure is a result, unless every further request would fail too."""
+        fault = result.fault
+        return fault if fault and (result.status in MISSING or fault.error in FATAL) else None
 
-    def _check_limit(self) -> None:
-        reason = self._budget.used_up(self._spent)
-        if reason is not None:
-            self.pool.stop(reason)
+    def encode(self, result: Record) -> str:
+        return result.model_dump_json()
+
+    def decode(self, text: str) -> Record:
+        return Record.model_validate_json(text)
+
+
+def with_own_files(settings: Settings, folder: Path) -> Settings:
+    """The settings with the run's own copies of the experiences and the split, if it has them."""
+    own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
+    used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
+    return settings.changed(**used)
+
+
+def changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between the digests of two plans."""
+    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))

@@ -1,4 +1,4 @@
-"""Working on many things at once, with one way to stop: used for encounters, verdicts and generated cases."""
+"""Working on many things at once, with one way to stop."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import anyio
 import anyio.lowlevel
 
 Item = TypeVar("Item")
+Take = Callable[[], Awaitable[Item | None]]
+"""Gives the next item; None when there are no more."""
 
 GRACE = 30.0
 """Seconds that work in progress has to finish after Ctrl-C: a turn of a slow model takes about ten."""
@@ -48,14 +50,11 @@ class Pool:
             self.reason = reason
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """Stop at the user's request."""
         self.interrupted = True
         self.stop(reason)
 
-    async def work_off(
-        self, take: Callable[[], Awaitable[Item | None]], work: Callable[[Item], Awaitable[None]]
-    ) -> None:
-        """Take items and work on them, `workers` at a time; `take` returns None when there are no more."""
+    async def work_off(self, take: Take[Item], work: Callable[[Item], Awaitable[None]]) -> None:
+        """Take items and work on them, `workers` at a time."""
 
         async def worker() -> None:
             while self.reason is None and (item := await take()) is not None:
@@ -88,7 +87,7 @@ class Pool:
                 scope.deadline = anyio.current_time() + self._grace
 
 
-def one_by_one(items: Iterable[Item]) -> Callable[[], Awaitable[Item | None]]:
+def one_by_one(items: Iterable[Item]) -> Take[Item]:
     """A queue over existing items; other tasks get a chance to run between two items."""
     queue = iter(items)
 

@@ -28,7 +28,8 @@ from agentclinic.jsonl import read_json_lines
 from agentclinic.models.base import FATAL, Model, ModelError
 from agentclinic.results.actions import REQUEST_TEST
 from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
-from agentclinic.runs.outage import OUTAGE, Outage
+from agentclinic.runs.campaign import Outage
+from agentclinic.runs.job import OUTAGE
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.scoring.choices import Counts, Marked, added, count, f1_difference
@@ -81,7 +82,6 @@ class Trial:
 
     @property
     def usage(self) -> Usage:
-        """What all requests cost."""
         return reduce(lambda total, answer: total + answer.usage, self.answers, NOTHING_ASKED)
 
 
@@ -130,7 +130,6 @@ class Result(BaseModel):
 
 
 def probe_sample() -> list[Row]:
-    """The shipped questions and orders."""
     cases = {case.id: case for case in load_cases(DATASET)}
     rows = []
     for line, entry in read_json_lines(SAMPLE):
@@ -143,7 +142,6 @@ def probe_sample() -> list[Row]:
 
 
 def chosen_by_matcher(row: Row) -> frozenset[str]:
-    """The facts that our own matcher chooses."""
     if row.role == "patient":
         caregiver = not speaks_for_self(row.case.door.demographics)
         asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)

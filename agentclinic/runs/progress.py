@@ -41,7 +41,6 @@ class _Counting(Progress):
         self._began = 0.0
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
-        """Start counting."""
         del what
         self._total, self._done, self._before, self._began = total, done, done, self._now()
 
@@ -66,7 +65,6 @@ class Lines(_Counting):
         self._last = 0.0
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
-        """Say how much there is to do."""
         super().start(total, done, what)
         self._last = self._began
         self.say(f"{total} {what}" + (f", {done} already done" if done else ""))
@@ -100,7 +98,6 @@ class Bar(_Counting):
         )
 
     def start(self, total: int, done: int, what: str = "scenarios") -> None:
-        """Draw the bar."""
         super().start(total, done, what)
         for task in self._bar.task_ids:  # of work that is over
             self._bar.remove_task(task)
@@ -108,7 +105,6 @@ class Bar(_Counting):
         self._bar.start()
 
     def advance(self, line: str) -> None:
-        """Move the bar."""
         self._done += 1
         self._bar.update(self._task, completed=self._done, description=self._status(line))
 
@@ -117,7 +113,6 @@ class Bar(_Counting):
         self._bar.console.print(message, highlight=False, markup=False)
 
     def stop(self) -> None:
-        """Remove the bar."""
         self._bar.stop()
 
 

@@ -165,7 +165,6 @@ def _discreet(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _without(names: Sequence[str]) -> Iterator[None]:
-    """The environment without some variables."""
     kept = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield

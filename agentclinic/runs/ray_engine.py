@@ -41,7 +41,7 @@ to a disk, and the order holds the keys."""
 
 
 @dataclass(eq=False)
-class _Hand:
+class _Worker:
     """A worker, and the items it has."""
 
     name: str
@@ -57,8 +57,8 @@ class _Hand:
     """Whether we no longer wait for an item that it may still be working on."""
 
 
-class Crew(Generic[Item, Result]):
-    """The workers of one job: `async with Crew(...) as crew: await crew.work(item)`."""
+class RayWorkers(Generic[Item, Result]):
+    """The workers of one job: `async with RayWorkers(...) as workers: await workers.work(item)`."""
 
     def __init__(self, settings: Settings, gate: Gate, job: Job[Item, Result], say: Callable[[str], None]) -> None:
         self._settings = settings
@@ -66,7 +66,7 @@ class Crew(Generic[Item, Result]):
         self._job = job
         self._say = say
         self._mark = secrets.token_hex(16)
-        self._hands: list[_Hand] = []
+        self._workers: list[_Worker] = []
         self._numbers = iter(range(1_000_000))
         self._changed = asyncio.Event()
         """Set and replaced once a lost worker has been replaced, or could not be."""
@@ -88,7 +88,7 @@ class Crew(Generic[Item, Result]):
                 max_task_retries=-1,
                 **_on(self._ray.get_runtime_context().get_node_id(), soft=False),
             ).remote()  # fmt: skip
-            self._hands += await asyncio.gather(*(self._start(node) for node in cluster.spread(nodes, count)))
+            self._workers += await asyncio.gather(*(self._start(node) for node in cluster.spread(nodes, count)))
         except BaseException:
             await self._close()
             raise
@@ -100,7 +100,7 @@ class Crew(Generic[Item, Result]):
         with anyio.CancelScope(shield=True):
             await self._close()
 
-    async def _start(self, node: Node) -> _Hand:
+    async def _start(self, node: Node) -> _Worker:
         """Start a worker and wait until it is ready."""
         name = f"{self._mark[:8]}-{next(self._numbers):04d}"
         actor_class = self._ray.remote(Worker)
@@ -132,7 +132,7 @@ class Crew(Generic[Item, Result]):
         except self._ray.exceptions.RayError as error:
             raise EngineError(f"a worker on {node.name} cannot start ({_short(error)})") from None
         self._check(opened, name)
-        return _Hand(name, actor, self._shards / f"{name}.jsonl", node.id)
+        return _Worker(name, actor, self._shards / f"{name}.jsonl", node.id)
 
     def _check(self, opened: Opened, name: str) -> None:
         """Refuse a worker that might give different results, or whose files we cannot see."""
@@ -161,54 +161,54 @@ class Crew(Generic[Item, Result]):
         """Give an item to the worker that has the fewest, and wait for its result."""
         key, sent = self._job.key(item), self._job.sent(item)
         for _ in range(TRIES):
-            hand = await self._free()
-            hand.items.add(key)
+            worker = await self._free()
+            worker.items.add(key)
             try:
-                answer = await _result(hand.actor.work.remote(key, sent))
+                answer = await _result(worker.actor.work.remote(key, sent))
             except asyncio.CancelledError:
-                hand.left = True
+                worker.left = True
                 raise
             except self._ray.exceptions.RayTaskError as error:
                 raise EngineError(f"a worker failed ({_short(error.cause)})") from None
             except self._ray.exceptions.RayError:
-                self._lose(hand)
-                if key not in hand.finished:
+                self._lose(worker)
+                if key not in worker.finished:
                     continue
-                return self._job.decode(hand.finished.pop(key))
+                return self._job.decode(worker.finished.pop(key))
             finally:
-                hand.items.discard(key)
+                worker.items.discard(key)
             if isinstance(answer, Refused):
                 raise InputError(answer.message)
-            return self._job.decode(await self._read(hand, answer))
+            return self._job.decode(await self._read(worker, answer))
         raise EngineError(f"the worker that was given {key} died {TRIES} times; look for its cause in Ray's logs")
 
-    async def _read(self, hand: _Hand, place: shards.Place) -> str:
+    async def _read(self, worker: _Worker, place: shards.Place) -> str:
         """A result from a shard; network storage may take a moment to show it."""
         for wait in (0.05, 0.5, 5.0):
             with suppress(AgentClinicError):
-                return shards.read_place(hand.shard, place)
+                return shards.read_place(worker.shard, place)
             await anyio.sleep(wait)
-        return shards.read_place(hand.shard, place)
+        return shards.read_place(worker.shard, place)
 
-    async def _free(self) -> _Hand:
+    async def _free(self) -> _Worker:
         while True:
             if self._hopeless:
                 raise EngineError(self._hopeless)
-            alive = [hand for hand in self._hands if not hand.dead]
+            alive = [worker for worker in self._workers if not worker.dead]
             if alive:
-                return min(alive, key=lambda hand: len(hand.items))
+                return min(alive, key=lambda worker: len(worker.items))
             await self._changed.wait()
 
-    def _lose(self, hand: _Hand) -> None:
+    def _lose(self, worker: _Worker) -> None:
         """Make sure that a worker that cannot be reached is dead, and start another."""
-        if hand.dead:
+        if worker.dead:
             return
-        hand.dead = True
+        worker.dead = True
         with suppress(self._ray.exceptions.RayError):
-            self._ray.kill(hand.actor)
-        self._limits.forget.remote(hand.name)
-        hand.finished = shards.find(hand.shard, hand.items)  # once: a long run's shard takes seconds to read
-        unfinished = len(hand.items) - len(hand.finished)
+            self._ray.kill(worker.actor)
+        self._limits.forget.remote(worker.name)
+        worker.finished = shards.find(worker.shard, worker.items)  # once: a long run's shard takes seconds to read
+        unfinished = len(worker.items) - len(worker.finished)
         self._say(f"a worker process died; its {unfinished} unfinished items are given to others")
         task = asyncio.create_task(self._replace())
         self._starting.add(task)
@@ -216,15 +216,15 @@ class Crew(Generic[Item, Result]):
 
     async def _replace(self) -> None:
         try:
-            alive = Counter(hand.node for hand in self._hands if not hand.dead)
+            alive = Counter(worker.node for worker in self._workers if not worker.dead)
             nodes = cluster.nodes(self._ray, self._gate)
             if not nodes:
                 raise EngineError("no machine of the cluster has a CPU for a worker")
             node = min(nodes, key=lambda node: alive[node.id] / node.cpus)
-            self._hands.append(await self._start(node))
+            self._workers.append(await self._start(node))
         except AgentClinicError as error:
             starting = [task for task in self._starting if task is not asyncio.current_task() and not task.done()]
-            if all(hand.dead for hand in self._hands) and not starting:
+            if all(worker.dead for worker in self._workers) and not starting:
                 self._hopeless = f"the last worker died and could not be replaced: {error}"
             else:
                 self._say(f"the worker could not be replaced: {error}")
@@ -235,20 +235,19 @@ class Crew(Generic[Item, Result]):
         for task in self._starting:
             task.cancel()
         # A worker in the middle of an item is not asked to close: the item would fail, and be recorded as failed.
-        idle = [hand for hand in self._hands if not (hand.dead or hand.left or hand.items)]
-        closing = [_result(hand.actor.close.remote()) for hand in idle]
+        idle = [worker for worker in self._workers if not (worker.dead or worker.left or worker.items)]
+        closing = [_result(worker.actor.close.remote()) for worker in idle]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*closing, return_exceptions=True), 5.0)
-        for hand in self._hands:
+        for worker in self._workers:
             with suppress(self._ray.exceptions.RayError):
-                self._ray.kill(hand.actor)
+                self._ray.kill(worker.actor)
         if hasattr(self, "_limits"):
             self._ray.kill(self._limits)
         cluster.disconnect()
 
 
 async def _result(reference: Any) -> Any:
-    """The value of a Ray reference."""
     return await reference
 
 

@@ -22,7 +22,7 @@ from agentclinic.config import Settings, provide
 from agentclinic.errors import AgentClinicError
 from agentclinic.models.shared_limit import Lease, Report, SharedLimiter
 from agentclinic.privacy import DataClass
-from agentclinic.runs.job import Job, Work
+from agentclinic.runs.job import Job, Work, is_settled
 from agentclinic.runs.shards import Place, Shard
 from agentclinic.version import __version__
 
@@ -109,10 +109,9 @@ class Worker:
             result = await self._work(item)
         except AgentClinicError as error:
             return Refused(str(error))
-        return self._shard.append(key, self._job.encode(result), settled=self._job.is_settled(result))
+        return self._shard.append(key, self._job.encode(result), settled=is_settled(self._job, result))
 
     async def close(self) -> None:
-        """Close connections and files."""
         await self._stack.aclose()
 
 
@@ -124,12 +123,10 @@ class _OurLimits:
         self._process = process
 
     def lease(self, endpoint: str, start: int, wanted: int) -> Awaitable[Lease]:
-        """Ask for turns."""
         asked: Awaitable[Lease] = self._actor.lease.remote(self._process, endpoint, start, wanted)
         return asked
 
     def report(self, endpoint: str, what: Report) -> Awaitable[None]:
-        """Report how turns were used."""
         told: Awaitable[None] = self._actor.report.remote(self._process, endpoint, what)
         return told
 

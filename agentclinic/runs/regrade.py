@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,24 +13,19 @@ from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import JsonLines, repair, sealed
-from agentclinic.models.base import BATCH_SHARE, FATAL
+from agentclinic.models.base import BATCH_SHARE
 from agentclinic.models.batch import keys_noted
 from agentclinic.models.retry import Clock
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.results.record import Fault, Record
+from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.runs import shards
-from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
+from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models
-from agentclinic.runs.check import check_models, gone
-from agentclinic.runs.engine import check_engine, engine
+from agentclinic.runs.campaign import Campaign, check_first
 from agentclinic.runs.estimate import CHARACTERS, COMMON, Estimate
 from agentclinic.runs.execute import note_attestations
-from agentclinic.runs.job import EngineError, Work
-from agentclinic.runs.outage import OUTAGE, Outage
 from agentclinic.runs.plan import refuse_on_cluster
-from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade_batch import Batched, refuse_batch
 from agentclinic.runs.resume import class_of_run, settings_of
@@ -38,10 +33,7 @@ from agentclinic.runs.verdicts import (
     JudgeJob,
     Task,
     add_entry,
-    charts_of,
     expected_rows,
-    judge_record,
-    kept_verdicts,
     lines_to_keep,
     open_task,
     spent_on,
@@ -93,105 +85,116 @@ async def regrade(
     endpoint; unless `wait`, answers that are not there yet are left for a later call.
     """
     progress = progress or Progress()
-    if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
-    every = list(read_records(folder / folders.RECORDS))
-    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
-        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
-        _refuse(task, settings, batch=batch)
-        path, records, made_by, roles = task.path, task.records, task.made_by, task.roles
-        charts = charts_of(folder)
-        refuse_unpriced(models, settings, roles)
-        if settings.run.check and not task.note.exists() and len(kept_verdicts(path, records, made_by)) < len(records):
-            await check_models(models, settings.llm, progress.say, roles)
-        check_engine(settings, models.gate)
+    async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, settings):
+        path, records, models = task.path, task.records, task.models
+        left = not task.note.exists() and len(task.kept()) < len(records)
+        await check_first(settings, models, models.in_use(task.roles), progress.say, left=left)
         note_attestations(folder, models.gate)
         make_folder(path.parent)
-        pool = Pool(settings.run.workers, progress.say, what="verdicts")
         budget = Budget.of(settings, before)
         batched: Batched | None = None
         with ExitStack() as locks:
             if batch:  # it may wait for hours, in which other judges can judge
                 locks.enter_context(Lock(path.parent, f".{path.stem}.batch.lock", what="judge's batch"))
-                batched = Batched(task, charts, progress, clock)
+                batched = Batched(task, progress, clock)
                 await batched.ask(budget, wait=wait)
             locks.enter_context(Lock(path.parent, what="run's judgements"))
             repair(path)
-            spent = spent_on(path)
-            verdicts = kept_verdicts(path, records, made_by)
+            spent, verdicts = spent_on(path), task.kept()
             if path.exists():
-                _write_lines(path, lines_to_keep(path, verdicts))
-            failures: list[Fault] = []
-            left = [record for record in records if record.unit not in verdicts]
-            if batched:
-                left = [record for record in left if record.unit in batched.answers]
-            # The answers of a batch are there, and paid for: all of them are read.
-            stopping = None if batched else _Stopping(pool, budget, models, settings, roles)
-
-            async def here(record: Record) -> dict[str, Any]:
-                bench = batched.bench(record, lambda: budget.used_up(spent)) if batched else task.judge
-                return await judge_record(record, bench, task.diagnoses, charts.get(record.case_hash or "", ""))
-
-            async def judge_one(work: Work[Record, dict[str, Any]], record: Record) -> None:
-                try:
-                    entry = await work(record)
-                except (InputError, EngineError) as error:
-                    pool.stop(str(error))
-                    return
-                sink.append(entry)
-                add_entry(spent, entry)
-                fault = None
-                if entry["correct"] is None:
-                    failures.append(fault := Fault("moderator", **entry["fault"]))
-                else:
-                    verdicts[record.unit] = entry
-                progress.advance(f"{len(failures)} failed" if failures else "")
-                if stopping:
-                    await stopping.after(fault, spent)
-
-            if stopping:
-                stopping.if_used_up(spent)
-            if left or not batched:
-                job = _job(path, folder, models, resynthesize=resynthesize)
-                with JsonLines(path, private=models.gate.closed, journal=True) as sink:
-                    _take_over(job, sink, left, verdicts, spent)
-                    left = [record for record in left if record.unit not in verdicts]
-                    ours = _unrecorded(settings)
-                    async with engine(ours, models.gate, job, here, say=progress.say, idle=not left) as work:
-                        progress.start(len(records), len(verdicts), "diagnoses to judge")
-                        try:
-                            await pool.work_off(one_by_one(left), partial(judge_one, work))
-                        finally:
-                            progress.stop()
-                    _take_over(job, sink, left, verdicts, spent)
+                kept = lines_to_keep(path, verdicts)
+                write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in kept))
+            campaign = await _judge(task, settings, batched, verdicts, budget, spent, progress)
+            pool, failures = campaign.pool, campaign.failures
             if batched and pool.reason is None:
                 await batched.finish()
             if batched and batched.pending:
                 spent.add("moderator", batched.expected.amount.tokens, batched.expected.cost_usd)
-    new = sum(verdicts[r.unit]["diagnosis"] != diagnosis_of(r) for r in records if r.unit in verdicts)
+    judged = [(record, verdicts[record.unit]) for record in records if record.unit in verdicts]
+    new = sum(entry["diagnosis"] != diagnosis_of(record) for record, entry in judged)
     return Regraded(
         path,
         len(verdicts),
         len(failures),
-        tuple(
-            (r.scenario_id, r.correct, verdicts[r.unit]["correct"])
-            for r in records
-            if r.unit in verdicts and r.correct is not verdicts[r.unit]["correct"]
-        ),
+        tuple((r.scenario_id, r.correct, e["correct"]) for r, e in judged if r.correct is not e["correct"]),
         len(records) - len(verdicts) - len(failures),
         pool.reason or (batched and batched.reason) or (failures[0].message if failures else None),
         pool.interrupted or (batched is not None and batched.interrupted),
         new if resynthesize else None,
-        sum(r.case_hash not in charts for r in records),
+        sum(record.case_hash not in task.charts() for record in records),
         spent,
         batched.ids if batched else (),
         batched.pending if batched else 0,
     )
 
 
+@asynccontextmanager
+async def _opened(
+    folder: Path, settings: Settings, name: str | None, *, resynthesize: bool, batch: bool
+) -> AsyncIterator[tuple[Task, Settings]]:
+    """What is to be judged, and the settings to judge it with; refused if that is impossible."""
+    if resynthesize:
+        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
+    # A recording belongs to a run; judging again is not recorded.
+    settings = settings.changed(record=None)
+    every = list(read_records(folder / folders.RECORDS))
+    async with Models(settings, class_of_run(folder, every)) as models:
+        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
+        _refuse(task, settings, batch=batch)
+        yield task, settings
+
+
+async def _judge(
+    task: Task,
+    settings: Settings,
+    batched: Batched | None,
+    verdicts: dict[str, dict[str, Any]],
+    budget: Budget,
+    spent: Spent,
+    progress: Progress,
+) -> Campaign[Record, dict[str, Any]]:
+    """Judge what has no verdict yet; of a batch, what was answered. `verdicts` and `spent` are added to."""
+
+    async def judge_here(record: Record) -> dict[str, Any]:
+        answered = batched.answered(record, lambda: budget.used_up(spent)) if batched else task
+        return await answered.judgement(record)
+
+    def write(unit: str, entry: dict[str, Any]) -> None:
+        sink.append(entry)
+        if entry["correct"] is not None:
+            verdicts[unit] = entry
+
+    campaign = Campaign(
+        settings=settings,
+        models=task.models,
+        progress=progress,
+        what="verdicts",
+        title="diagnoses to judge",
+        job=_job(task),
+        here=judge_here,
+        record=write,
+        count=partial(add_entry, spent),
+        asked=task.models.in_use(task.roles),
+        budget=budget,
+        spent=spent,
+        done=set(verdicts),
+        paid=batched is not None,
+    )
+    left = [record for record in task.records if batched is None or record.unit in batched.answers]
+    if batched is None or any(record.unit not in verdicts for record in left):
+        with JsonLines(task.path, private=task.models.gate.closed, journal=True) as sink:
+            await campaign.run(left, [record.unit for record in task.records])
+    return campaign
+
+
+def _job(task: Task) -> JudgeJob:
+    data_class = task.models.gate.data_class
+    return JudgeJob(task.path.absolute(), task.folder.absolute(), data_class, task.synthesis is not None)
+
+
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
-    refuse_on_cluster(_unrecorded(settings))
+    refuse_on_cluster(settings)
     if batch:
         if settings.ray:
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")
@@ -203,62 +206,12 @@ def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
         )
 
 
-def _job(path: Path, folder: Path, models: Models, *, resynthesize: bool) -> JudgeJob:
-    return JudgeJob(path.absolute(), folder.absolute(), models.gate.data_class, resynthesize)
-
-
-def _take_over(
-    job: JudgeJob, sink: JsonLines, left: Iterable[Record], verdicts: dict[str, dict[str, Any]], spent: Spent
-) -> None:
-    """Write down the verdicts that workers of a cluster had finished when they, or the main process, were stopped."""
-    wanted = {record.unit for record in left if record.unit not in verdicts}
-    for unit, entry in shards.left_over(job, wanted):
-        verdicts[unit] = entry
-        sink.append(entry)
-        add_entry(spent, entry)
-    shards.remove(job.journal)
-
-
-class _Stopping:
-    """Ends the judging early: at a limit, at an error that every request would meet, or if the server is gone."""
-
-    def __init__(self, pool: Pool, budget: Budget, models: Models, settings: Settings, roles: Collection[str]) -> None:
-        async def gone_again(_: Collection[str]) -> str | None:
-            return await gone(models.in_use(roles), settings.llm, models.gate)
-
-        self._pool = pool
-        self._budget = budget
-        self._outage = Outage(settings.run.workers, gone_again if settings.run.check else None)
-
-    def if_used_up(self, spent: Spent) -> None:
-        """Stop if a limit is reached."""
-        if (reason := self._budget.used_up(spent)) is not None:
-            self._pool.stop(reason)
-
-    async def after(self, fault: Fault | None, spent: Spent) -> None:
-        """Stop, if need be, after a verdict or the judge's failure."""
-        if fault and fault.error in FATAL:
-            self._pool.stop(fault.message)
-        if fault and fault.error in OUTAGE:
-            reason = await self._outage.failed(fault.role, fault.message)
-            if reason is not None:
-                self._pool.stop(reason)
-        else:
-            self._outage.answered()
-        self.if_used_up(spent)
-
-
 async def estimate_regrade(
     folder: Path, settings: Settings, name: str | None = None, *, resynthesize: bool = False, batch: bool = False
 ) -> Estimate:
     """What judging the run again would use; nothing is sent or written."""
-    if resynthesize:
-        settings = _with_the_runs_synthesis(folder, settings, batch=batch)
-    every = list(read_records(folder / folders.RECORDS))
-    async with Models(_unrecorded(settings), class_of_run(folder, every)) as models:
-        task = open_task(folder, settings, name, models, every, resynthesize=resynthesize)
-        _refuse(task, settings, batch=batch)
-        done = {*kept_verdicts(task.path, task.records, task.made_by), *keys_noted(task.note)}
+    async with _opened(folder, settings, name, resynthesize=resynthesize, batch=batch) as (task, _):
+        done = {*task.kept(), *keys_noted(task.note)}
         left = [record for record in task.records if record.unit not in done]
         found = expected_rows(task, left, BATCH_SHARE if batch else 1.0)
     basis = [f"input: the prompts and the recorded diagnoses, {CHARACTERS} characters per token", *COMMON]
@@ -278,12 +231,3 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings, *, batch: bool) -
     named = (before.synthesis_llm or before.doctor_llm, before.synthesis_endpoint or before.doctor_endpoint)
     settings = settings.model_copy(update={"endpoints": {**used.endpoints, **settings.endpoints}})
     return settings.changed(synthesis_llm=named[0], synthesis_endpoint=named[1])
-
-
-def _unrecorded(settings: Settings) -> Settings:
-    """A recording belongs to a run; judging again is not recorded."""
-    return settings.changed(record=None)
-
-
-def _write_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:
-    write_whole(path, "".join(f"{sealed(entry).decode()}\n" for entry in entries))

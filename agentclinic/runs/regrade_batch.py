@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import anyio.lowlevel
@@ -17,13 +17,13 @@ from agentclinic.runs.budget import Budget, Spent, money
 from agentclinic.runs.estimate import Row, total
 from agentclinic.runs.pool import Pool, one_by_one
 from agentclinic.runs.progress import Progress
-from agentclinic.runs.verdicts import Bench, Task, expected_rows, judge_record, kept_verdicts, spent_on
+from agentclinic.runs.verdicts import Task, expected_rows, spent_on
 
 
 def refuse_batch(task: Task) -> None:
     """Refuse judges that have no batch endpoint, and hosts that may not keep the data."""
-    models, name = task.judge.models, task.judge.model.name
-    if not isinstance(task.judge.model, Endpoint):
+    models, name = task.models, task.model.name
+    if not isinstance(task.model, Endpoint):
         raise InputError(f"--batch needs a judge at an endpoint, and {name} is none; name one, or leave out --batch")
     (used,) = models.in_use(task.roles)
     models.gate.refuse_storing(used.base_url, used.setting)
@@ -32,8 +32,8 @@ def refuse_batch(task: Task) -> None:
 class Batched:
     """The judge asked through its provider's batch endpoint."""
 
-    def __init__(self, task: Task, charts: Mapping[str, str], progress: Progress, clock: Clock | None) -> None:
-        assert isinstance(task.judge.model, Endpoint)
+    def __init__(self, task: Task, progress: Progress, clock: Clock | None) -> None:
+        assert isinstance(task.model, Endpoint)
         self.answers: dict[str, HttpAnswer] = {}
         """By unit, once they have been fetched."""
         self.reason: str | None = None
@@ -42,15 +42,14 @@ class Batched:
         """Requests in batches that were not waited for."""
         self.interrupted = False
         self.ids: tuple[str, ...] = ()
-        verdicts = kept_verdicts(task.path, task.records, task.made_by)
-        self._left = [record for record in task.records if record.unit not in verdicts]
+        kept = task.kept()
+        self._left = [record for record in task.records if record.unit not in kept]
         self.expected = total(expected_rows(task, self._left, BATCH_SHARE))
         """Estimate of what the requests will use."""
         self._task = task
-        self._charts = charts
         self._progress = progress
-        self._endpoint = task.judge.model
-        self._batches = Batches(task.note, task.judge.model, Purpose.MODERATOR, clock)
+        self._endpoint = task.model
+        self._batches = Batches(task.note, task.model, Purpose.MODERATOR, clock)
         self._over = False
 
     async def ask(self, budget: Budget, *, wait: bool) -> None:
@@ -73,7 +72,7 @@ class Batched:
             await batches.finish(progress.say)
         if batches.note is None and not self._left:
             return
-        self._through = self._task.judge.models.through("moderator", api := await batches.api())
+        self._through = self._task.models.through("moderator", api := await batches.api())
         requests = {record.unit: await self._request(record) for record in self._left}
         if batches.note is None:
             _afford(budget, spent_on(self._task.path), self.expected)
@@ -102,17 +101,16 @@ class Batched:
     async def _request(self, record: Record) -> bytes:
         """What the judge would be asked about a record: the request that a plain call sends first."""
         await anyio.lowlevel.checkpoint()
-        bench = replace(self._task.judge, model=self._through(capture))
         try:
-            await judge_record(record, bench, self._task.diagnoses, self._charts.get(record.case_hash or "", ""))
+            await replace(self._task, model=self._through(capture)).judgement(record)
         except Captured as captured:
             return captured.content
         raise AssertionError("a judge at an endpoint sends a request for every diagnosis")
 
-    def bench(self, record: Record, stop: Callable[[], str | None]) -> Bench:
-        """The judge of a record that was answered; follow-ups are sent directly unless `stop` says why not."""
+    def answered(self, record: Record, stop: Callable[[], str | None]) -> Task:
+        """The task for a record that was answered; follow-ups are sent directly unless `stop` says why not."""
         answered = FromBatch(self.answers[record.unit], self._endpoint, stop)
-        return replace(self._task.judge, model=self._through(answered.send), batched=answered)
+        return replace(self._task, model=self._through(answered.send), batched=answered)
 
     async def finish(self) -> None:
         """Delete the files at the provider, and the note; called once the verdicts are on disk."""

@@ -15,9 +15,16 @@ from agentclinic.results.journal import class_of, read_records
 from agentclinic.results.record import Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.runs.build import Models
-from agentclinic.runs.execute import Finished, make_ready, note_attestations, play_missing, units_left
+from agentclinic.runs.execute import (
+    Finished,
+    changed_keys,
+    make_ready,
+    note_attestations,
+    play_missing,
+    units_left,
+    with_own_files,
+)
 from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.play_job import with_own_files
 from agentclinic.runs.progress import Progress
 
 _SECTIONS = ("run", "datasets", "endpoints", "openai", "llm")
@@ -74,7 +81,7 @@ def plan_again(
     journal = folder / folders.RECORDS
     played = class_of_run(folder, read_records(journal) if journal.is_file() else ())
     plan = replace(plan, data_class=strictest((plan.data_class, played)))
-    changed = sorted(k for k in {*before, *plan.digest} if before.get(k) != plan.digest.get(k))
+    changed = changed_keys(before, plan.digest)
     if changed:
         details = "; ".join(f"{k} was {_short(before.get(k))}, is {_short(plan.digest.get(k))}" for k in changed)
         raise InputError(

@@ -40,7 +40,6 @@ class Shard:
         return Place(start, self._lines.size - start)
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
 

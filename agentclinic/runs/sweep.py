@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,17 @@ from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, Used
+from agentclinic.runs.campaign import check_engine
 from agentclinic.runs.check import failures, report
-from agentclinic.runs.engine import check_engine
-from agentclinic.runs.execute import Finished, begin_folder, make_ready, note_attestations, play_missing, units_left
+from agentclinic.runs.execute import (
+    Finished,
+    begin_folder,
+    changed_keys,
+    make_ready,
+    note_attestations,
+    play_missing,
+    units_left,
+)
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import settings_of
@@ -126,8 +134,14 @@ def plan_arms(arms: Sequence[Arm]) -> list[Plan]:
     """The plans of all arms; an arm that cannot work, or was started with other settings, is refused."""
     plans = [make_plan(arm.settings) for arm in arms]
     for arm, plan in zip(arms, plans, strict=True):
-        if (arm.folder / folders.CONFIG).is_file():
-            _refuse_changed(arm, plan)
+        if not (arm.folder / folders.CONFIG).is_file():
+            continue
+        _, before = settings_of(arm.folder)
+        if changed := changed_keys(before, plan.digest):
+            raise InputError(
+                f"{arm.folder} was started with other settings ({', '.join(changed)}); "
+                "undo the change, or give the sweep another name"
+            )
     return plans
 
 
@@ -137,7 +151,7 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
     for arm, plan in zip(arms, plans, strict=True):
         async with Models(plan.settings, plan.data_class) as models:
             models.admit()
-            refuse_unpriced(models, plan.settings)
+            refuse_unpriced(models, plan.settings, models.in_use())
             check_engine(plan.settings, models.gate)
             if plan.settings.run.check and units_left(plan, arm.folder):
                 for used in models.in_use():
@@ -150,8 +164,30 @@ async def make_all_ready(arms: Sequence[Arm], plans: Sequence[Plan], progress: P
     report(failed, progress.say)
 
 
-async def play_arm(arm: Arm, plan: Plan, progress: Progress, elsewhere: Spent | None = None) -> Finished:
-    """Play an arm, or the rest of it; `elsewhere` is what the other arms have used of the sweep's budget."""
+async def play_arms(
+    arms: Sequence[Arm],
+    plans: Sequence[Plan],
+    announce: Callable[[Arm, Plan], None],
+    progress: Callable[[], Progress],
+    elsewhere: Spent | None = None,
+) -> list[Finished]:
+    """Play the arms in turn, or the rest of them, on one budget; ends with the first that is not complete.
+
+    `elsewhere` is what was spent of the budget on anything else.
+    """
+    spent = [_recorded_spending(arm, plan) for arm, plan in zip(arms, plans, strict=True)]
+    played: list[Finished] = []
+    for place, (arm, plan) in enumerate(zip(arms, plans, strict=True)):
+        announce(arm, plan)
+        before = sum((*spent[:place], *spent[place + 1 :]), elsewhere or Spent())
+        played.append(await _play_arm(arm, plan, progress(), Budget.of(plan.settings, before)))
+        spent[place] = played[-1].spent
+        if played[-1].missing:
+            break
+    return played
+
+
+async def _play_arm(arm: Arm, plan: Plan, progress: Progress, budget: Budget) -> Finished:
     config = arm.folder / folders.CONFIG
     async with Models(plan.settings, plan.data_class) as models:
         await make_ready(plan, models, progress, check=False)
@@ -163,31 +199,17 @@ async def play_arm(arm: Arm, plan: Plan, progress: Progress, elsewhere: Spent | 
             note_attestations(arm.folder, models.gate)
         else:
             begin_folder(plan, arm.folder, models.gate)
-        budget = Budget.of(plan.settings, elsewhere)
         return await play_missing(plan, arm.folder, models, progress, budget=budget)
 
 
-def spent_elsewhere(arm: Arm, arms: Sequence[Arm], plans: Sequence[Plan]) -> Spent:
-    """What the other arms have used of the sweep's budget; not counted if there is none."""
-    spent = Spent()
-    for other, plan in zip(arms, plans, strict=True):
-        runtime, path = plan.settings.llm.runtime, other.folder / folders.RECORDS
-        limited = runtime.token_limit is not None or runtime.max_cost is not None
-        if limited and other is not arm and path.exists():
-            models = Models(plan.settings, plan.data_class)
-            for record in read_records(path):
-                spent.add_record(record, models)
+def _recorded_spending(arm: Arm, plan: Plan) -> Spent:
+    """What an arm has used of the sweep's budget so far; not counted if there is no limit."""
+    spent, path, runtime = Spent(), arm.folder / folders.RECORDS, plan.settings.llm.runtime
+    if path.exists() and (runtime.token_limit is not None or runtime.max_cost is not None):
+        models = Models(plan.settings, plan.data_class)
+        for record in read_records(path):
+            spent.add_record(record, models)
     return spent
-
-
-def _refuse_changed(arm: Arm, plan: Plan) -> None:
-    _, before = settings_of(arm.folder)
-    changed = sorted(key for key in {*before, *plan.digest} if before.get(key) != plan.digest.get(key))
-    if changed:
-        raise InputError(
-            f"{arm.folder} was started with other settings ({', '.join(changed)}); "
-            "undo the change, or give the sweep another name"
-        )
 
 
 def _label(values: Mapping[str, Any]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agentclinic.cases.facts import chart_text
 from agentclinic.cases.formats import answer_key_of
@@ -27,7 +28,7 @@ from agentclinic.models.recording import enter_unit
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.results.run_data import diagnosis_of, judgement_lines, unit_of
 from agentclinic.results.turn import Usage
@@ -42,12 +43,25 @@ from agentclinic.runs.metering import Metered
 class Task:
     """What to judge, with which judge, and where the verdicts go."""
 
+    folder: Path
     path: Path
     records: list[Record]
-    judge: Bench
-    diagnoses: Recorded | Resynthesized
-    roles: tuple[str, ...]
-    """The roles whose models are asked."""
+    charts: Callable[[], Mapping[str, str]]
+    """Gives the text of each case's chart in the run, by the case's id."""
+    models: Models
+    model: Model
+    """The judge."""
+    prompt: Prompt
+    relation: bool
+    synthesis: Synthesis | None = None
+    """Makes the diagnoses again; None if the recorded ones are judged."""
+    batched: FromBatch | None = None
+    """Set where the first request was answered in a batch, for half the price."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles whose models are asked."""
+        return ("moderator", "synthesis") if self.synthesis else ("moderator",)
 
     @property
     def note(self) -> Path:
@@ -57,7 +71,51 @@ class Task:
     @property
     def made_by(self) -> dict[str, Any]:
         """What a verdict depends on."""
-        return {"moderator_llm": self.judge.model.name, **self.diagnoses.made_by}
+        synthesis = {"synthesis": self.synthesis.made_by} if self.synthesis else {}
+        return {"moderator_llm": self.model.name, **synthesis}
+
+    def kept(self) -> dict[str, dict[str, Any]]:
+        return kept_verdicts(self.path, self.records, self.made_by)
+
+    async def judgement(self, record: Record) -> dict[str, Any]:
+        """The line for one diagnosis: the verdict, or why there is none, and what it cost."""
+        entry: dict[str, Any] = {
+            "scenario_id": record.scenario_id,
+            "case_hash": record.case_hash,
+            "repeat": record.repeat,
+            **self.made_by,
+        }
+        enter_unit(f"{record.case_hash}:{record.repeat}")
+        key = answer_key_of((record.annotations or {}).get("Answer_Key"))
+        chart = self.charts().get(record.case_hash or "", "")
+        usage: dict[str, Usage] = {}
+        judge = Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
+        try:
+            recorded = diagnosis_of(record) or ""
+            diagnosis, problem = await self.synthesis.of(record, usage) if self.synthesis else (recorded, None)
+            entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
+            verdict = await judge.judge(diagnosis, record.ground_truth or "", key, chart)
+        except ModelError as error:
+            fault = {"error": error.kind, "message": str(error)}
+            return {**entry, "correct": None, "fault": fault, **self._account(usage)}
+        return {
+            **entry,
+            "correct": verdict.correct,
+            "correct_lenient": verdict.correct_lenient,
+            "relation": verdict.relation,
+            "reason": verdict.reason,
+            **self._account(usage),
+        }
+
+    def _account(self, usage: Mapping[str, Usage]) -> dict[str, Any]:
+        """Tokens and cost by role, as in a record."""
+        used = {role: asdict(counted) for role, counted in usage.items()}
+        costs = {role: self.models.cost_usd(role, tokens) for role, tokens in used.items()}
+        whole = costs.get("moderator")
+        if self.batched and whole is not None:
+            full = self.models.cost_usd("moderator", asdict(self.batched.usage)) or 0.0
+            costs["moderator"] = whole - (1 - BATCH_SHARE) * full
+        return {"usage": used, "cost_usd": costs}
 
 
 def open_task(
@@ -71,127 +129,59 @@ def open_task(
 ) -> Task:
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
-    diagnoses: Recorded | Resynthesized = Recorded()
-    usual = settings.judge.model
+    records = [record for record in every if record.ground_truth is not None and diagnosis_of(record) is not None]
+    usual, synthesis = settings.judge.model, None
     if resynthesize:
-        prompt = load_prompt("synthesis", prompts)
-        diagnoses = Resynthesized(folder, models.for_role("synthesis"), prompt)
-        usual = f"resynthesized_{diagnoses.made_by['synthesis']['model']}_{prompt.digest[:8]}"
-    path = judgements_path(folder, name, usual)
-    records = diagnoses.among([record for record in every if record.ground_truth is not None])
-    moderator = models.for_role("moderator")
-    judge = Bench(models, moderator, load_prompt("moderator", prompts), settings.judge.relation)
-    return Task(path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
+        synthesis = Synthesis(folder, models.for_role("synthesis"), load_prompt("synthesis", prompts), records)
+        records = [record for record in records if record in synthesis]
+        usual = f"resynthesized_{synthesis.made_by['model']}_{synthesis.made_by['prompt'][:8]}"
+    path, charts = judgements_path(folder, name, usual), cache(partial(_charts, folder))
+    prompt, model = load_prompt("moderator", prompts), models.for_role("moderator")
+    return Task(folder, path, records, charts, models, model, prompt, settings.judge.relation, synthesis)
 
 
-class Recorded:
-    """The diagnoses as they are in the records."""
-
-    made_by: Mapping[str, Any] = {}
-
-    def among(self, records: list[Record]) -> list[Record]:
-        """Those with a diagnosis to judge."""
-        return [record for record in records if diagnosis_of(record) is not None]
-
-    async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
-        """The diagnosis, and what went wrong in making it."""
-        del usage
-        return diagnosis_of(record) or "", None
+def _charts(folder: Path) -> dict[str, str]:
+    return {case.id: chart_text(case.facts) for case in read_cases(folder)}
 
 
-class Resynthesized:
+class Synthesis:
     """Diagnoses made again from the facts in the run's sessions."""
 
-    def __init__(self, folder: Path, model: Model, prompt: Prompt) -> None:
-        self._store = SessionStore(folder / FOLDER)
-        self._sessions: dict[str, Session] = {}
+    def __init__(self, folder: Path, model: Model, prompt: Prompt, diagnosed: Iterable[Record]) -> None:
+        """Read the sessions of encounters that ended with a diagnosis: all before the first request costs anything."""
+        self.made_by = {"model": model.name, "prompt": prompt.digest}
         self._model = model
         self._prompt = prompt
-        self.made_by = {"synthesis": {"model": model.name, "prompt": prompt.digest}}
-
-    def among(self, records: list[Record]) -> list[Record]:
-        """Those of encounters that ended with a diagnosis and kept their facts."""
-        concluded = [record for record in records if record.session_id and diagnosis_of(record) is not None]
-        if not concluded:
-            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
-        for record in concluded:  # check all before the first request costs anything
-            path = self._store.path(record.session_id or "")
+        self._sessions: dict[str, Session] = {}
+        store = SessionStore(folder / FOLDER)
+        for record in diagnosed:
+            if not record.session_id:
+                continue
+            path = store.path(record.session_id)
             try:
-                self._sessions[record.session_id or ""] = read_session(path)
+                self._sessions[record.unit] = read_session(path)
             except FileNotFoundError:
                 raise InputError(
                     f"{path}: missing; scenario {record.scenario_id} cannot be synthesized again"
                 ) from None
             except SessionError as error:
                 raise InputError(f"{error}; scenario {record.scenario_id} cannot be synthesized again") from None
-        return concluded
+        if not self._sessions:
+            raise InputError("this run has no sessions to make diagnoses from; they are kept by --doctor uncertainty")
+
+    def __contains__(self, record: Record) -> bool:
+        return record.unit in self._sessions
 
     async def of(self, record: Record, usage: dict[str, Usage]) -> tuple[str, str | None]:
         """The diagnosis, and what went wrong in making it; `usage` is added to."""
-        session = self._sessions[record.session_id or ""]
+        session = self._sessions[record.unit]
         found = await synthesise(Metered(self._model, "synthesis", usage), self._prompt, session.facts, top_of(session))
         return found.diagnosis, found.error
 
     def amount(self, record: Record) -> Amount:
         """Estimate of what one synthesis uses."""
-        facts = self._sessions[record.session_id or ""].facts
-        texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"), *facts)
-        return Amount(1, tokens_in(*texts), QUESTION)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """The judge, and what each verdict costs."""
-
-    models: Models
-    model: Model
-    prompt: Prompt
-    relation: bool
-    batched: FromBatch | None = None
-    """Set where the first request was answered in a batch, for half the price."""
-
-    def judge(self, usage: dict[str, Usage]) -> Judge:
-        """The judge of one diagnosis; what it uses is added to `usage`."""
-        return Judge(Metered(self.model, "moderator", usage), self.prompt, relation=self.relation)
-
-    def account(self, usage: Mapping[str, Usage]) -> dict[str, Any]:
-        """Tokens and cost by role, as in a record."""
-        used = {role: asdict(counted) for role, counted in usage.items()}
-        costs = {role: self.models.cost_usd(role, tokens) for role, tokens in used.items()}
-        whole = costs.get("moderator")
-        if self.batched and whole is not None:
-            full = self.models.cost_usd("moderator", asdict(self.batched.usage)) or 0.0
-            costs["moderator"] = whole - (1 - BATCH_SHARE) * full
-        return {"usage": used, "cost_usd": costs}
-
-
-async def judge_record(record: Record, judge: Bench, diagnoses: Recorded | Resynthesized, chart: str) -> dict[str, Any]:
-    """The line of a judgements file for one diagnosis: the verdict, or why there is none, and what it cost."""
-    entry: dict[str, Any] = {
-        "scenario_id": record.scenario_id,
-        "case_hash": record.case_hash,
-        "repeat": record.repeat,
-        "moderator_llm": judge.model.name,
-        **diagnoses.made_by,
-    }
-    enter_unit(f"{record.case_hash}:{record.repeat}")
-    key = answer_key_of((record.annotations or {}).get("Answer_Key"))
-    usage: dict[str, Usage] = {}
-    try:
-        diagnosis, problem = await diagnoses.of(record, usage)
-        entry |= {"diagnosis": diagnosis} | ({"synthesis_failed": problem} if problem else {})
-        verdict = await judge.judge(usage).judge(diagnosis, record.ground_truth or "", key, chart)
-    except ModelError as error:
-        fault = {"error": error.kind, "message": str(error)}
-        return {**entry, "correct": None, "fault": fault, **judge.account(usage)}
-    return {
-        **entry,
-        "correct": verdict.correct,
-        "correct_lenient": verdict.correct_lenient,
-        "relation": verdict.relation,
-        "reason": verdict.reason,
-        **judge.account(usage),
-    }
+        texts = (self._prompt.text("system_base"), self._prompt.text("user_prompt_template"))
+        return Amount(1, tokens_in(*texts, *self._sessions[record.unit].facts), QUESTION)
 
 
 def judgements_path(folder: Path, name: str | None, usual: str) -> Path:
@@ -246,7 +236,6 @@ def spent_on(path: Path) -> Spent:
 
 
 def add_entry(spent: Spent, entry: Mapping[str, Any]) -> None:
-    """Count what a line cost."""
     costs = entry.get("cost_usd") or {}
     for role, used in (entry.get("usage") or {}).items():
         spent.add(role, used, costs.get(role), answered=entry.get("correct") is not None)
@@ -257,16 +246,11 @@ def expected_rows(task: Task, records: Iterable[Record], share: float) -> tuple[
     amounts = {role: Amount() for role in task.roles}
     for record in records:
         diagnosis, truth = diagnosis_of(record) or "", record.ground_truth or ""
-        amounts["moderator"] += judging(task.judge.prompt, diagnosis, truth, relation=task.judge.relation)
-        if isinstance(task.diagnoses, Resynthesized):
-            amounts["synthesis"] += task.diagnoses.amount(record)
-    found = rows(task.judge.models, amounts, task.roles)
+        amounts["moderator"] += judging(task.prompt, diagnosis, truth, relation=task.relation)
+        if task.synthesis:
+            amounts["synthesis"] += task.synthesis.amount(record)
+    found = rows(task.models, amounts, task.roles)
     return tuple(replace(row, cost_usd=None if row.cost_usd is None else row.cost_usd * share) for row in found)
-
-
-def charts_of(folder: Path) -> dict[str, str]:
-    """The text of each case's chart in a run, by the case's id."""
-    return {case.id: chart_text(case.facts) for case in read_cases(folder)}
 
 
 @dataclass(frozen=True)
@@ -278,38 +262,30 @@ class JudgeJob:
     folder: Path
     data_class: DataClass
     resynthesize: bool
+    final: ClassVar[bool] = False
 
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, dict[str, Any]]]:
         """Read the run's records, and judge them by their units."""
-        every, charts = list(read_records(self.folder / folders.RECORDS)), charts_of(self.folder)
+        every = list(read_records(self.folder / folders.RECORDS))
         async with Models(settings, self.data_class, share=share) as models:
             task = open_task(self.folder, settings, self.journal.stem, models, every, resynthesize=self.resynthesize)
             records = {record.unit: record for record in task.records}
-
-            async def judge(unit: str) -> dict[str, Any]:
-                record = records[unit]
-                return await judge_record(record, task.judge, task.diagnoses, charts.get(record.case_hash or "", ""))
-
-            yield judge
+            yield lambda unit: task.judgement(records[unit])
 
     def key(self, item: Record) -> str:
-        """The record's unit."""
         return item.unit
 
     def sent(self, item: Record) -> str:
         """The unit: the worker has the records."""
         return item.unit
 
-    def is_settled(self, result: dict[str, Any]) -> bool:
-        """Whether there is a verdict; what failed is tried again by the next call."""
-        return result["correct"] is not None
+    def fault(self, result: dict[str, Any]) -> Fault | None:
+        return Fault("moderator", **result["fault"]) if result["correct"] is None else None
 
     def encode(self, result: dict[str, Any]) -> str:
-        """The line as JSON."""
         return json.dumps(result, ensure_ascii=False)
 
     def decode(self, text: str) -> dict[str, Any]:
-        """The line from its JSON."""
         entry: dict[str, Any] = loads(text)
         return entry

@@ -187,6 +187,18 @@ async def test_an_error_that_every_request_would_get_stops_the_call_and_keeps_wh
     assert (result.missing, len(server.log())) == (7, 3)
 
 
+async def test_an_endpoint_that_closes_for_a_day_stops_the_call_and_says_why(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    closed = {"match": {"purpose": "writer", "nth": 2}, "fault": "429_retry_after", "seconds": 86400}
+    server.control(rules=[closed, said(STORY)])
+    job = work(tmp_path / "out.jsonl", sources(4), model="scripted", workers=1)
+    async with Models(at_endpoint(server)) as models:
+        result = await made(job, models.get("scripted"))
+    assert "it asks to wait 24.0 hours" in (result.reason or "")
+    assert (result.missing, len(keys(job.output))) == (3, 1)
+
+
 async def test_a_second_call_sends_no_request_and_changes_nothing(tmp_path: Path) -> None:
     job = work(tmp_path / "out.jsonl", sources(3))
     await made(job)

@@ -17,20 +17,18 @@ from runs_support import lines, records, run_here, settings_for, untimed
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
-from agentclinic.generate.case_job import CaseJob
-from agentclinic.learn.job import LearnJob
-from agentclinic.learn.run import learn, with_learner
+from agentclinic.learn.run import LearnJob, learn, with_learner
 from agentclinic.models.gate import Gate
 from agentclinic.models.retry import Limiter
 from agentclinic.runs import ray_cluster, ray_engine, shards
-from agentclinic.runs.engine import engine
+from agentclinic.runs.job import is_settled
 from agentclinic.runs.regrade import regrade
 from agentclinic.runs.verdicts import JudgeJob
 
 pytestmark = pytest.mark.anyio
 
 
-class Crew:
+class Workers:
     """A worker in this process."""
 
     done: ClassVar[list[str]] = []
@@ -55,17 +53,17 @@ class Crew:
         job = self._job
         result = await self._work(pickle.loads(pickle.dumps(self._sent.sent(item))))
         key = self._sent.key(item)
-        place = self._shard.append(key, job.encode(result), settled=job.is_settled(result))
+        place = self._shard.append(key, job.encode(result), settled=is_settled(job, result))
         self.done.append(key)
         return self._sent.decode(shards.read_place(self._path, place))
 
 
 @pytest.fixture(autouse=True)
 def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "Crew", Crew)
+    monkeypatch.setattr(ray_engine, "RayWorkers", Workers)
     monkeypatch.setattr(ray_cluster, "connect", lambda settings: None)
     monkeypatch.setattr(ray_cluster, "nodes", lambda ray, gate: [ray_cluster.Node("a", "here", "127.0.0.1", 4)])
-    Crew.done = []
+    Workers.done = []
 
 
 def on(settings: Settings, engine: str) -> Settings:
@@ -77,7 +75,7 @@ async def test_encounters(tmp_path: Path) -> None:
     _, local = await run_here(settings)
     finished, elsewhere = await run_here(on(settings, "ray"))
     assert untimed(elsewhere) == untimed(local)
-    assert len(Crew.done) == 2
+    assert len(Workers.done) == 2
     assert not (finished.folder / shards.FOLDER).exists(), "everything is in the journal"
 
 
@@ -86,7 +84,7 @@ async def test_verdicts(server: ScriptedServer, tmp_path: Path) -> None:
     server.control(rules=[{"match": {"purpose": "moderator", "nth": 2}, "fault": 400}], moderator="Yes")
     settings = settings_for(server, tmp_path)
     first = await regrade(finished.folder, on(settings, "ray"), "a")
-    assert (first.judged, first.failed, len(Crew.done)) == (2, 1, 3)
+    assert (first.judged, first.failed, len(Workers.done)) == (2, 1, 3)
     server.control(moderator="Yes")
 
     # A command that was killed had judged one more: it is not asked for again.
@@ -116,23 +114,20 @@ async def test_lessons(server: ScriptedServer, tmp_path: Path) -> None:
     learned = await learn([run], local, settings)
     assert learned == await learn([run], local, settings)
     there = await learn([run], elsewhere, on(settings, "ray"))
-    assert there.encounters == learned.encounters == len(Crew.done) > 0
+    assert there.encounters == learned.encounters == len(Workers.done) > 0
     assert lines(elsewhere) == lines(local)
     assert there.experiences == learned.experiences > 0
 
 
 async def test_cases(tmp_path: Path) -> None:
-    local, elsewhere = work(tmp_path / "local.jsonl", sources(3)), work(tmp_path / "ray.jsonl", sources(3))
+    local = work(tmp_path / "local.jsonl", sources(3))
+    elsewhere = work(tmp_path / "ray.jsonl", sources(3), engine="ray")
     await made(local)
-
-    def on_ray(job: CaseJob, here: Any, *, idle: bool) -> Any:
-        return engine(on(Settings(), "ray"), Gate(), job, here, say=print, idle=idle)
-
-    first = await made(elsewhere, on=on_ray)
+    first = await made(elsewhere)
     assert lines(elsewhere.output) == lines(local.output)
-    assert (first.missing, len(Crew.done)) == (0, 3)
-    assert (await made(elsewhere, on=on_ray)).missing == 0
-    assert len(Crew.done) == 3, "nothing was left to make"
+    assert (first.missing, len(Workers.done)) == (0, 3)
+    assert (await made(elsewhere)).missing == 0
+    assert len(Workers.done) == 3, "nothing was left to make"
 
 
 def test_a_job_holds_no_data(tmp_path: Path) -> None:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import sys
-import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from helpers import osce, write_rows
-from runs_support import own_cases, records, run_here, settings_for
+from runs_support import own_cases, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.config import read_json
 from agentclinic.doctors.uncertainty.store import SessionError, read_session
-from agentclinic.errors import AgentClinicError, CaseError, ConfigError, InputError
+from agentclinic.errors import CaseError, ConfigError, InputError
 from agentclinic.models.recording import Replay
 from agentclinic.results.run_data import load_run, read_judgements
-from agentclinic.runs.execute import execute
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade import regrade
@@ -174,51 +169,6 @@ def test_deep_nesting_and_long_numbers_in_files_are_clear_errors(value: str, tmp
         Replay(path)
     with pytest.raises(InputError, match=r"x\.json line 1: not a judgement"):
         read_judgements(path)
-
-
-@pytest.mark.parametrize("change", ["remove", "replace", "truncate"])
-async def test_a_journal_that_is_touched_stops_its_run(change: str, tmp_path: Path) -> None:
-    settings = settings_for(None, tmp_path, num_scenarios=3)
-
-    class Touch(Progress):
-        def advance(self, line: str) -> None:
-            (journal,) = tmp_path.glob("*/scenarios.jsonl")
-            if change == "truncate":
-                os.truncate(journal, 5)
-            else:
-                kept = journal.read_bytes()
-                journal.unlink()
-                if change == "replace":
-                    journal.write_bytes(kept)
-
-    with pytest.raises(AgentClinicError, match="by another program during this run"):
-        await execute(make_plan(settings), Touch())
-
-
-async def test_a_second_writer_is_refused_even_if_the_lock_file_was_removed(tmp_path: Path) -> None:
-    settings = settings_for(None, tmp_path, num_scenarios=2)
-    refused: list[str] = []
-
-    def write_too(folder: Path) -> None:
-        with pytest.raises(InputError) as told:
-            anyio.run(partial(resume, plan_again(folder), folder, Progress(), retry_failed=True))
-        refused.append(str(told.value))
-
-    class Second(Progress):
-        def advance(self, line: str) -> None:
-            (folder,) = tmp_path.iterdir()
-            (folder / ".lock").unlink()
-            before = (folder / "scenarios.jsonl").read_bytes()
-            thread = threading.Thread(target=write_too, args=(folder,))
-            thread.start()
-            thread.join()
-            assert (folder / "scenarios.jsonl").read_bytes() == before
-
-    finished = await execute(make_plan(settings), Second())
-
-    assert len(refused) == 2
-    assert "another process is writing to it" in refused[0]
-    assert len(records(finished.folder)) == 2
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:

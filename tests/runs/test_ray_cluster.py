@@ -21,10 +21,10 @@ from agentclinic.errors import ConfigError
 from agentclinic.models.gate import Gate
 from agentclinic.privacy import DataClass
 from agentclinic.runs import shards
+from agentclinic.runs.execute import PlayJob
 from agentclinic.runs.plan import make_plan
-from agentclinic.runs.play_job import PlayJob
 from agentclinic.runs.ray_cluster import Node, nodes, processes, secret_names, secrets_of, spread
-from agentclinic.runs.ray_engine import Crew
+from agentclinic.runs.ray_engine import RayWorkers
 from agentclinic.runs.ray_worker import CHECK, Opened, Order, Worker
 from agentclinic.version import __version__
 
@@ -203,8 +203,8 @@ async def test_an_order_of_another_version_is_refused(order: Order) -> None:
     assert answer.version == __version__
 
 
-def crew(order: Order) -> Crew[Any, Any]:
-    made: Crew[Any, Any] = Crew(order.settings, Gate(), order.job, lambda _: None)
+def workers(order: Order) -> RayWorkers[Any, Any]:
+    made: RayWorkers[Any, Any] = RayWorkers(order.settings, Gate(), order.job, lambda _: None)
     made._shards, made._mark = order.shards, order.mark
     return made
 
@@ -212,9 +212,9 @@ def crew(order: Order) -> Crew[Any, Any]:
 def test_another_version_on_a_machine_is_named(order: Order) -> None:
     ours = Opened(__version__, sys.version.split()[0], "node7")
     with pytest.raises(ConfigError, match=rf"node7 has AgentClinic 0\.0\.1 on Python .* this machine {__version__}"):
-        crew(order)._check(ours._replace(version="0.0.1"), "w-0")
+        workers(order)._check(ours._replace(version="0.0.1"), "w-0")
     with pytest.raises(ConfigError, match=r"node7 has AgentClinic .* on Python 2\.7, .* install the same"):
-        crew(order)._check(ours._replace(python="2.7.18"), "w-0")
+        workers(order)._check(ours._replace(python="2.7.18"), "w-0")
 
 
 def test_what_a_worker_writes_must_be_seen_here(order: Order) -> None:
@@ -222,7 +222,7 @@ def test_what_a_worker_writes_must_be_seen_here(order: Order) -> None:
     with pytest.raises(
         ConfigError, match=r"what node7 writes to .* cannot be read here; give an output_dir on storage"
     ):
-        crew(order)._check(ours, "w-0")
+        workers(order)._check(ours, "w-0")
     (order.shards / "w-0.check").write_text(order.mark)
-    crew(order)._check(ours, "w-0")
+    workers(order)._check(ours, "w-0")
     assert not (order.shards / "w-0.check").exists()

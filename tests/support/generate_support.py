@@ -13,6 +13,7 @@ from runs_support import ROOT, lines
 from agentclinic.builtin import Builtin
 from agentclinic.cases.story import WrittenStory
 from agentclinic.clinic.prompts import load_prompt
+from agentclinic.config import Settings
 from agentclinic.generate.case import Prepared, case_row, prepare
 from agentclinic.generate.make import Made, Work, make
 from agentclinic.generate.source import Culture, Measured, Selection, SourceCase, Truth
@@ -84,7 +85,13 @@ def good(of: SourceCase | None = None, story: WrittenStory | None = STORY) -> tu
 
 
 def work(
-    output: Path, sources: list[SourceCase], *, selection: Mapping[str, Any] | None = None, **changes: Any
+    output: Path,
+    sources: list[SourceCase],
+    *,
+    selection: Mapping[str, Any] | None = None,
+    workers: int = 2,
+    engine: str = "local",
+    **changes: Any,
 ) -> Work:
     """The work of making cases from these sources."""
 
@@ -93,8 +100,9 @@ def work(
 
     keys = tuple(dict.fromkeys(one.key for one in sources))
     chosen = Selection(DataClass.OPEN_DEMO, keys, read, settings={"hours": 24.0})
-    plain = Work("mimic", output, replace(chosen, **selection or {}), "builtin", load_prompt("writer"), workers=2)
-    return replace(plain, **changes)
+    settings = Settings.model_validate({"run": {"workers": workers, "engine": engine, "check": False}})
+    plain = Work("mimic", output, replace(chosen, **selection or {}), "builtin", load_prompt("writer"))
+    return replace(plain, **{"settings": settings, **changes})
 
 
 def sources(count: int, **changes: Any) -> list[SourceCase]:
@@ -104,7 +112,7 @@ def sources(count: int, **changes: Any) -> list[SourceCase]:
 
 async def made(job: Work, model: Model | None = None, clock: Clock | None = None, **options: Any) -> Made:
     """Make them in this process, without output."""
-    return await make(job, model or Builtin(), Progress(), clock, **options)
+    return await make(job, Progress(), model=model or Builtin(), clock=clock, **options)
 
 
 def keys(path: Path) -> list[str]:

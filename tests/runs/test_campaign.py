@@ -1,12 +1,16 @@
-"""A server that dies during a run: the run stops, says why, and loses nothing."""
+"""The loop over items, and a server that dies during it: the work stops, says why, and loses nothing."""
 
 from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+import anyio
 import pytest
 from runs_support import (
     AT_ENDPOINT,
@@ -24,11 +28,17 @@ from runs_support import (
 from scripted_server import ScriptedServer
 
 from agentclinic.config import Settings
+from agentclinic.models.endpoint import Share
+from agentclinic.results.record import Fault
+from agentclinic.runs.budget import Budget, Spent
+from agentclinic.runs.build import Models
+from agentclinic.runs.campaign import FEWEST, Campaign, Outage
 from agentclinic.runs.execute import Finished, execute
-from agentclinic.runs.outage import FEWEST, Outage
+from agentclinic.runs.job import Work
 from agentclinic.runs.plan import make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
+from agentclinic.runs.shards import Shard, folder_for
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +82,112 @@ async def test_without_the_check_the_count_decides() -> None:
     outage = Outage(1, None)
     assert [await outage.failed("doctor", "no answer") for _ in range(3)] == [None, None, "doctor: no answer"]
     assert await Outage(1, None).confirmed() is None
+
+
+# The loop itself, with numbers as items: a number's result is itself, or a failure.
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is done with numbers."""
+
+    journal: Path
+    final: ClassVar[bool] = True
+
+    @asynccontextmanager
+    async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[int, int]]:
+        raise NotImplementedError
+        yield
+
+    def key(self, item: int) -> str:
+        return str(item)
+
+    def sent(self, item: int) -> int:
+        return item
+
+    def fault(self, result: int) -> Fault | None:
+        return Fault("doctor", "connection", "no answer") if result < 0 else None
+
+    def encode(self, result: int) -> str:
+        return str(result)
+
+    def decode(self, text: str) -> int:
+        return int(text)
+
+
+class Counted:
+    """A campaign over numbers, and what it has recorded and counted."""
+
+    def __init__(self, folder: Path, here: Work[int, int], workers: int = 1) -> None:
+        self.recorded: list[int] = []
+        self.counted: list[int] = []
+        settings = Settings.model_validate({"run": {"workers": workers}})
+        self.campaign = Campaign(
+            settings=settings,
+            models=Models(settings),
+            progress=Progress(),
+            what="numbers",
+            title="numbers",
+            job=Numbers(folder / "numbers.jsonl"),
+            here=here,
+            record=lambda _, result: self.recorded.append(result),
+            count=self.counted.append,
+            budget=Budget(),
+            spent=Spent(),
+            done=set(),
+            asked=[],
+        )
+
+
+async def test_failures_are_recorded_in_their_place_once_another_item_is_answered(tmp_path: Path) -> None:
+    results = [-1, -2, 3]
+
+    async def here(item: int) -> int:
+        return results[item]
+
+    numbers = Counted(tmp_path, here)
+    await numbers.campaign.run(range(3))
+    assert numbers.recorded == numbers.counted == [-1, -2, 3]
+    assert [fault.error for fault in numbers.campaign.failures] == ["connection"] * 2
+
+
+async def test_what_was_under_way_when_the_server_was_found_to_be_gone_is_not_recorded_and_nothing_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_gone, asked = anyio.Event(), []
+
+    async def gone(*_: object) -> str:
+        asked.append("asked")
+        found_gone.set()
+        return "it is gone"
+
+    async def here(item: int) -> int:
+        if item >= FEWEST:
+            await found_gone.wait()
+        return -1
+
+    monkeypatch.setattr("agentclinic.runs.campaign.gone", gone)
+    numbers = Counted(tmp_path, here, workers=FEWEST)
+    with anyio.fail_after(20):
+        await numbers.campaign.run(range(20))
+    assert (numbers.recorded, asked) == ([], ["asked"])
+    assert numbers.campaign.pool.reason == "it is gone. Numbers that failed for this reason were not recorded"
+
+
+async def test_what_an_earlier_process_left_in_a_shard_is_counted_and_not_done_again(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    async def here(item: int) -> int:
+        done.append(item)
+        return item
+
+    numbers = Counted(tmp_path, here)
+    shard = Shard(folder_for(numbers.campaign.job.journal) / "worker.jsonl")
+    shard.append("1", "1", settled=True)
+    shard.close()
+    await numbers.campaign.run(range(3))
+    assert done == [0, 2]
+    assert numbers.recorded == numbers.counted == [1, 0, 2]
 
 
 class Killing(Progress):
