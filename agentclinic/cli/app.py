@@ -380,9 +380,6 @@ def score(
     full_information: Annotated[
         Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
     ] = None,
-    recalibrate_on: Annotated[
-        Path | None, typer.Option(help="Another run, used to turn planner scores into probabilities.")
-    ] = None,
     corrected: CorrectedOption = False,
     seed: SeedOption = 0,
     full: FullOption = False,
@@ -394,7 +391,7 @@ def score(
     """
     from agentclinic.cli.score import score_command
 
-    score_command(run, judge, full_information, recalibrate_on, seed, corrected=corrected, full=full, as_json=json)
+    score_command(run, judge, full_information, seed, corrected=corrected, full=full, as_json=json)
 
 
 @app.command()

@@ -21,7 +21,6 @@ def score_command(
     place: Path,
     judge: str | None,
     full_information: Path | None,
-    recalibrate_on: Path | None,
     seed: int,
     *,
     corrected: bool,
@@ -34,7 +33,6 @@ def score_command(
         run,
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
-        recalibrate_on=load_run(recalibrate_on, judge) if recalibrate_on else None,
         corrected=corrected,
     )
     if as_json:
@@ -200,7 +198,6 @@ def _source(source: SourceCalibration) -> list[str]:
     lines = [f"  AUROC {as_number(source.auroc)}, area under risk-coverage {as_number(source.aurc)}"]
     if source.brier:
         lines.append(f"  Brier {as_number(source.brier)}, log score {as_number(source.log_score)}")
-        lines.append(f"  intercept {as_number(source.intercept)}, slope {as_number(source.slope)}")
     if source.ece:
         ece = source.ece
         perfect = f"{ece.expected:.3f} ({ece.low:.3f} to {ece.high:.3f})"
@@ -208,10 +205,6 @@ def _source(source: SourceCalibration) -> list[str]:
     if source.unmatched:
         lines.append(f"  left out: {source.unmatched} diagnoses that are not in their own differential")
     lines += [f"  {note}" for note in source.notes]
-    for mark in source.landmarks:
-        when = f"turn {mark.turn}" if mark.turn else "end"
-        sure = f", mean confidence {as_percent(mark.mean_forecast)}" if mark.mean_forecast else ""
-        lines.append(f"  {when}: leader right {as_percent(mark.accuracy)}{sure} (n {mark.n})")
     return lines
 
 

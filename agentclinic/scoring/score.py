@@ -42,18 +42,16 @@ def score(
     *,
     seed: int = 0,
     full_information: RunData | None = None,
-    recalibrate_on: RunData | None = None,
     records: Iterable[Record] | None = None,
     corrected: bool = False,
 ) -> Score:
-    """Score a run; `full_information` is the same doctor shown the whole chart, `recalibrate_on` another split.
+    """Score a run; `full_information` is the same doctor shown the whole chart.
 
     `corrected` adds the accuracy corrected for the judge's errors by the labels in the run's folder.
 
     `records` are the run's records if the caller reads them anyway; they are used in one pass, which keeps a few
     numbers of each.
     """
-    mappings = [_recalibration(recalibrate_on)] if recalibrate_on else []
     outcome = RunningSummary()
     judges: set[str | None] = set()
     ranks, repeated, harms, forecasts, told, ordered = [], [], [], [], [], []
@@ -66,7 +64,6 @@ def score(
         forecasts.append(calibration.observe(record))
         told.append(information.observe(record))
         ordered.append(orders.observe(record, knowledge_prices))
-    digest = calibration.file_digest(run.path) if mappings else None
     return Score(
         run=run.name,
         judge=run.judge,
@@ -77,7 +74,7 @@ def score(
         ranking=ranking.summarise(ranks, seed),
         repeats=repeats.summarise(repeated, seed),
         harm=harm.summarise(harms, seed),
-        calibration=calibration.summarise(forecasts, seed, mappings, digest),
+        calibration=calibration.summarise(forecasts, seed),
         information=information.summarise(told, seed),
         orders=orders.summarise(ordered, seed),
         gap_to_full_information=information.gap_to_full_information(run.records(), full_information.records(), seed)
@@ -91,9 +88,3 @@ def _corrected(run: RunData, seed: int) -> AgainstLabels:
     if found is None:
         raise need_labels(run.path)
     return found
-
-
-def _recalibration(run: RunData) -> calibration.Recalibration:
-    """A mapping from planner scores to probabilities, fitted on the judged diagnoses of a run."""
-    seen = map(calibration.observe, run.records())
-    return calibration.recalibration(seen, run.name, digest=calibration.file_digest(run.path))
