@@ -15,7 +15,6 @@ from typing import Any
 from agentclinic.config import ROLES, RunSettings, is_builtin_or_person, is_person, without_credentials
 from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
-from agentclinic.report.collect import passing
 from agentclinic.report.text import markdown_cell, markdown_table, plural
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
@@ -24,7 +23,7 @@ from agentclinic.results.run_data import RunData, load_run
 from agentclinic.results.run_folder import CONFIG
 from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.format import as_number, as_percent, percent
-from agentclinic.scoring.orders import Orders
+from agentclinic.scoring.metrics import Orders
 from agentclinic.scoring.score import Score, score
 from agentclinic.version import __version__
 
@@ -131,7 +130,7 @@ class _Run:
 
 def _load(place: Path, judge: str | None) -> _Run:
     data, records = load_run(place, judge), _Records()
-    scored = score(data, records=passing(data.records(), records.add))
+    scored = score(data, seen=lambda record, _: records.add(record))
     if not records.count:
         raise InputError(f"{place}: contains no records, so there is nothing to put on a card")
     return _Run(data, scored, records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
@@ -14,11 +14,11 @@ from agentclinic.report.encounters import Encounter, encounter_of
 from agentclinic.report.pack import Charts, Packer
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData
-from agentclinic.scoring import breakdown
+from agentclinic.scoring.breakdown import Breakdown, breakdown
 from agentclinic.scoring.compare import Arm, ComparisonReport, accuracies, compare_arms, labels_of
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.labels import SETTINGS
-from agentclinic.scoring.prices import knowledge_prices
+from agentclinic.scoring.rows import Row
 from agentclinic.scoring.score import Score, score
 from agentclinic.scoring.stats import binomial_band
 
@@ -59,7 +59,7 @@ class RunReport(BaseModel):
     headline: Estimate
     """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""
     headline_by: str
-    breakdown: breakdown.Breakdown
+    breakdown: Breakdown
     reliability: list[ReliabilityPoint]
     reasons: dict[str, int]
     """How many encounters that are not right have each kind of reason; one encounter may have several."""
@@ -99,9 +99,10 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     collected = Collected(Report(seed=seed, runs=[], comparison=None))
     arms, charts = [], Charts()
     for run, name in zip(runs, names, strict=True):
-        arm, seen = Arm(name, run), _Seen(run, charts)
+        arm = Arm(name, run)
+        seen = _Seen(run, charts, arm)
         # One pass over the records: they are too large to keep, and reading them is most of the work.
-        scored = score(run, seed=seed, records=passing(run.records(), arm.add, seen.add))
+        scored = score(run, seed=seed, seen=seen.add)
         if not arm.records:
             raise InputError(f"{run.path}: contains no records")
         seen.packer.close()
@@ -122,30 +123,23 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
     return collected
 
 
-def passing(records: Iterable[Record], *readers: Callable[[Record], None]) -> Iterator[Record]:
-    """The records, each shown to the readers first: several measures share one pass over a file."""
-    for record in records:
-        for read in readers:
-            read(record)
-        yield record
-
-
 class _Seen:
     """What only the report needs from a run's records."""
 
-    def __init__(self, run: RunData, charts: Charts) -> None:
+    def __init__(self, run: RunData, charts: Charts, arm: Arm) -> None:
         self.packer = Packer()
+        self._arm = arm
         self._folder = RunFolder(run)
         self._judge = run.judge
         self._charts = charts
         self.encounters: list[Encounter] = []
-        self.parts: list[breakdown.Observation] = []
+        self.rows: list[Row] = []
         self.known: Counter[str] = Counter()
 
-    def add(self, record: Record) -> None:
-        part = breakdown.observe(record, knowledge_prices)
-        self.parts.append(part)
-        one = encounter_of(record, part.bill)
+    def add(self, record: Record, row: Row) -> None:
+        self._arm.add(record)
+        self.rows.append(row)
+        one = encounter_of(record, row.tests.bill if row.tests else None)
         why = [reason.text for reason in one.reasons]
         shown = encounter_data(record, self._folder.beside(record), judge=self._judge, why=why)
         # The page does not need the facts' ids, which are a fifth of a packed chart.
@@ -174,7 +168,7 @@ def _run_report(run: RunData, scored: Score, arm: Arm, seen: _Seen, seed: int) -
         score=scored,
         headline=headline,
         headline_by=by,
-        breakdown=breakdown.summarise(seen.parts),
+        breakdown=breakdown(seen.rows),
         reliability=_reliability(scored),
         reasons=dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))),
         settings={named.name: _values(arm.settings[key]) for key, named in SETTINGS.items() if key in arm.settings},

@@ -11,15 +11,13 @@ from agentclinic.results.differential import Source
 from agentclinic.results.outcome import MISSING
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of
-from agentclinic.scoring.breakdown import annotation, harm_step
-from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.differentials import committed, course, differentials, final_differentials, number_of, scale_of
 from agentclinic.scoring.format import percent
-from agentclinic.scoring.harm import SERIOUS, harm_if_missed, missed
-from agentclinic.scoring.information import course, differentials, never_requested, premature_closure
+from agentclinic.scoring.information import never_requested, premature_closure
+from agentclinic.scoring.metrics import SERIOUS
 from agentclinic.scoring.orders import Bill
 from agentclinic.scoring.outcome import cost_of, outcome, tokens_of
-from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.verdicts import case_key, strict
+from agentclinic.scoring.verdicts import annotation, case_key, harm_if_missed, harm_step, missed, strict
 
 PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
 """Which probability is shown if a record has several: the doctor's own before one asked for afterwards."""

@@ -12,31 +12,24 @@ in the probability field. Scores are judged only by their order (AUROC, risk and
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
 
-from agentclinic.results.differential import Differential, Hypothesis, Source
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
-from agentclinic.results.run_data import diagnosis_of
+from agentclinic.results.differential import Source
 from agentclinic.scoring import calibration_metrics as metrics
 from agentclinic.scoring.calibration_metrics import Floats, Forecasts, estimates
+from agentclinic.scoring.differentials import Scale
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.ranking import final_differentials
-from agentclinic.scoring.verdicts import case_key
-from agentclinic.vocabulary.compare import Relation, compare
+from agentclinic.scoring.rows import Forecast, Row
 
 FEWEST_PER_CLASS = 10
 """Right and wrong forecasts below which calibration is no more than a hint."""
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
-Scale = Literal["probability", "score"]
 
 
 # Results
@@ -130,112 +123,14 @@ class Calibration(BaseModel):
     sources: list[SourceCalibration]
 
 
-# Numbers in a differential
-
-
-def scale_of(differential: Differential) -> Scale:
-    """What the numbers are: a planner's are scores whatever the field; others are probabilities if there are any."""
-    if differential.source is Source.PLANNER_SCORE:
-        return "score"
-    hypotheses = differential.hypotheses
-    scores_only = all(h.probability is None for h in hypotheses) and any(h.score is not None for h in hypotheses)
-    return "score" if scores_only else "probability"
-
-
-def number_of(hypothesis: Hypothesis, differential: Differential) -> float | None:
-    """The hypothesis's number on its differential's scale; None if it has none."""
-    value = hypothesis.probability
-    if scale_of(differential) == "score" and hypothesis.score is not None:
-        value = hypothesis.score
-    return value if value is not None and math.isfinite(value) else None
-
-
-def committed(record: Record, differential: Differential) -> Hypothesis | None:
-    """The hypothesis of a differential that the diagnosis names; None if there is none."""
-    diagnosis = diagnosis_of(record)
-    if not diagnosis:
-        return None
-    hypotheses = differential.hypotheses
-    plain = _plain(diagnosis)
-    for hypothesis in hypotheses:
-        if _plain(hypothesis.diagnosis) == plain:
-            return hypothesis
-    return next((h for h in hypotheses if _same_disease(diagnosis, h.diagnosis)), None)
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.casefold().split()).strip(" .")
-
-
-@lru_cache(maxsize=65536)
-def _same_disease(diagnosis: str, hypothesis: str) -> bool:
-    return compare(diagnosis, hypothesis).relation is Relation.SAME
-
-
-# One record, then all of them
-
-
-class Forecast(NamedTuple):
-    """What the final differential of one source says about the diagnosis that was judged."""
-
-    source: Source
-    scale: Scale
-    listed: bool
-    """Whether the differential holds the diagnosis."""
-    value: float | None
-    """Its number; None if it has none."""
-
-
-class Observation(NamedTuple):
-    """What one record contributes."""
-
-    case: str
-    right: bool
-    left_out: str | None
-    """Why there is no forecast."""
-    finals: tuple[Forecast, ...]
-
-
-def observe(record: Record) -> Observation:
-    """Reduce a record to its forecasts."""
-    case, given = case_key(record), final_differentials(record)
-    reason = None
-    if record.status in MISSING or (record.status == "diagnosed" and record.correct is None):
-        reason = "not_judged"
-    elif record.status != "diagnosed":
-        reason = "no_diagnosis"
-    elif not given:
-        reason = "no_differential"
-    if reason:
-        return Observation(case, False, reason, ())
-    finals = tuple(_forecast(record, differential) for differential in given.values())
-    return Observation(case, bool(record.correct), None, finals)
-
-
-def _forecast(record: Record, differential: Differential) -> Forecast:
-    hypothesis = committed(record, differential)
-    value = number_of(hypothesis, differential) if hypothesis else None
-    return Forecast(differential.source, scale_of(differential), hypothesis is not None, value)
-
-
-def summarise(observations: Iterable[Observation], seed: int = 0) -> Calibration:
+def calibration(rows: Sequence[Row], seed: int = 0) -> Calibration:
     """The calibration of a run; equal seeds and records give equal results in any order."""
-    seen = list(observations)
-    groups = {(final.source, final.scale) for one in seen for final in one.finals}
+    sources = {(given.source, given.scale) for row in rows for given in row.forecasts}
     return Calibration(
-        records=len(seen),
-        left_out=dict(sorted(Counter(one.left_out for one in seen if one.left_out).items())),
-        sources=[_source(seen, source, scale, seed) for source, scale in sorted(groups)],
+        records=len(rows),
+        left_out=dict(sorted(Counter(row.no_forecast for row in rows if row.no_forecast).items())),
+        sources=[_source(rows, source, scale, seed) for source, scale in sorted(sources)],
     )
-
-
-def _finals(seen: Sequence[Observation], source: Source, scale: str) -> list[tuple[Forecast, bool, str]]:
-    return [
-        (final, one.right, one.case)
-        for one in seen
-        for final in one.finals
-        if (final.source, final.scale) == (source, scale)
-    ]
 
 
 def _forecasts(rows: Iterable[tuple[Forecast, bool, str]]) -> Forecasts:
@@ -243,9 +138,14 @@ def _forecasts(rows: Iterable[tuple[Forecast, bool, str]]) -> Forecasts:
     return Forecasts.of([p for p, _, _ in numbered], [y for _, y, _ in numbered], [case for _, _, case in numbered])
 
 
-def _source(seen: Sequence[Observation], source: Source, scale: Scale, seed: int) -> SourceCalibration:
+def _source(rows: Sequence[Row], source: Source, scale: Scale, seed: int) -> SourceCalibration:
     rng = np.random.default_rng([seed, zlib.crc32(f"{source}/{scale}".encode())])
-    finals = _finals(seen, source, scale)
+    finals = [
+        (given, bool(row.right), row.case)
+        for row in rows
+        for given in row.forecasts
+        if (given.source, given.scale) == (source, scale)
+    ]
     data = _forecasts(finals)
     probabilities = scale == "probability"
     values = estimates(data, _probability_measure if probabilities else _ranking_measure, rng)

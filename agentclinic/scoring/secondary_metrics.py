@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 
 from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
-from agentclinic.scoring.calibration import committed, number_of, scale_of
+from agentclinic.scoring.differentials import committed, final_differentials, number_of, scale_of
 from agentclinic.scoring.information import key_facts, recall
-from agentclinic.scoring.ranking import final_differentials
 from agentclinic.scoring.verdicts import strict
 
 DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")

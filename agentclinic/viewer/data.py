@@ -27,13 +27,11 @@ from agentclinic.results.record import Record
 from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.runs.budget import money
-from agentclinic.scoring.breakdown import annotation
 from agentclinic.scoring.compare import compare_arms, load_arm
 from agentclinic.scoring.format import interval, percent
-from agentclinic.scoring.orders import observe
+from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import RunningSummary, cost_of, outcome
-from agentclinic.scoring.prices import knowledge_prices
-from agentclinic.scoring.verdicts import case_key
+from agentclinic.scoring.verdicts import annotation, case_key
 
 Data = dict[str, Any]
 BRIEF = 0.25
@@ -52,7 +50,7 @@ SNIPPET = 60
 
 def row_of(record: Record, name: str) -> list[Any]:
     """The row about an encounter, in the order of `COLUMNS`."""
-    tests = observe(record, knowledge_prices).tests
+    tests = None if record.status == "model_failed" else ordered_in(record)
     sure, _ = confidence(record)
     ended = outcome(record)
     relation = record.judgement.relation if record.judgement and ended == "diagnosed_wrong" else None

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.record import Record
 from agentclinic.scoring import calibration_metrics as metrics
-from agentclinic.scoring.calibration import (
-    Calibration,
-    SourceCalibration,
-    committed,
-    observe,
-    scale_of,
-    summarise,
-)
+from agentclinic.scoring.calibration import Calibration, SourceCalibration, calibration
+from agentclinic.scoring.differentials import committed, scale_of
+from agentclinic.scoring.rows import row_of
 
 TRUTH = "Myasthenia gravis"
 OTHER = "Multiple sclerosis"
@@ -61,7 +56,7 @@ def record(
 
 
 def calibrated(records: Iterable[Record], seed: int = 0) -> Calibration:
-    return summarise(map(observe, records), seed)
+    return calibration(list(map(row_of, records)), seed)
 
 
 def only(result: Calibration) -> SourceCalibration:

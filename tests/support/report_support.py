@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Route, expect, sync_playwright
 
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
 from agentclinic.results.run_data import load_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Dialog, Page, Route
 
 Json = dict[str, Any]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -25,7 +27,6 @@ needs_browser = pytest.mark.skipif(
 )
 PATIENCE = 120_000
 """Milliseconds no healthy step takes, however busy the machine."""
-expect.set_options(timeout=PATIENCE)
 ORIGINALS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
@@ -96,6 +97,9 @@ def page_of(target: Path, *folders: Path) -> Path:
 
 @contextmanager
 def running_browser() -> Iterator[Browser]:
+    from playwright.sync_api import expect, sync_playwright  # not at the top: most tests need only made-up runs
+
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

@@ -12,7 +12,7 @@ from agentclinic.report.text import plural
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.estimates import Estimate
 from agentclinic.scoring.format import as_number, as_percent, interval, percent
-from agentclinic.scoring.information import DifferentialCourse
+from agentclinic.scoring.metrics import DifferentialCourse
 
 
 def confidence(view: View) -> Html | None:
