@@ -15,11 +15,11 @@ import anyio
 
 from agentclinic.audit.model import ROLES, Kind, Role
 from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate, audit_run, review_run
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, text_table
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete
 from agentclinic.config import Settings, suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.spreadsheet import safe
-from agentclinic.report.text import markdown_cell, markdown_table, plural
+from agentclinic.report.tables import markdown_cell, markdown_table, safe, text_table
+from agentclinic.report.text import plural
 from agentclinic.runs.progress import progress_for
 from agentclinic.scoring.estimates import Proportion
 from agentclinic.scoring.format import as_percent, percent

@@ -12,10 +12,11 @@ from typing import Any
 import anyio
 
 from agentclinic.cli.estimate import show_arms, show_estimate
-from agentclinic.cli.format import end_incomplete, end_without_result, print_json, text_table
+from agentclinic.cli.format import end_incomplete, end_without_result, print_json
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.config import Settings
 from agentclinic.errors import InputError
+from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS

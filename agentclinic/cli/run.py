@@ -31,8 +31,7 @@ from agentclinic.runs.progress import Progress, progress_for
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
 from agentclinic.scoring.judges.measured import builtin_judge_warning
-from agentclinic.scoring.outcome import Summary, nothing_judged
-from agentclinic.scoring.slips import slip_lines
+from agentclinic.scoring.outcome import Summary, nothing_judged, slip_lines
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",

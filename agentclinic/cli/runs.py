@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentclinic.cli.format import print_json, text_table
+from agentclinic.cli.format import print_json
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.runs import ListedRun, list_runs
+from agentclinic.report.tables import text_table
 from agentclinic.runs.budget import money
 from agentclinic.scoring.format import interval, percent
 

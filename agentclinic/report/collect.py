@@ -89,6 +89,8 @@ class Collected:
 
     report: Report
     encounters: list[list[Encounter]] = field(default_factory=list)
+    rows: list[list[Row]] = field(default_factory=list)
+    """What the metrics know of each encounter, in the same order."""
     blocks: list[list[str]] = field(default_factory=list)
     charts: list[str] = field(default_factory=list)
     """Packed charts of the cases, which runs and repeats share."""
@@ -107,10 +109,11 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
             raise InputError(f"{run.path}: contains no records")
         seen.packer.close()
         # Workers finish in any order; readers look for a number.
-        seen.encounters.sort(key=lambda one: (one.scenario_id, one.repeat, one.dataset or ""))
+        order = sorted(zip(seen.encounters, seen.rows, strict=True), key=lambda pair: _place(pair[0]))
         arms.append(arm)
         collected.report.runs.append(_run_report(run, scored, arm, seen, seed))
-        collected.encounters.append(seen.encounters)
+        collected.encounters.append([one for one, _ in order])
+        collected.rows.append([row for _, row in order])
         collected.blocks.append(seen.packer.blocks)
     collected.charts = charts.closed()
     for run_report, label in zip(collected.report.runs, labels_of(arms), strict=True):
@@ -121,6 +124,10 @@ def collect(runs: Sequence[RunData], names: Sequence[str], *, seed: int = 0) -> 
         except InputError as error:
             collected.report.not_compared = str(error)
     return collected
+
+
+def _place(one: Encounter) -> tuple[int, int, str]:
+    return one.scenario_id, one.repeat, one.dataset or ""
 
 
 class _Seen:
@@ -141,7 +148,7 @@ class _Seen:
         self.rows.append(row)
         one = encounter_of(record, row.tests.bill if row.tests else None)
         why = [reason.text for reason in one.reasons]
-        shown = encounter_data(record, self._folder.beside(record), judge=self._judge, why=why)
+        shown = encounter_data(record, self._folder.context(record), judge=self._judge, why=why)
         # The page does not need the facts' ids, which are a fifth of a packed chart.
         chart = [{key: fact[key] for key in fact if key != "id"} for fact in shown.pop("chart", ())]
         place = self.packer.add(shown)

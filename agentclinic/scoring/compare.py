@@ -495,7 +495,7 @@ def incomparable(baseline: Arm, arm: Arm, common: int, varied: Collection[str] =
     for key, name in _CONDITIONS.items():
         before, after = set(baseline.conditions[key]), set(arm.conditions[key])
         if before != after and key not in varied:
-            found.append(f"{name}: {_listed(before)} against {_listed(after)}")
+            found.append(f"{name}: {_joined(before)} against {_joined(after)}")
     if baseline.run.judge != arm.run.judge:
         found.append(f"judge: {baseline.run.judge or 'recorded'} against {arm.run.judge or 'recorded'}")
     ours = [(arm.run.config.get("agentclinic") or {}).get("digest") or {} for arm in (baseline, arm)]
@@ -512,7 +512,7 @@ def _missing_share(arm: Arm) -> float:
     return 1 - sum(case.known[0] for case in arm.cases.values()) / arm.records
 
 
-def _listed(values: set[str]) -> str:
+def _joined(values: set[str]) -> str:
     return ", ".join(sorted(values))
 
 
@@ -547,7 +547,7 @@ def sentence(verdict: RuleComparison, arm: str, baseline: str) -> str:
 
 
 def unseen(verdicts: Sequence[RuleComparison]) -> str:
-    """Which differences may go unseen with so few cases."""
+    """Which differences so few cases may fail to show."""
     cases = min(verdict.cases for verdict in verdicts)
     sizes = [verdict.detectable for verdict in verdicts if verdict.detectable is not None]
     if not sizes:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from agentclinic.cases.matcher import Asked, asked_of_measurement, asked_of_patient
 from agentclinic.cases.model import Fact, Section
+from agentclinic.clinic.doctor import door_text
 from agentclinic.results.actions import ActionKind
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Turn, asked_and_answered
@@ -161,11 +162,6 @@ class LearnedFrom(StrEnum):
     """Reported by the laboratory."""
 
 
-def door_text(record: Record) -> str | None:
-    """What the doctor was told at the door; None if the record does not say."""
-    return f"{record.door.demographics}. {record.door.objective}" if record.door else None
-
-
 def discloses(record: Record, role: str, asked: Iterable[Request]) -> bool:
     """Whether a role states which chart facts it reveals; a builtin role that was never asked would have."""
     replies = [request.reply for request in asked if request.reply and request.reply.role == role]
@@ -181,8 +177,7 @@ def way_found(finding: KeyFinding, record: Record, asked: Sequence[Request]) -> 
     """
     if any(below(path, AT_THE_DOOR) for path in finding.paths):
         return LearnedFrom.DOOR
-    door = door_text(record)
-    if door and any(says(door, phrase) for phrase in finding.phrases):
+    if record.door and any(says(door_text(record.door), phrase) for phrase in finding.phrases):
         return LearnedFrom.DOOR
     return next((way for request in asked if (way := _way(finding, request)) is not None), None)
 

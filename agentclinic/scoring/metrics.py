@@ -41,7 +41,7 @@ DEPTHS = (1, 3, 5)
 
 Rows = Sequence[Row]
 Value = Estimate | Proportion
-Unit = Literal["share", "number", "usd"]
+Unit = Literal["share", "number"]
 SECTIONS = ("repeats", "harm", "information", "key_facts", "orders")
 """The parts of a score that hold metrics; `key_facts` is in `information`."""
 
@@ -53,6 +53,7 @@ class Metric:
     section: str
     key: str
     title: str
+    """Empty if the value is in the JSON only, because another one shows the same."""
     unit: Unit
     direction: Literal["higher", "lower"] | None
     note: str
@@ -293,28 +294,36 @@ def _with_dangers(rows: Rows) -> list[Row]:
     return [row for row in rows if row.dangers and not row.cut_short]
 
 
-@metric("harm.weighted_loss", title="harm-weighted loss", unit="share", direction="lower")
+@metric("harm.weighted_loss", title="harm-weighted loss", unit="share", direction="lower", column=False)
 def weighted_loss(rows: Rows, seed: int) -> Estimate:
     """Σ harm over records not right ÷ Σ harm over all that state it; between 0 and 1."""
     losses = ((row.case, 0.0 if row.right else harm, harm) for row, harm in _with_harm(rows))
     return ratio(losses, seed, low=0, high=1)
 
 
-@metric("harm.serious_wrong", title="wrong on cases of harm 3 or more", unit="share", direction="lower")
+@metric("harm.serious_wrong", title="wrong on cases of harm 3 or more", unit="share", direction="lower", column=False)
 def serious_wrong(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
     """Wrong diagnoses ÷ records of cases with a harm of 3 or more; ending without a diagnosis is not one."""
     serious = [row for row, harm in _with_harm(rows) if harm >= SERIOUS]
     return proportion(sum(row.diagnosed and not row.right for row in serious), len(serious))
 
 
-@metric("harm.must_not_miss_missed", title="must-not-miss diseases never considered", unit="share", direction="lower")
+@metric(
+    "harm.must_not_miss_missed",
+    title="must-not-miss diseases never considered",
+    unit="share",
+    direction="lower",
+    column=False,
+)
 def must_not_miss_missed(rows: Rows, seed: int) -> Estimate:
     """Must-not-miss diseases never considered ÷ all of those in records where this can be assessed."""
     assessed = ((row.case, row.missed, row.dangers) for row in _with_dangers(rows) if row.missed is not None)
     return ratio(assessed, seed, low=0, high=1)
 
 
-@metric("harm.encounters_with_a_miss", title="encounters with such a disease", unit="share", direction="lower")
+@metric(
+    "harm.encounters_with_a_miss", title="encounters with such a disease", unit="share", direction="lower", column=False
+)
 def encounters_with_a_miss(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
     """Records with at least one such disease never considered ÷ records where this can be assessed."""
     counts = [row.missed for row in _with_dangers(rows) if row.missed is not None]
@@ -402,7 +411,7 @@ def _average(values: Iterable[tuple[str, float | None]], seed: int) -> Estimate:
     return found if found.n else Estimate(value=None, note=NOT_RECORDED)
 
 
-@metric("information.turns", title="turns per encounter")
+@metric("information.turns", title="turns per encounter", column=False)
 def turns(rows: Rows, seed: int) -> Estimate:
     """Mean turns of the doctor."""
     return _average(((row.case, row.turns) for row in rows if not row.cut_short), seed)
@@ -420,7 +429,7 @@ def tests(rows: Rows, seed: int) -> Estimate:
     return _average(((case, talk.tests) for case, talk in _dialogues(rows)), seed)
 
 
-@metric("information.images", title="requests for images per encounter")
+@metric("information.images", title="requests for images per encounter", column=False)
 def images(rows: Rows, seed: int) -> Estimate:
     """Mean requests for images."""
     return _average(((case, talk.images) for case, talk in _dialogues(rows)), seed)
@@ -468,7 +477,7 @@ def recall(rows: Rows, seed: int) -> Estimate:
     return mean(found, seed, low=0, high=1)
 
 
-@metric("key_facts.yield_per_request", title="key findings per request", direction="higher")
+@metric("key_facts.yield_per_request", title="key findings per request", direction="higher", column=False)
 def yield_per_request(rows: Rows, seed: int) -> Estimate:
     """Key findings told by patient or laboratory ÷ questions and tests: Σ over encounters ÷ Σ over encounters."""
     learned = (
@@ -575,7 +584,7 @@ def _ordered(rows: Rows) -> list[tuple[str, Tests]]:
     return [(row.case, row.tests) for row in rows if row.tests is not None]
 
 
-@metric("orders.orders", title="orders per encounter", column=False)
+@metric("orders.orders", title="", column=False)
 def orders_per_encounter(rows: Rows, seed: int) -> Estimate:
     """Mean orders (turns with `REQUEST TEST`) per encounter."""
     return _average(((case, tests.orders) for case, tests in _ordered(rows)), seed)
@@ -587,14 +596,14 @@ def items(rows: Rows, seed: int) -> Estimate:
     return _average(((case, len(tests.items)) for case, tests in _ordered(rows)), seed)
 
 
-@metric("orders.repeated", title="repeated orders", unit="share", direction="lower", column=False)
+@metric("orders.repeated", title="", unit="share", column=False)
 def repeated_orders(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
     """Orders that repeat an earlier one of the encounter ÷ orders."""
     seen = [tests for _, tests in _ordered(rows)]
     return proportion(sum(tests.repeated for tests in seen), sum(tests.orders for tests in seen))
 
 
-@metric("orders.price_usd", title="price of tests per encounter (estimate)", unit="usd", direction="lower")
+@metric("orders.price_usd", title="price of tests per encounter, USD (estimates)", column=False)
 def price_usd(rows: Rows, seed: int) -> Estimate:
     """Mean price per encounter; null if any item done has no price."""
     seen = _ordered(rows)
@@ -603,7 +612,7 @@ def price_usd(rows: Rows, seed: int) -> Estimate:
     return _average(((case, tests.bill.usd) for case, tests in seen), seed)
 
 
-@metric("orders.waiting_hours", title="hours of waiting per encounter (estimate)", direction="lower")
+@metric("orders.waiting_hours", title="hours of waiting per encounter (estimates)")
 def waiting_hours(rows: Rows, seed: int) -> Estimate:
     """Mean waiting time per encounter; null if any item done has none."""
     seen = _ordered(rows)

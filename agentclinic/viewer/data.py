@@ -20,7 +20,7 @@ from agentclinic.report.comparison import compared
 from agentclinic.report.encounter_data import RunFolder, encounter_data
 from agentclinic.report.encounters import RELATIONS, confidence
 from agentclinic.report.parts import OUTCOMES
-from agentclinic.report.runs import ListedRun, listed, run_places, written_summary
+from agentclinic.report.runs import ListedRun, describe_run, run_places, written_summary
 from agentclinic.report.text import line
 from agentclinic.results.journal import Reading, parse_record
 from agentclinic.results.record import Record
@@ -179,7 +179,7 @@ class RunIndex:
             judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
             if self._folder is None or judged != self._judged:  # judged again since it was read
                 self._folder, self._judged = RunFolder(load_run(self.path.parent)), judged
-            return encounter_data(record, self._folder.beside(record))
+            return encounter_data(record, self._folder.context(record))
 
     def _written(self, place: Place) -> bytes:
         with self.path.open("rb") as file:
@@ -279,7 +279,7 @@ class Library:
             summary = written_summary(place)
             index = self._index(place)
             unread = summary is None and index.read(max(0.0, until - time.monotonic()))
-            run = run_data(listed(place, self.folder, summary or index.summary.summary()), index.problem)
+            run = run_data(describe_run(place, self.folder, summary or index.summary.summary()), index.problem)
             shown.append({**run, "reading": unread})
             more = more or unread
             if not unread:
@@ -292,7 +292,7 @@ class Library:
         index = self.index(name)
         more = index.read(LONGER if first else BRIEF)
         first = first if version == index.version else 0
-        run = run_data(listed(index.path.parent, self.folder, index.summary.summary()), index.problem)
+        run = run_data(describe_run(index.path.parent, self.folder, index.summary.summary()), index.problem)
         return {"version": index.version, "first": first, "rows": index.rows[first:], "more": more, "run": run}
 
     def compare(self, names: Sequence[str]) -> Data:

@@ -9,10 +9,9 @@ import zlib
 import pytest
 
 from agentclinic.jsonl import inert
-from agentclinic.report.markdown import quoted
 from agentclinic.report.pack import BLOCK, Packer
-from agentclinic.report.spreadsheet import safe
-from agentclinic.report.text import line, markdown_table
+from agentclinic.report.tables import markdown_table, quoted, safe
+from agentclinic.report.text import line
 
 
 def test_characters_that_act_invisibly_are_shown_by_their_number() -> None:

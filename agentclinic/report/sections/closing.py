@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, section, table
+from agentclinic.report.numbers import sections
+from agentclinic.report.parts import Drawn, View, details, section
 from agentclinic.report.statements import TITLES, Statement, statements
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, line
 
 
@@ -22,6 +24,17 @@ def _statement(said: list[Statement]) -> Html:
         if texts:
             parts.append(tag("div", tag("h3", title), tag("ul", texts), class_=f"say {kind}"))
     return tag("div", parts, class_="says")
+
+
+def numbers(view: View) -> Html | None:
+    """Every number of every run, as `agentclinic score --full` prints them."""
+    drawn = [
+        Drawn(index, details(f"{len(made)} tables", [tag("div", tag("h3", one.title), one.html()) for one in made]))
+        for index, run in enumerate(view.runs)
+        if (made := sections(run.score))
+    ]
+    lede = "The same rows as in agentclinic score --full, the Markdown report and the card."
+    return view.section("numbers", "Every number", lede, drawn)
 
 
 def settings(view: View) -> Html:

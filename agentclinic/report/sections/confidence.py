@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import Drawn, View, details, figure, note, table
+from agentclinic.report.numbers import calibration_section
+from agentclinic.report.parts import Drawn, View, details, figure, note
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import plural
 from agentclinic.scoring.calibration import SourceCalibration
 from agentclinic.scoring.estimates import Estimate
-from agentclinic.scoring.format import as_number, as_percent, interval, percent
+from agentclinic.scoring.format import as_percent, interval, percent
 from agentclinic.scoring.metrics import DifferentialCourse
 
 
@@ -80,7 +82,7 @@ def _source(view: View, index: int, run: RunReport, source: SourceCalibration) -
         "h3", f"{_called(source)} {_kind(source)}", tag("small", f" {plural(source.n, 'diagnosis', 'diagnoses')}")
     )
     figures = [_reliability(name, run, source, colour), _risk(name, source, colour)]
-    return tag("div", title, tag("div", figures, class_="figures"), _numbers(source))
+    return tag("div", title, tag("div", figures, class_="figures"), calibration_section(source).html())
 
 
 def _kind(source: SourceCalibration) -> str:
@@ -124,30 +126,6 @@ def _risk(name: str, source: SourceCalibration, colour: str) -> Html | None:
         "when it may be wrong."
     )
     return figure("Risk against coverage", about, chart, details("Numbers", numbers))
-
-
-def _numbers(source: SourceCalibration) -> Html:
-    rows: list[list[object]] = [["AUROC", as_number(source.auroc), "0.5 is chance, 1 is best"]]
-    best = "" if source.aurc_best is None else f"{source.aurc_best:.2f} is best at this accuracy"
-    rows.append(["area under risk-coverage", as_number(source.aurc), best])
-    if source.brier is not None:
-        rows += [
-            ["Brier score", as_number(source.brier), "0 is best; always saying 50% gives 0.25"],
-            ["log score, nats", as_number(source.log_score), "0 is best"],
-        ]
-    if source.ece is not None:
-        chance = f"perfect forecasts at this n give {source.ece.low:.3f} to {source.ece.high:.3f}"
-        rows.append(["calibration error (ECE)", f"{source.ece.value:.3f}", chance])
-    if source.unmatched:
-        rows.append(["not in its own differential", source.unmatched, "diagnoses left out here"])
-    if source.unnumbered:
-        rows.append(["without a number", source.unnumbered, "diagnoses left out here"])
-    return tag(
-        "div",
-        table("Calibration", ["", "value (95% interval)", ""], rows, (0, 1, 2)),
-        [note(text) for text in source.notes],
-        class_="narrow",
-    )
 
 
 # --- turn by turn ---------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from agentclinic.report import charts
 from agentclinic.report.collect import RunReport
 from agentclinic.report.encounters import PLAINLY_WRONG, Encounter
 from agentclinic.report.markup import Html, tag
-from agentclinic.report.parts import View, table
+from agentclinic.report.parts import View
 from agentclinic.report.statements import left_out
+from agentclinic.report.tables import html_table as table
 from agentclinic.report.text import DASH, dollars, line, plural
 from agentclinic.results.differential import Source
 from agentclinic.runs.budget import money

@@ -242,7 +242,7 @@ class _Table:
 
     @property
     def caution(self) -> str | None:
-        """What to bear in mind about an interval."""
+        """A warning about an interval from few labels or without errors."""
         few = self.cases < ENOUGH_LABELS
         said = [f"{self.cases} labeled cases: below {ENOUGH_LABELS} the interval is rough"] if few else []
         if not self.sums[[_FN, _FP]].any():
