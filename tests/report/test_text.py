@@ -24,7 +24,7 @@ def test_characters_that_act_invisibly_are_shown_by_their_number() -> None:
 def test_a_markdown_table_keeps_its_columns_whatever_its_cells_say() -> None:
     assert markdown_table(("a", "b"), [("x | y", "`<b>`\n# z")]) == [
         "| a | b |",
-        "|---|---|",
+        "| --- | --- |",
         "| x \\| y | '&lt;b>' # z |",
     ]
 
