@@ -6,6 +6,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Every process of the tests would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run shell test test-full docs-test lint types tests tests-full browser clean
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -56,8 +56,6 @@ MOST_TURNS = 10_000
 """A consultation takes about 20 turns; more than this is a slip."""
 MOST_REPEATS = 1000
 """With a thousand repeats, the interval of a single case's accuracy is within three points; more is a slip."""
-
-
 MOST_PROCESSES = 4096
 """Worker processes on a cluster: more than the largest that labs have; a larger number is a slip."""
 
@@ -83,6 +81,16 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     for layer in layers:
         merged |= {**PRESETS.get(str(layer.get("preset")), {}), **layer}
     return merged
+
+
+Retrieval = Literal["bm25", "embeddings", "shuffled"]
+
+
+class RoleModel(NamedTuple):
+    """The model of a role, and its endpoint by its name in `endpoints`; None for the default one."""
+
+    name: str
+    endpoint: str | None
 
 
 class RunSettings(_Section):
@@ -173,7 +181,7 @@ class RunSettings(_Section):
     """What the planner knows at the start: what a doctor knows at the door, or the patient's full script."""
     memory: str | None = None
     """File of experiences, made by `agentclinic learn`, that are offered to the doctor where they fit."""
-    memory_retrieval: Literal["bm25", "embeddings", "shuffled"] = "bm25"
+    memory_retrieval: Retrieval = "bm25"
     """How experiences are found: by words, by embeddings, or drawn by chance as a control."""
     memory_llm: str | None = None
     """Model that picks among the ten best experiences, or none of them (default: the two best are offered)."""
@@ -206,6 +214,19 @@ class RunSettings(_Section):
     check: bool = True
     """Before anything else, send one short request to each model, and stop if it cannot be used."""
 
+    @property
+    def selection(self) -> dict[str, Any]:
+        return self.model_dump(include={"scenarios", "offset", "sample", "num_scenarios", "seed", "lockbox"})
+
+    @property
+    def people(self) -> bool:
+        """Whether a person plays the doctor or the patient."""
+        return is_person(self.doctor_llm) or is_person(self.patient_llm)
+
+    def model_of(self, role: str) -> RoleModel | None:
+        name = getattr(self, f"{role}_llm")
+        return RoleModel(name, getattr(self, f"{role}_endpoint")) if name or role in ROLES else None
+
     @model_validator(mode="before")
     @classmethod
     def _with_preset(cls, data: object) -> object:
@@ -215,6 +236,70 @@ class RunSettings(_Section):
     @classmethod
     def _no_bias(cls, value: object) -> object:
         return None if value in (None, "", "None", "none", "null") else value
+
+
+_NEEDS = {
+    "engine ray": ("address", "processes"),
+    "doctor_test_policy_enabled": ("planner_baseline", "doctor_test_policy_mode"),
+    "doctor uncertainty": ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"),
+    "synthesis_llm": ("synthesis_endpoint",),
+    "part": ("split",),
+    "split": ("part",),
+    "memory": ("memory_retrieval", "memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint"),
+    "embedding_llm": ("memory_retrieval embeddings",),
+    "memory_retrieval embeddings": ("embedding_llm",),
+}
+"""Settings, as a key or a key with a value, and those that have no effect without them."""
+
+
+def refuse_without_effect(run: RunSettings, *keys: str) -> None:
+    """Refuse settings that have no effect without another one: those with these keys, or all."""
+
+    def is_set(setting: str) -> bool:
+        key, _, value = setting.partition(" ")
+        return bool(getattr(run, key) == value if value else getattr(run, key) != RunSettings.model_fields[key].default)
+
+    for needed, dependent in _NEEDS.items():
+        for setting in dependent:
+            key = setting.partition(" ")[0]
+            by_preset = run.preset is not None and key in PRESETS[run.preset]
+            if (not keys or key in keys) and is_set(setting) and not is_set(needed) and not by_preset:
+                raise ConfigError(f"{setting} has no effect without {needed}; set both, or leave out {key}")
+
+
+class PlannerSettings(NamedTuple):
+    """The test policy that the doctor plans with."""
+
+    policy: str
+    """Its prompt file, without .json."""
+    inline: bool
+    """Plan and speak in one reply."""
+    baseline: Literal["door", "full"]
+
+
+class MemorySettings(NamedTuple):
+    """The experiences that the doctor is offered."""
+
+    path: str
+    retrieval: Retrieval
+    embedding: RoleModel | None
+    """The model that finds them, if they are found by embeddings."""
+    picker: RoleModel | None
+
+
+class JudgeSettings(NamedTuple):
+    """The judge of the diagnoses."""
+
+    model: str
+    relation: bool
+    """Ask for the relation and a reason."""
+
+
+class RaySettings(NamedTuple):
+    """The Ray cluster that does the work."""
+
+    address: str | None
+    processes: int | None
 
 
 STUDY_DECIDES = frozenset({"memory", "split", "part", "record", "output_dir", "inf_type"})
@@ -230,7 +315,6 @@ class UnixParts(NamedTuple):
 
 
 def is_unix(address: str) -> bool:
-    """Whether an address is a unix socket."""
     return address.lower().startswith("unix:")
 
 
@@ -246,20 +330,21 @@ def unix_parts(address: str) -> UnixParts | None:
 
 def checked_address(value: object) -> object:
     """Refuse anything but an address, without repeating it: it may be a key or contain a password."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if isinstance(value, str) and unix_parts(value.strip()):
-        return value.strip()
+    if not isinstance(value, str):
+        return value
+    address = value.strip()
+    if not address or unix_parts(address):
+        return address or None
     try:
-        parts = urlsplit(value.strip()) if isinstance(value, str) else None
-        usable = parts is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         usable = False
     if not usable:
         raise ValueError("must be an http(s) address, e.g. http://127.0.0.1:8000/v1")
-    if parts and (parts.query or parts.fragment):
+    if parts.query or parts.fragment:
         raise ValueError("must not have a query (?...); put a key into openai.api_key or the environment")
-    return value.strip() if isinstance(value, str) else value
+    return address
 
 
 def _variable_name(value: str) -> str:
@@ -422,38 +507,61 @@ class ClinicFile(_Section):
     privacy: PrivacySettings = PrivacySettings()
 
 
-class Settings(_Section):
-    """All settings of a run."""
+class Settings(LLMFile, ClinicFile):
+    """All settings. `run` has the keys as they are in files and flags; what plays reads the sections made from them."""
 
-    run: RunSettings = RunSettings()
-    datasets: dict[str, str] = Field(default_factory=dict)
-    endpoints: dict[str, EndpointSettings] = Field(default_factory=dict)
-    openai: OpenAISettings = OpenAISettings()
-    llm: LLMSettings = LLMSettings()
-    privacy: PrivacySettings = PrivacySettings()
     allow_hosts: tuple[str, ...] = Field(default=(), exclude=True)
     """From `--allow-host`; command line only, so a file cannot set it."""
 
+    @property
+    def planner(self) -> PlannerSettings | None:
+        run = self.run
+        if not run.doctor_test_policy_enabled:
+            return None
+        return PlannerSettings(run.doctor_test_policy, run.doctor_test_policy_mode == "inline", run.planner_baseline)
+
+    @property
+    def memory(self) -> MemorySettings | None:
+        run = self.run
+        if run.memory is None:
+            return None
+        embedding = run.model_of("embedding") if run.memory_retrieval == "embeddings" else None
+        return MemorySettings(run.memory, run.memory_retrieval, embedding, run.model_of("memory"))
+
+    @property
+    def judge(self) -> JudgeSettings:
+        return JudgeSettings(self.run.moderator_llm, self.run.judge_relation)
+
+    @property
+    def ray(self) -> RaySettings | None:
+        return RaySettings(self.run.address, self.run.processes) if self.run.engine == "ray" else None
+
+    @property
+    def models(self) -> dict[str, RoleModel]:
+        """The models by role; planner and synthesis use the doctor's unless another is named."""
+        memory = self.memory
+        further = {"memory": memory.picker, "embedding": memory.embedding} if memory else {}
+        named = {role: self.run.model_of(role) for role in (*ROLES, "synthesis")} | further
+        return {role: model for role, model in named.items() if model}
+
+    def changed(self, **run: Any) -> Self:
+        """The settings with other values for some keys of `run`."""
+        return self.model_copy(update={"run": self.run.model_copy(update=run)})
+
     def public(self) -> dict[str, Any]:
         """The settings without secrets, as written to `config.used.json`."""
-        unused = {} if self.privacy.hosts else {"privacy": True}
-        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, **unused})
-        data["openai"]["base_url"] = without_credentials(self.openai.base_url)
-        for endpoint in data["endpoints"].values():
-            endpoint["base_url"] = without_credentials(endpoint["base_url"])
+        data = self.model_dump(mode="json", exclude={"openai": {"api_key"}, "privacy": True})
         for endpoint in (data["openai"], *data["endpoints"].values()):
+            endpoint["base_url"] = without_credentials(endpoint["base_url"])
             if not endpoint["prices"]:
                 del endpoint["prices"]
-        return data
+        return data | ({"privacy": self.privacy.model_dump(mode="json")} if self.privacy.hosts else {})
 
 
 def with_limits(settings: Settings, token_limit: int | None, max_cost: float | None) -> Settings:
     """The settings with new limits; None keeps what they have."""
-    given: dict[str, Any] = {"token_limit": token_limit, "max_cost": max_cost}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        return settings
-    runtime = settings.llm.runtime.model_copy(update=changes)
+    given = {"token_limit": token_limit, "max_cost": max_cost}
+    runtime = settings.llm.runtime.model_copy(update={key: limit for key, limit in given.items() if limit is not None})
     return settings.model_copy(update={"llm": settings.llm.model_copy(update={"runtime": runtime})})
 
 
@@ -499,19 +607,19 @@ def load_settings(
         if own and llm_config is None:
             llm = parse_settings(LLMFile, own, str(config))
     clinic = parse_settings(ClinicFile, data, str(config))
-    run = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
-    parsed = clinic.model_copy(update={"run": parse_settings(RunSettings, run, "the flags")})
-    if parsed.run.measurement_cost_llm is not None:
+    keys = layered(clinic.run.model_dump(exclude_unset=True), overrides or {})
+    run = parse_settings(RunSettings, keys, "the flags")
+    if run.measurement_cost_llm is not None:
         # FutureWarning: Python does not show a DeprecationWarning to users.
         replaced = "test_economics_log is filled from a price table, without a model (docs/scoring.md)"
         warnings.warn(f"run.measurement_cost_llm is ignored: {replaced}", FutureWarning, stacklevel=2)
     return Settings(
-        run=parsed.run,
-        datasets={name: str(_in_first(folders, path)) for name, path in parsed.datasets.items()},
-        endpoints=parsed.endpoints,
+        run=run,
+        datasets={name: str(_in_first(folders, path)) for name, path in clinic.datasets.items()},
+        endpoints=clinic.endpoints,
         openai=llm.openai,
         llm=llm.llm,
-        privacy=parsed.privacy,
+        privacy=clinic.privacy,
         allow_hosts=tuple(allow_hosts or ()),
     )
 

@@ -114,7 +114,6 @@ class JsonLines:
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
         return self._size
 
     def append(self, entry: Any) -> None:
@@ -161,7 +160,6 @@ class JsonLines:
         )
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     def __enter__(self) -> Self:

@@ -35,29 +35,29 @@ def strictest(classes: Iterable[DataClass]) -> DataClass:
 
 # Global and never lowered: a thread that a user's doctor started lacks our context variables, and its requests must
 # not go where the run itself may not send any.
-_met = DataClass.PUBLIC
+_seen = DataClass.PUBLIC
 
 
-def meet(data_class: DataClass) -> None:
+def raise_data_class(data_class: DataClass) -> None:
     """Record that this process now holds data of this class."""
-    global _met
-    _met = strictest((_met, data_class))
+    global _seen
+    _seen = strictest((_seen, data_class))
 
 
-def met() -> DataClass:
+def strictest_seen() -> DataClass:
     """The most restricted class of data this process has held."""
-    return _met
+    return _seen
 
 
-def forget() -> None:
+def reset() -> None:
     """Start over as a new process would; only for tests, which share one."""
-    global _met
-    _met = DataClass.PUBLIC
+    global _seen
+    _seen = DataClass.PUBLIC
 
 
 def silent() -> bool:
     """Whether messages must not quote models, servers or exceptions, which may repeat a patient's chart."""
-    return _met is DataClass.CREDENTIALED
+    return _seen is DataClass.CREDENTIALED
 
 
 LEFT_OUT = "(left out: credentialed data)"

@@ -219,7 +219,7 @@ def in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], obje
         try:
             return read(path)
         finally:
-            privacy.forget()
+            privacy.reset()
 
     return parser
 

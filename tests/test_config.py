@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +13,19 @@ import pytest
 from helpers import ORIGINAL, needs_original
 from pydantic import SecretStr
 
+import agentclinic
 from agentclinic.config import (
     EndpointSettings,
     LLMFile,
     LLMSettings,
     OpenAISettings,
+    RoleModel,
+    RunSettings,
     Settings,
     load_llm_file,
     load_settings,
     parse_settings,
+    refuse_without_effect,
     variable,
     without_credentials,
 )
@@ -386,3 +391,68 @@ def test_a_key_that_cannot_be_encoded_is_an_error_of_the_file(tmp_path: Path) ->
     path.write_text('{"llm": {"responses": {"token_\\ud800": "x"}}}')
     with pytest.raises(ConfigError, match=r"llm.config.json: a key is not UTF-8 text"):
         load_llm_file(path)
+
+
+# Sections made from the keys of `run`
+
+
+def sections(**run: Any) -> Settings:
+    return Settings(run=RunSettings(**run))
+
+
+def test_a_section_is_there_with_all_that_belongs_to_it_or_not_at_all() -> None:
+    idle = sections(planner_baseline="full", memory_retrieval="embeddings", embedding_llm="e", address="auto")
+    assert (idle.planner, idle.memory, idle.ray) == (None, None, None)
+    assert list(idle.models) == ["doctor", "patient", "measurement", "moderator"]
+
+    policy = sections(doctor_test_policy_enabled=True, doctor_test_policy="mine", doctor_test_policy_mode="inline")
+    assert policy.planner == ("mine", True, "door")
+    assert sections(engine="ray", processes=3).ray == (None, 3)
+    assert sections(moderator_llm="m", judge_relation=True).judge == ("m", True)
+
+
+def test_an_embedding_model_belongs_to_retrieval_by_embeddings() -> None:
+    named = {"memory": "store.jsonl", "memory_llm": "p", "embedding_llm": "e", "embedding_endpoint": "lab"}
+    memory = sections(**named, memory_retrieval="embeddings").memory
+    assert memory == ("store.jsonl", "embeddings", RoleModel("e", "lab"), RoleModel("p", None))
+    assert "embedding" in sections(**named, memory_retrieval="embeddings").models
+    assert "embedding" not in sections(**named).models
+
+
+@pytest.mark.parametrize(
+    ("run", "complaint", "needed"),
+    [
+        ({"address": "auto"}, "address has no effect without engine ray", {"engine": "ray"}),
+        ({"processes": 2}, "processes has no effect without engine ray", {"engine": "ray"}),
+        (
+            {"planner_baseline": "full"},
+            "planner_baseline has no effect without doctor_test_policy_enabled",
+            {"doctor_test_policy_enabled": True},
+        ),
+        ({"planner_baseline": "full"}, "planner_baseline has no effect", {"preset": "original"}),
+        ({"agent_config": "a"}, "agent_config has no effect without doctor uncertainty", {"doctor": "uncertainty"}),
+        ({"part": "test"}, "part has no effect without split; set both, or leave out part", {"split": "s.json"}),
+        ({"memory_endpoint": "e"}, "memory_endpoint has no effect without memory", {"memory": "m.jsonl"}),
+        (
+            {"memory": "m.jsonl", "embedding_llm": "e"},
+            "embedding_llm has no effect without memory_retrieval embeddings",
+            {"memory_retrieval": "embeddings"},
+        ),
+    ],
+)
+def test_a_key_that_has_no_effect_is_refused_with_what_it_needs(
+    run: dict[str, Any], complaint: str, needed: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        refuse_without_effect(RunSettings(**run))
+    refuse_without_effect(RunSettings(**run), "seed")
+    refuse_without_effect(RunSettings(**run, **needed))
+
+
+def test_only_the_edge_reads_the_keys_that_have_a_section() -> None:
+    """Elsewhere a planner, a memory, a judge or a cluster is read from its section, so that it is whole."""
+    package = Path(agentclinic.__file__).parent
+    keys = "doctor_test_policy|planner_baseline|memory_|embedding_|judge_relation|engine|address|processes"
+    flat = re.compile(rf"\brun\.(?:{keys})")
+    reading = {path.name for path in package.rglob("*.py") if flat.search(path.read_text(encoding="utf-8"))}
+    assert reading == {"config.py"}

@@ -256,6 +256,17 @@ def test_a_journal_that_others_touch_is_not_written_any_more(path: Path) -> None
         assert (path.read_bytes() if path.exists() else None) == after
 
 
+def test_a_line_that_reads_differently_from_what_was_written_is_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad disk, made by writing something else of the same length."""
+    write = os.write
+    with JsonLines(path, journal=True) as sink:
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, b" " * len(data)))
+        with pytest.raises(AgentClinicError, match="reads differently from what was written"):
+            sink.append({"n": 1})
+
+
 def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
     deep: list[object] = []
     for _ in range(300):

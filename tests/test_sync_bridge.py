@@ -11,12 +11,10 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 
 import pytest
+from scripted_server import LONG
 
 from agentclinic import sync_bridge
 from agentclinic.errors import AgentClinicError
-
-TIMEOUT = 30.0
-"""Seconds; only a failing test waits this long."""
 
 
 def test_ctrl_c_in_the_calling_thread_cancels_the_request_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,13 +26,13 @@ def test_ctrl_c_in_the_calling_thread_cancels_the_request_on_the_loop(monkeypatc
     def interrupted(self: Future[None], timeout: float | None = None) -> None:
         if threading.current_thread() is not threading.main_thread():
             return result(self, timeout)
-        assert started.wait(TIMEOUT)
+        assert started.wait(LONG)
         raise KeyboardInterrupt
 
     async def request() -> None:
         started.set()
         try:
-            await asyncio.sleep(TIMEOUT)
+            await asyncio.sleep(LONG)
         except asyncio.CancelledError:
             cancelled.set()
             raise
@@ -42,7 +40,7 @@ def test_ctrl_c_in_the_calling_thread_cancels_the_request_on_the_loop(monkeypatc
     monkeypatch.setattr(Future, "result", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sync_bridge.call(request)
-    assert cancelled.wait(TIMEOUT / 2)
+    assert cancelled.wait(LONG / 2)
 
 
 async def loop_now() -> asyncio.AbstractEventLoop:
@@ -55,7 +53,7 @@ def test_plain_threads_share_one_background_loop() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(TIMEOUT)
+        thread.join(LONG)
     assert len(loops) == 8
     assert len(set(loops)) == 1
 
@@ -64,7 +62,7 @@ def test_code_of_an_encounter_comes_back_to_its_loop_until_the_encounter_is_over
     may_ask_again, complaints = threading.Event(), list[str]()
 
     def later() -> None:
-        may_ask_again.wait(TIMEOUT)
+        may_ask_again.wait(LONG)
         try:
             sync_bridge.call(loop_now)
         except AgentClinicError as error:
@@ -123,6 +121,6 @@ def test_a_function_that_hangs_does_not_keep_the_process_alive() -> None:
         print("over")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=LONG, check=True
     )
     assert (done.stdout, done.stderr) == ("over\n", "")

@@ -91,10 +91,10 @@ class Audited(Protocol):
     """Anything with a reply and its case."""
 
     @property
-    def reply(self) -> AuditedReply: ...  # noqa: D102
+    def reply(self) -> AuditedReply: ...
 
     @property
-    def case(self) -> Case: ...  # noqa: D102
+    def case(self) -> Case: ...
 
 
 def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:

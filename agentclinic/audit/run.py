@@ -148,7 +148,7 @@ async def review_run(
     progress = progress or Progress()
     report, items = read_replies(place, cases)
     folder = load_run(place).path.parent
-    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+    settings = settings.changed(record=None)
     async with Models(settings, class_of_run(folder, (item.record for item in items))) as models:
         judge = Reviewer(models.get(*reviewer), load_prompt("reviewer", user_prompts(settings.run.prompts_dir)))
         note_attestations(folder, models.gate)

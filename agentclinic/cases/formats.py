@@ -96,7 +96,7 @@ def read_case(row: Row, dataset: str, expected: Format | None = None, default: D
     `default` is the data class of a row that does not state one.
     """
     data_class = _data_class(row, default)
-    privacy.meet(data_class)
+    privacy.raise_data_class(data_class)
     formats = (expected,) if expected else FORMATS
     for format_ in formats:
         if format_.recognizes(row.data):

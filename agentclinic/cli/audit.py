@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
+import typer
 
-from agentclinic.audit.model import ROLES, Kind, Role
-from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate, audit_run, review_run
-from agentclinic.cli.format import clipped, counted, deliver, end_incomplete
-from agentclinic.config import Settings, suggestion
+from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress
+from agentclinic.cli.options import (
+    FullOption,
+    JsonOption,
+    OutputOption,
+    QuietOption,
+    Read,
+    RecordsArgument,
+    SeedOption,
+    with_settings,
+)
+from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
-from agentclinic.report.tables import markdown_cell, markdown_table, safe, text_table
+from agentclinic.report.tables import markdown_cell, markdown_table, text_table
 from agentclinic.report.text import plural
-from agentclinic.runs.progress import progress_for
-from agentclinic.scoring.estimates import Proportion
 from agentclinic.scoring.format import as_percent, percent
+
+if TYPE_CHECKING:
+    from agentclinic.audit.model import Role
+    from agentclinic.audit.run import AuditReport, Comparison, Listed, Rate
+    from agentclinic.scoring.estimates import Proportion
 
 _FORMATS = ("text", "md", "csv", "json")
 
 
 @dataclass(frozen=True)
-class Shown:
+class _Shown:
     """What is shown of an audit, and how."""
 
     role: str | None
@@ -36,10 +45,12 @@ class Shown:
     format: str
     output: Path | None
     list_findings: bool
-    full: bool = False
+    full: bool
 
     def __post_init__(self) -> None:
         """Refuse what cannot be shown, before anything is paid for."""
+        from agentclinic.audit.model import ROLES, Kind
+
         if self.role is not None and self.role not in ROLES:
             raise ConfigError(f"role: {self.role!r} is not audited; choose {' or '.join(ROLES)}")
         if self.kind is not None and self.kind not in list(Kind):
@@ -52,17 +63,74 @@ class Shown:
         return self.role in (None, entry.role) and self.kind in (None, getattr(entry, "kind", None))
 
 
-def audit_command(place: Path, cases: Path | None, seed: int, shown: Shown) -> None:
-    """Audit a run with what code can decide."""
-    _deliver(audit_run(place, cases, seed), shown)
-
-
-def reviewed(
-    place: Path, settings: Settings, reviewer: tuple[str, str | None], shown: Shown, *, quiet: bool, **options: Any
+@with_settings("workers", "prompts_dir", limits=False)
+def audit_command(
+    run: RecordsArgument,
+    *,
+    read: Read,
+    reviewer: Annotated[
+        str | None,
+        typer.Option(help="Language model that also judges free-text replies. Its reviews are kept in RUN/reviews/."),
+    ] = None,
+    reviewer_endpoint: Annotated[
+        str | None, typer.Option(help="Endpoint of the reviewer, by its name in `endpoints`.")
+    ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Measure the reviewer's errors on 330 planted replies and correct its rates."),
+    ] = False,
+    all_replies: Annotated[
+        bool, typer.Option("--all-replies", help="Have the reviewer also judge replies whose facts are recorded.")
+    ] = False,
+    cases: Annotated[
+        Path | None, typer.Option(help="Case file to use instead of the run's own cases; matched by content.")
+    ] = None,
+    seed: SeedOption = 0,
+    role: Annotated[
+        str | None, typer.Option(help="Only this role: patient or measurement.", rich_help_panel="Output")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Only this kind, e.g. invented_number.", rich_help_panel="Output")
+    ] = None,
+    list_findings: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="Also list each finding with the reply and the chart's words.", rich_help_panel="Output"
+        ),
+    ] = False,
+    full: FullOption = False,
+    format: Annotated[  # noqa: A002 - the name of the flag
+        str, typer.Option(help="text, md, csv or json.", rich_help_panel="Output")
+    ] = "text",
+    json: JsonOption = False,
+    output: OutputOption = None,
+    quiet: QuietOption = False,
 ) -> None:
-    """Audit a run with code and with a reviewer, with progress."""
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
-    report = anyio.run(partial(review_run, place, settings, reviewer, progress=progress, **options))
+    """Check the replies of patient and laboratory.
+
+    Code compares them with the chart and finds invented numbers, diseases named without reason, the diagnosis, parts of
+    the chart that were not asked for, and contradictions between replies; without --reviewer no model is called. A
+    reviewer also finds what is invented, contradicted or left out in free text. Nothing is played again.
+    """
+    from agentclinic.audit.run import audit_run, review_run
+
+    shown = _Shown(role, kind, "json" if json else format, output, list_findings=list_findings, full=full)
+    if reviewer is None:
+        if calibrate or all_replies or reviewer_endpoint:
+            raise ConfigError("--calibrate, --all-replies and --reviewer-endpoint need a --reviewer MODEL")
+        _deliver(audit_run(run, cases, seed), shown)
+        return
+    report = finish(
+        review_run,
+        run,
+        read(),
+        (reviewer, reviewer_endpoint),
+        cases=cases,
+        seed=seed,
+        every_reply=all_replies,
+        calibrate=calibrate,
+        progress=progress(quiet=quiet),
+    )
     _deliver(report, shown)
     both = [reviews for reviews in (report.reviewer, report.calibration) if reviews]
     left = {"failed": sum(r.failed for r in both), "not tried": sum(r.not_tried for r in both)}
@@ -72,7 +140,7 @@ def reviewed(
         end_incomplete(message, interrupted=any(r.interrupted for r in both))
 
 
-def _deliver(report: AuditReport, shown: Shown) -> None:
+def _deliver(report: AuditReport, shown: _Shown) -> None:
     report = report.model_copy(
         update={
             "rates": [rate for rate in report.rates if shown.has(rate)],
@@ -266,6 +334,8 @@ def _rates_csv(rates: list[Rate]) -> str:
 
 
 def _findings_csv(findings: list[Listed]) -> str:
+    from agentclinic.report.tables import safe
+
     columns = ["scenario_id", "repeat", "case_hash", "turn", "role", "by", "kind", "asked", "words", "path", "why"]
     dumped = [finding.model_dump(mode="json") for finding in findings]
     return _csv(columns, [[safe(entry[column]) for column in columns] for entry in dumped])

@@ -3,43 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentclinic.cli.format import clipped, print_json
+from agentclinic.cli.options import (
+    ComparedArgument,
+    CorrectedOption,
+    FullOption,
+    JsonOption,
+    JudgeOption,
+    SeedOption,
+    with_output,
+)
 from agentclinic.errors import InputError
-from agentclinic.report.comparison import compared, short_names
-from agentclinic.report.files import run_names, runs_in
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
-from agentclinic.results.run_data import load_run
-from agentclinic.scoring.compare import (
-    Comparison,
-    ComparisonReport,
-    Flip,
-    RuleComparison,
-    SecondaryMetric,
-    compare_arms,
-    load_arm,
-    telling,
-)
 from agentclinic.scoring.format import as_number, as_points, number, percent
-from agentclinic.scoring.labels import shortened
+
+if TYPE_CHECKING:
+    from agentclinic.scoring.compare import Comparison, ComparisonReport, Flip, RuleComparison, SecondaryMetric
 
 _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
 
+@with_output
 def compare_command(
-    places: Sequence[Path], judge: str | None, seed: int, *, corrected: bool, full: bool, as_json: bool
+    runs: ComparedArgument,
+    judge: JudgeOption = None,
+    corrected: CorrectedOption = False,
+    seed: SeedOption = 0,
+    full: FullOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Compare runs with the first one and print the result."""
-    places = runs_in(places)
+    """Test whether runs really differ.
+
+    Prints one table, what it shows in one sentence, and anything else that differs between the runs; --full adds
+    p-values, the cases that flipped and other measures. Cases are paired by content. Intervals and p-values are
+    clustered by case and adjusted for multiple comparisons. The folder of a sweep stands for its arms.
+    """
+    from agentclinic.report.files import run_names, runs_in
+    from agentclinic.results.run_data import load_run
+    from agentclinic.scoring.compare import compare_arms, load_arm
+
+    places = runs_in(runs)
     if len(places) < 2:
         raise InputError("compare needs two runs or more; the first is the baseline")
     names = run_names(places)
     arms = [load_arm(load_run(place, judge), name) for place, name in zip(places, names, strict=True)]
     report = compare_arms(arms, seed=seed, corrected=corrected)
-    if as_json:
+    if json:
         print_json(report)
     else:
         print("\n".join(comparison_lines(report, report.comparisons, full=full)))
@@ -50,6 +63,10 @@ def comparison_lines(report: ComparisonReport, against_first: Sequence[Compariso
 
     `against_first` are the comparisons of the other runs with the first, in the order of the table.
     """
+    from agentclinic.report.comparison import compared, short_names
+    from agentclinic.scoring.compare import telling
+    from agentclinic.scoring.labels import shortened
+
     told, short = compared(report, against_first), short_names(report)
     columns = told.columns | {"run": [clipped(label, _LABEL) for label in told.columns["run"]]}
     table = text_table(list(columns), zip(*columns.values(), strict=True), numbers=range(told.words, len(columns)))

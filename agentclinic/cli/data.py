@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
+from json import dumps, loads
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from agentclinic.cases.fetch import PUBLIC, fetch, public_file
-from agentclinic.cases.formats import FORMATS
-from agentclinic.cases.leaks import Leak
-from agentclinic.cases.registry import DATASETS, resolve
 from agentclinic.cli.format import counted, deliver, print_json
+from agentclinic.cli.options import ConfigOption, JsonOption, dataset_paths, with_output
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
-from agentclinic.lint.check import FileReport, Overlap, check_file, overlaps
-from agentclinic.lint.quality import Located, Severity, check_file_quality
 from agentclinic.report.text import plural
+
+if TYPE_CHECKING:
+    from agentclinic.lint.check import FileReport, Overlap
+    from agentclinic.lint.quality import Located
 
 
 class DatasetRow(NamedTuple):
@@ -39,10 +36,17 @@ class DatasetRow(NamedTuple):
     about: str
 
 
-def list_command(paths: Mapping[str, str], *, as_json: bool) -> None:
-    """Print the data sets known by name."""
-    rows = list_datasets(paths)
-    if as_json:
+@with_output
+def list_command(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """List the known data sets and whether their files exist."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from agentclinic.cases.fetch import PUBLIC
+
+    rows = list_datasets(dataset_paths(config))
+    if json:
         print_json([row._asdict() for row in rows])
         return
     table = Table(box=box.SIMPLE_HEAD)
@@ -62,6 +66,8 @@ def list_command(paths: Mapping[str, str], *, as_json: bool) -> None:
 
 def list_datasets(paths: Mapping[str, str]) -> list[DatasetRow]:
     """The data sets that come with the program or are named in the config, with the number of rows in their files."""
+    from agentclinic.cases.registry import DATASETS, resolve
+
     rows = []
     for name in [*DATASETS, *(name for name in paths if name not in DATASETS)]:
         known = DATASETS.get(name)
@@ -80,63 +86,112 @@ def _count(path: Path) -> int | None:
 
 
 def fetch_command(
-    names: Sequence[str],
-    paths: Mapping[str, str],
-    *,
-    folder: Path | None,
-    mirror: str | None,
-    force: bool,
-    as_json: bool,
+    names: Annotated[list[str], typer.Argument(help="MedQA, MedQA_Ext, NEJM or NEJM_Ext.", metavar="NAME...")],
+    config: ConfigOption = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a folder with copies of the files, to use instead of their repository.",
+            envvar="AGENTCLINIC_MIRROR",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder to write to. [default: where --dataset NAME looks for the file]",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace a file that differs from the published one.", rich_help_panel="Output"),
+    ] = False,
+    json: JsonOption = False,
 ) -> None:
-    """Get public data sets and say what was fetched, from where and under which license."""
+    """Download public data sets.
+
+    Size and checksum are checked before anything is written; source, checksum and license are shown.
+    """
+    from agentclinic.cases.fetch import fetch, public_file
+
+    paths = dataset_paths(config)
     for name in names:  # a wrong name is found before anything is fetched
         public_file(name)
     rows: list[dict[str, object]] = []
     for name in names:
         file = public_file(name)
-        path, new = fetch(name, paths, folder=folder, mirror=mirror, force=force)
+        path, new = fetch(name, paths, folder=output, mirror=mirror, force=force)
         facts = {"source": file.address, "bytes": file.size, "sha256": file.sha256, "license": file.license}
         rows.append({"name": name, "path": str(path), "fetched": new, **facts})
-        if as_json:
+        if json:
             continue
         print(f"{name}: {'written to' if new else 'already at'} {path}")
         print(f"  source   {file.address}\n  size     {file.size:,} bytes\n  SHA-256  {file.sha256} (checked)")
         print(f"  license  {file.license}")
-        print(f"Play it with: agentclinic run --dataset {quote(str(path)) if folder else name}")
-    if as_json:
+        print(f"Play it with: agentclinic run --dataset {quote(str(path)) if output else name}")
+    if json:
         print_json(rows)
 
 
-def new_command(format_: str, output: Path | None) -> None:
-    """Print or write a complete example row to start a data set of one's own from."""
+def new_command(
+    format_: Annotated[str, typer.Argument(help="OSCE or NEJM (docs/datasets.md).", metavar="FORMAT")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; must not exist. [default: print]", rich_help_panel="Output"
+        ),
+    ] = None,
+) -> None:
+    """Write an example row to start your own data set from.
+
+    The row is complete and has annotations.
+    """
+    from agentclinic.cases.formats import FORMATS
+
     names = [known.name for known in FORMATS]
     if format_.upper() not in names:
         raise InputError(f"unknown format {format_!r}{suggestion(format_.upper(), names)}")
     if output and output.exists():
         raise InputError(f"{output} exists and is kept; name another file")
     template = files("agentclinic") / "cases" / "templates" / f"{format_.lower()}.json"
-    deliver(json.dumps(json.loads(template.read_text("utf-8")), ensure_ascii=False) + "\n", output)
+    deliver(dumps(loads(template.read_text("utf-8")), ensure_ascii=False) + "\n", output)
     if output:
         print(f"Change it, add rows, and check the file with: agentclinic data check {quote(str(output))}")
 
 
+@with_output
 def check_command(
-    names: Sequence[str], paths: Mapping[str, str], *, show_leaks: bool, as_json: bool, quality: bool = False
+    files: Annotated[list[str], typer.Argument(help="Case files, or names of data sets.")],
+    config: ConfigOption = None,
+    leaks: Annotated[bool, typer.Option("--leaks", help="List every leak, not only how many there are.")] = False,
+    quality: Annotated[
+        bool,
+        typer.Option("--quality", help="Also check units, physiology, the person, timeline, annotations and twins."),
+    ] = False,
+    json: JsonOption = False,
 ) -> None:
-    """Check the files and print the problems.
+    """Check case files for errors, duplicates and leaks.
 
-    The exit code is 2 if a row cannot be read as a case, and 1 if the quality check finds an error.
+    Checks the schema, and looks for duplicates within and between files and for cases that name their own diagnosis.
+    The exit code is 2 if a row cannot be read as a case, and 1 if --quality finds an error.
     """
+    from agentclinic.cases.registry import resolve
+    from agentclinic.lint.check import check_file, overlaps
+    from agentclinic.lint.quality import Severity, check_file_quality
+
+    paths = dataset_paths(config)
     reports = []
-    for name in names:
+    for name in files:
         dataset, path, expected = resolve(name, paths)
         reports.append(check_file(path, dataset, expected))
     shared = list(overlaps(reports))
     problems = [check_file_quality(report.cases) for report in reports] if quality else []
-    if as_json:
+    if json:
         print_json(_as_json(reports, shared, problems))
     else:
-        _show(reports, shared, show_leaks=show_leaks)
+        _show(reports, shared, show_leaks=leaks)
         for report, found in zip(reports, problems, strict=False):
             _show_quality(report, found)
     if any(report.errors for report in reports):
@@ -146,6 +201,8 @@ def check_command(
 
 
 def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
+    from agentclinic.lint.quality import Severity
+
     severities = Counter(located.problem.severity for located in found)
     print(f"{report.path}: quality: {counted({kind: severities[kind] for kind in Severity})}")
     for at in found:
@@ -154,6 +211,8 @@ def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
 
 
 def _show(reports: Sequence[FileReport], shared: Sequence[Overlap], *, show_leaks: bool) -> None:
+    from agentclinic.cases.leaks import Leak
+
     for report in reports:
         kinds = Counter(kind for kind, _ in {(leak.kind, leak.scenario_id) for leak in report.leaks})
         print(

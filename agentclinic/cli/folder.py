@@ -1,21 +1,44 @@
-"""`agentclinic check-folder`: how each of the original's files is used here, one line for each."""
+"""`agentclinic init` and `check-folder`: a new folder to work in, and how the original's files in one are used."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from agentclinic.cli.format import clipped, counted, print_json
-from agentclinic.compat.folder import Verdict, check_folder
+from agentclinic.cli.options import JsonOption, with_output
 
 _MOST = 300
 """Most characters of a note in the table: enough for the first thing to do. --json prints whole notes."""
 
 
-def check_folder_command(folder: Path, *, as_json: bool) -> None:
-    """Print what each file is and how it is used; the exit code is 2 if one cannot be used."""
+def init_command(
+    folder: Annotated[Path, typer.Argument(help="Folder to create; existing files in it are kept.")],
+) -> None:
+    """Create a folder with settings, prompts and entry points."""
+    from agentclinic.compat.init import write_folder
+
+    write_folder(folder)
+
+
+@with_output
+def check_folder_command(
+    folder: Annotated[Path, typer.Argument(help="Folder with files of the original, e.g. a clone of its repository.")],
+    json: JsonOption = False,
+) -> None:
+    """Show how each of the original's files in a folder is used.
+
+    Reads configs, prompts, agents, sessions, runs and cases as a run would, and says of each whether it works as it is,
+    is translated, needs something from you (to do), has no counterpart, or cannot be used. Writes nothing. The exit
+    code is 2 if a file cannot be used.
+    """
+    from agentclinic.compat.folder import Verdict, check_folder
+
     found = check_folder(folder)
-    if as_json:
+    if json:
         print_json([{**one._asdict(), "path": str(one.path)} for one in found])
     else:
         wide = max(len(str(one.path)) for one in found)

@@ -1,18 +1,39 @@
-"""How commands print: JSON, counts, clipped text, and how they end when work is left."""
+"""How commands work and print: progress, JSON, counts, clipped text, and how they end when work is left."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
 from agentclinic.files import write_whole
 from agentclinic.jsonl import ACTIVE
+
+if TYPE_CHECKING:  # slow to import, and `--help` does not need it
+    from agentclinic.runs.progress import Progress
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def finish(work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run an async function to its end."""
+    import anyio
+
+    return anyio.run(partial(work, *args, **kwargs))
+
+
+def progress(*, quiet: bool) -> Progress:
+    """Progress on standard error."""
+    from agentclinic.runs.progress import progress_for
+
+    return progress_for(quiet=quiet, stream=sys.stderr)
 
 
 def print_json(data: object) -> None:

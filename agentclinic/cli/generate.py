@@ -2,66 +2,114 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
+import typer
+from pydantic import BaseModel
 
-from agentclinic.cli.estimate import show_estimate
-from agentclinic.cli.format import counted, end_incomplete, print_json
-from agentclinic.cli.options import default_file
-from agentclinic.config import Settings, load_settings, with_limits
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.options import (
+    ENGINE,
+    AllowHostOption,
+    DryRunOption,
+    JsonOption,
+    MaxCostOption,
+    QuietOption,
+    Read,
+    TokenLimitOption,
+    default_file,
+    with_fields_of,
+    with_settings,
+)
+from agentclinic.config import RunSettings, described, load_settings, with_limits
 from agentclinic.files import expanded
-from agentclinic.generate.files import Files
-from agentclinic.generate.make import Made, Work
-from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
-from agentclinic.generate.settings import default_config, load
-from agentclinic.runs.progress import progress_for
+from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings, default_config, load
+from agentclinic.scoring.format import as_percent, as_points
+
+if TYPE_CHECKING:
+    from agentclinic.generate.make import Made, Work
 
 
-def generate_command(
-    source: str,
-    config: Path | None,
-    clinic_config: Path | None,
-    overrides: Mapping[str, Any],
-    *,
-    allow_hosts: Sequence[str] | None,
-    retry_quarantined: bool,
-    dry_run: bool = False,
-    max_cost: float | None = None,
-    token_limit: int | None = None,
-    check: bool | None = None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Make the cases of a source, then print the result. A dry run only estimates."""
-    common, section = load(config or default_config(), source, overrides)
-    llm_config = expanded(common.llm_config) if common.llm_config else None
-    settings = load_settings(
-        default_file(clinic_config, "agentclinic.config.json"),
-        default_file(llm_config, "llm.config.json"),
-        {} if check is None else {"check": check},
-        allow_hosts,
-    )
-    settings = with_limits(settings, token_limit, max_cost)
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
-    tell = (lambda _: None) if quiet else progress.say
-    if dry_run:
-        work = plan_work(common, section, settings, tell, dry_run=True)
-        show_estimate(estimate_work(work, common, settings), as_json=as_json)
-        return
-    anyio.run(check_writer, common, section, settings, progress.say)
-    work = plan_work(common, section, settings, tell)
-    made = anyio.run(partial(make_cases, work, common, settings, progress, retry_quarantined=retry_quarantined))
-    _show(work, made, as_json=as_json)
+def _generating(source: str, section: type[BaseModel], about: str) -> Callable[..., None]:
+    """The command `generate SOURCE`, with the fields of its section as flags."""
+
+    def command(
+        *,
+        config: Annotated[
+            Path | None,
+            typer.Option(
+                "--config",
+                "--gen-config",
+                help="Settings for generating cases. [default: generate_cases/gen.config.json or gen.config.json]",
+            ),
+        ] = None,
+        clinic_config: Annotated[
+            Path | None,
+            typer.Option(help="File that names `endpoints`. [default: agentclinic.config.json, if it exists]"),
+        ] = None,
+        retry_quarantined: Annotated[
+            bool, typer.Option("--retry-quarantined", help="Also try the cases in quarantine again.")
+        ] = False,
+        check: Annotated[
+            bool | None,
+            typer.Option(
+                "--check/--no-check",
+                help=f"{described(RunSettings.model_fields['check'])} [default: true]",
+                show_default=False,
+                rich_help_panel="Limits",
+            ),
+        ] = None,
+        dry_run: DryRunOption = False,
+        allow_host: AllowHostOption = None,
+        max_cost: MaxCostOption = None,
+        token_limit: TokenLimitOption = None,
+        json: JsonOption = False,
+        quiet: QuietOption = False,
+        overrides: dict[str, Any],
+    ) -> None:
+        from agentclinic.cli.estimate import show_estimate
+        from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
+
+        common, chosen = load(config or default_config(), source, overrides)
+        llm_config = expanded(common.llm_config) if common.llm_config else None
+        settings = load_settings(
+            default_file(clinic_config, "agentclinic.config.json"),
+            default_file(llm_config, "llm.config.json"),
+            {} if check is None else {"check": check},
+            allow_host,
+        )
+        settings = with_limits(settings, token_limit, max_cost)
+        shown = progress(quiet=quiet)
+        tell = (lambda _: None) if quiet else shown.say
+        if dry_run:
+            work = plan_work(common, chosen, settings, tell, dry_run=True)
+            show_estimate(estimate_work(work, common, settings), as_json=json)
+            return
+        finish(check_writer, common, chosen, settings, shown.say)
+        work = plan_work(common, chosen, settings, tell)
+        made = finish(make_cases, work, common, settings, shown, retry_quarantined=retry_quarantined)
+        _show(work, made, as_json=json)
+
+    command.__doc__ = f"{about}If it stops early, the same command continues. The exit code is 3 if cases are missing."
+    return with_fields_of(CommonSettings, section)(command)
+
+
+mimic_command = _generating(
+    "mimic",
+    MimicSettings,
+    "Make cases from MIMIC-IV's tables.\n\nA model writes the patient's story without being told the diagnosis; the "
+    "program fills in results and label and checks every case. ",
+)
+medqa_command = _generating("medqa", MedqaSettings, "Make cases from MedQA questions that ask for a diagnosis.\n\n")
 
 
 def _show(work: Work, made: Made, *, as_json: bool) -> None:
+    from agentclinic.generate.files import Files
+
     manifest = made.manifest
     counts = manifest["counts"]
     if as_json:
@@ -79,7 +127,7 @@ def _show(work: Work, made: Made, *, as_json: bool) -> None:
         if counts["quarantined"]:
             print(f"quarantine: {Files(work.output).quarantine}")
         if counts["made"]:
-            path = shlex.quote(str(work.output))
+            path = quote(str(work.output))
             print(f"next: agentclinic data check {path}\n      agentclinic run --dataset {path}")
     if made.missing:
         failures = counted(manifest["failures"])
@@ -100,12 +148,28 @@ _TABLES = {
 """The counts in the manifest that are shown, by their titles."""
 
 
-def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> None:
-    """Play the cases with the whole chart and with what is known at the door; print both accuracies and the gap."""
-    from agentclinic.generate.solvability import solvability
-    from agentclinic.scoring.format import as_percent, as_points
+@with_settings(
+    *("doctor_llm", "doctor_endpoint", "moderator_llm", "moderator_endpoint", "workers", *ENGINE),
+    *("num_scenarios", "output_dir", "check"),
+    limits=False,
+)
+def solvability_command(
+    file: Annotated[str, typer.Argument(help="Case file, or name of a data set.")],
+    *,
+    read: Read,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check that cases can be solved.
 
-    played = anyio.run(solvability, settings, partial(progress_for, quiet=quiet, stream=sys.stderr))
+    Plays every case twice, with the whole chart (--doctor full_information) and with the door information alone
+    (--doctor door_only). A case solved at the door gives something away; a case not solved with the whole chart lacks
+    what the diagnosis needs.
+    """
+    from agentclinic.generate.solvability import solvability
+
+    settings = read(dataset=file)
+    played = finish(solvability, settings, partial(progress, quiet=quiet))
     finished, gap = played.runs, played.gap
     if gap is None:
         doctor, stopped = list(finished.items())[-1]
@@ -115,7 +179,7 @@ def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> No
             interrupted=stopped.interrupted,
         )
     shares = {name: done.summary.accuracy_strict for name, done in finished.items()}
-    if as_json:
+    if json:
         shown = {name: share.model_dump(mode="json") if share else None for name, share in shares.items()}
         runs = {name: str(done.folder) for name, done in finished.items()}
         print_json({**shown, "gap": gap.model_dump(mode="json"), "runs": runs})
@@ -123,4 +187,4 @@ def solvability_command(settings: Settings, *, quiet: bool, as_json: bool) -> No
     for name, share in shares.items():
         print(f"{name:17} {as_percent(share)}  {finished[name].folder}")
     print(f"{'the chart adds':17} {as_points(gap, label='95% interval')}")
-    print(f"doctor {settings.run.doctor_llm}, judge {settings.run.moderator_llm}")
+    print(f"doctor {settings.run.doctor_llm}, judge {settings.judge.model}")

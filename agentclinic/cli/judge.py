@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from agentclinic.cli.format import print_json
+from agentclinic.cli.options import JsonOption, RunArgument, SeedOption, with_output
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
-from agentclinic.scoring.judges.against_labels import AgainstLabels
-from agentclinic.scoring.judges.comparison import (
-    Agreement,
-    Dispute,
-    JudgeComparison,
-    JudgeSummary,
-    LabelReport,
-    compare_judges,
-)
-from agentclinic.scoring.judges.majority import MajorityWritten, in_words, write_majority
+
+if TYPE_CHECKING:
+    from agentclinic.scoring.judges.against_labels import AgainstLabels
+    from agentclinic.scoring.judges.comparison import Agreement, Dispute, JudgeComparison, JudgeSummary, LabelReport
+    from agentclinic.scoring.judges.majority import MajorityWritten
 
 _LABELED: dict[float | None, str] = {1: ", labeled right", 0: ", labeled wrong", None: ""}
 _DISPUTES_SHOWN = 50
@@ -29,22 +28,56 @@ def names_in(judges: str) -> list[str]:
     return [name.strip() for name in judges.split(",") if name.strip()]
 
 
-def compare_command(run: Path, judges: str | None, labels: Path | None, seed: int, *, as_json: bool) -> None:
-    """Compare a run's judges (all of them if `judges` is None) and print the result."""
-    comparison = compare_judges(run, None if judges is None else names_in(judges), labels, seed)
-    if as_json:
+@with_output
+def compare_command(
+    folder: RunArgument,
+    judges: Annotated[
+        str | None,
+        typer.Option(help="Names in RUN/judgements/, or `recorded`, separated by commas. [default: all of them]"),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON lines {"scenario_id": 3, "correct": true}, with case_hash and repeat if needed. '
+            "[default: those in RUN/labels/]"
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Show how far a run's judges agree, and where they disagree.
+
+    With labels (a person's verdicts on a random sample of the diagnoses, from `judge label`), also shows each judge's
+    errors, and the run's accuracy corrected for them. `recorded` is the judge in scenarios.jsonl.
+    """
+    from agentclinic.scoring.judges.comparison import compare_judges
+
+    comparison = compare_judges(folder, None if judges is None else names_in(judges), labels, seed)
+    if json:
         print_json(comparison)
     else:
         show_comparison(comparison)
 
 
-def majority_command(run: Path, judges: str, name: str | None, *, as_json: bool) -> None:
-    """Write the majority of several judges and say how it went."""
-    written = write_majority(run, names_in(judges), name)
-    if as_json:
+def majority_command(
+    folder: RunArgument,
+    judges: Annotated[str, typer.Option(help="Two or more names, separated by commas; `recorded` may be one.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the new file in RUN/judgements/. [default: majority_A_B_C]")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Combine several judges into one by majority vote.
+
+    More than half of them must agree; after a tie, or with too many verdicts missing, a diagnosis stays unjudged.
+    """
+    from agentclinic.scoring.judges.majority import write_majority
+
+    written = write_majority(folder, names_in(judges), name)
+    if json:
         print_json({**written._asdict(), "path": str(written.path)})
-        return
-    show_majority(written)
+    else:
+        show_majority(written)
 
 
 def show_majority(written: MajorityWritten) -> None:
@@ -161,6 +194,8 @@ def next_lines(judge: AgainstLabels) -> list[str]:
 
 
 def _show_disputes(disputes: list[Dispute], majorities: set[str]) -> None:
+    from agentclinic.scoring.judges.majority import in_words
+
     print(f"{len(disputes)} disputed" + (":" if disputes else ""))
     for dispute in disputes[:_DISPUTES_SHOWN]:
         repeat = f", repeat {dispute.repeat}" if dispute.repeat else ""

@@ -5,22 +5,23 @@ from __future__ import annotations
 import getpass
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from agentclinic.cases.model import Case
+import typer
+
 from agentclinic.cli.judge import agreement_lines, next_lines
+from agentclinic.cli.options import JudgeOption, RunArgument
 from agentclinic.errors import InputError
 from agentclinic.files import is_private, make_folder
 from agentclinic.jsonl import JsonLines, encodable
 from agentclinic.report.text import plural
-from agentclinic.results.run_cases import read_cases
-from agentclinic.runs.human import Screen
-from agentclinic.scoring.judges.against_labels import against_labels, panel_and_labels
-from agentclinic.scoring.judges.labels import FOLDER, Label, match_labels, read_labels
-from agentclinic.scoring.judges.panel import RECORDED, Panel, Unit
-from agentclinic.scoring.judges.sample import draw, drawing_judges, strata
-from agentclinic.vocabulary.compare import STRICT, Relation
 
-_RELATIONS = dict(enumerate(Relation, start=1))
+if TYPE_CHECKING:
+    from agentclinic.cases.model import Case
+    from agentclinic.runs.human import Screen
+    from agentclinic.scoring.judges.panel import Panel, Unit
+    from agentclinic.vocabulary.compare import Relation
+
 _HELP = """\
 Is the diagnosis right? Only the first-named, principal diagnosis counts; the same disease in more detail is right if
 the chart supports it. Answer with a word or its first letter; what you write after it is kept as the reason:
@@ -32,25 +33,43 @@ the chart supports it. Answer with a word or its first letter; what you write af
   undo             take back your last label
   help             show this
   quit             stop; the same command continues"""
-_HELP = _HELP.format(relations=", ".join(f"{number} {relation}" for number, relation in _RELATIONS.items()))
 _WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", "h": "help", "?": "help", "q": "quit"}
 
 
-def label_command(place: Path, judge: str | None, labeler: str | None, number: int, seed: int) -> None:
-    """Ask a person for labels until `number` of theirs are there, then show how the judges agree with the labels."""
-    panel, _ = panel_and_labels(place, [judge or RECORDED])
-    folder = panel.path.parent
+def label_command(
+    folder: RunArgument,
+    *,
+    labeler: Annotated[
+        str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
+    ] = None,
+    number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the sample.")] = 0,
+    judge: JudgeOption = None,
+) -> None:
+    """Label a sample of a run's diagnoses, to measure its judge.
+
+    At the terminal, shows truth and diagnosis, and the chart on request, but neither the doctor's name nor any verdict.
+    The sample is drawn at random, by the judge's verdict, and more often where several judges disagree. Every label is
+    saved at once; the same command continues. At the end it shows how each judge agrees with the labels. `score
+    --corrected` and `compare --corrected` then correct the accuracy.
+    """
+    from agentclinic.scoring.judges.against_labels import panel_and_labels
+    from agentclinic.scoring.judges.labels import FOLDER
+    from agentclinic.scoring.judges.panel import RECORDED
+
+    panel, _ = panel_and_labels(folder, [judge or RECORDED])
+    labels = panel.path.parent / FOLDER
     name = labeler or _login_name()
     if not re.fullmatch(r"[^/\\:]+", name) or name.startswith("."):
-        raise InputError(f"labeler: {name!r} cannot be the name of a file in {folder / FOLDER}; choose another")
-    session = _Session(panel, judge or RECORDED, name, seed)
+        raise InputError(f"labeler: {name!r} cannot be the name of a file in {labels}; choose another")
+    path = labels / f"{name}.jsonl"
+    session = _Session(panel, judge or RECORDED, name, seed, path)
     if not session.units:
-        raise InputError(f"{place}: no diagnosis with a verdict to label")
-    make_folder(folder / FOLDER)
-    path = folder / FOLDER / f"{name}.jsonl"
-    with JsonLines(path, private=is_private(path.parent), journal=True) as file:
+        raise InputError(f"{folder}: no diagnosis with a verdict to label")
+    make_folder(labels)
+    with JsonLines(path, private=is_private(labels), journal=True) as file:
         session.ask(file, number)
-    _show_agreement(session.screen, place, panel)
+    _show_agreement(session.screen, folder, panel)
 
 
 def _login_name() -> str:
@@ -63,14 +82,20 @@ def _login_name() -> str:
 class _Session:
     """One sitting: what has been labeled, and what is asked next."""
 
-    def __init__(self, panel: Panel, first: str, name: str, seed: int) -> None:
+    def __init__(self, panel: Panel, first: str, name: str, seed: int, path: Path) -> None:
+        from agentclinic.runs.human import Screen
+        from agentclinic.scoring.judges.labels import match_labels, read_labels
+        from agentclinic.scoring.judges.sample import drawing_judges, strata
+        from agentclinic.vocabulary.compare import Relation
+
         self.screen = Screen()
+        self._relations = dict(enumerate(Relation, start=1))
+        self._help = _HELP.format(relations=", ".join(f"{number} {name}" for number, name in self._relations.items()))
         self.units = panel.units
         self._judges = drawing_judges(panel, first)
         self._strata = strata(panel, self._judges)
         self._name = name
         self._seed = seed
-        path = panel.path.parent / FOLDER / f"{name}.jsonl"
         mine = match_labels(panel.units, read_labels(path) if path.exists() else ())
         self._done = mine.by_unit.keys() | mine.unsure
         self._given: list[int] = []
@@ -79,8 +104,10 @@ class _Session:
 
     def ask(self, file: JsonLines, number: int) -> None:
         """Ask for one diagnosis after another; every answer is on the disk before the next question."""
+        from agentclinic.scoring.judges.sample import draw
+
         skipped: set[int] = set()
-        self.screen.show(_HELP, "")
+        self.screen.show(self._help, "")
         while len(self._done) < number:
             left = (p for p in draw(self.units, self._strata, self._seed, self._done) if p not in skipped)
             place = next(left, None)
@@ -107,6 +134,8 @@ class _Session:
 
     def _answer(self, place: int, prompt: str) -> str | tuple[bool | None, Relation | None, str | None]:
         """Show a diagnosis and read an answer; neither the doctor nor any verdict is shown."""
+        from agentclinic.vocabulary.compare import STRICT
+
         unit = self.units[place]
         self.screen.show("")
         self.screen.say("Truth", unit.truth or "")
@@ -120,8 +149,8 @@ class _Session:
             except UnicodeDecodeError:
                 word, rest = "", ""
             word, reason = _WORDS.get(word.lower(), word.lower()), rest.strip() or None
-            if word.isdigit() and int(word) in _RELATIONS:
-                relation = _RELATIONS[int(word)]
+            if word.isdigit() and int(word) in self._relations:
+                relation = self._relations[int(word)]
                 return relation in STRICT, relation, reason
             match word:
                 case "right" | "wrong":
@@ -133,11 +162,13 @@ class _Session:
                 case "chart":
                     self._show_chart(unit)
                 case "help":
-                    self.screen.show(_HELP)
+                    self.screen.show(self._help)
                 case _:
                     self.screen.show("Answer right, wrong, 1 to 8, unsure, skip, chart, undo or quit.")
 
     def _entry(self, place: int, **answer: object) -> dict[str, object]:
+        from agentclinic.scoring.judges.labels import Label
+
         unit, stratum = self.units[place], self._strata[place]
         label = Label.model_validate(
             {
@@ -155,6 +186,8 @@ class _Session:
         return {"correct": label.correct, **label.model_dump(mode="json", exclude_defaults=True)}
 
     def _show_chart(self, unit: Unit) -> None:
+        from agentclinic.results.run_cases import read_cases
+
         if self._cases is None:
             self._cases = {case.id: case for case in read_cases(self._folder)}
         case = self._cases.get(unit.case_hash or "")
@@ -175,6 +208,8 @@ class _Session:
 
 def _show_agreement(screen: Screen, place: Path, panel: Panel) -> None:
     """Kappa and confusion of each judge with all labels of the run."""
+    from agentclinic.scoring.judges.against_labels import against_labels, panel_and_labels
+
     _, matched = panel_and_labels(place, panel.names)
     if not matched.by_unit:
         screen.show("No labels yet.")

@@ -3,48 +3,76 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
+import typer
 
-from agentclinic.cli.estimate import show_estimate
-from agentclinic.cli.format import counted, end_incomplete, print_json
-from agentclinic.config import Settings, is_person
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.options import (
+    ENGINE,
+    JUDGE,
+    USUAL_STORE,
+    AllOption,
+    DryRunOption,
+    JsonOption,
+    LearnerEndpointOption,
+    LearnerOption,
+    QuietOption,
+    Read,
+    with_settings,
+)
+from agentclinic.config import is_person
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
-from agentclinic.memory.split import read_split
 from agentclinic.report.text import plural
-from agentclinic.runs.progress import progress_for
+
+if TYPE_CHECKING:
+    from agentclinic.learn.run import Learnt
 
 
+@with_settings(*JUDGE, "workers", *ENGINE, "prompts_dir", "check")
 def learn_command(
-    runs: Sequence[Path],
-    output: Path,
-    settings: Settings,
-    learner: tuple[str, str | None],
-    split: Path | None,
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, or files of records in such folders.", metavar="RUN...")
+    ],
     *,
-    every: bool,
-    dry_run: bool,
-    quiet: bool,
-    as_json: bool,
+    read: Read,
+    learner_llm: LearnerOption = "builtin",
+    learner_endpoint: LearnerEndpointOption = None,
+    all_: AllOption = False,
+    split: Annotated[
+        Path | None, typer.Option(help="Split of the cases; nothing is learned from its test part.", metavar="FILE")
+    ] = None,
+    dry_run: DryRunOption = False,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="File of experiences; new ones are added to it.", rich_help_panel="Output"),
+    ] = Path(USUAL_STORE),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Learn from runs, with progress, and say what came of it. A dry run only estimates."""
-    if is_person(learner[0]):
+    """Turn failed encounters into experiences for --memory.
+
+    A model is shown the dialogue, the truth and what the chart held that was not asked for, and writes up to five
+    experiences: a pattern, and what to ask or order when it is seen again. Whatever names the diagnosis is removed. If
+    it stops early, the same command continues. The exit code is 3 if encounters are left.
+    """
+    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.learn.run import estimate_learning, learn, with_learner
+    from agentclinic.memory.split import read_split
+
+    settings = read()
+    if is_person(learner_llm):
         raise ConfigError("learner_llm: a person cannot write experiences here; name a model, or builtin")
     if not output.parent.is_dir():
         raise InputError(f"{output}: there is no folder {output.parent}; create it, or name another file")
-    settings = with_learner(settings, *learner)
+    settings = with_learner(settings, learner_llm, learner_endpoint)
     parts = read_split(split) if split else None
     if dry_run:
-        show_estimate(estimate_learning(runs, output, settings, every=every, split=parts), as_json=as_json)
+        show_estimate(estimate_learning(runs, output, settings, every=all_, split=parts), as_json=json)
         return
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
-    learned = anyio.run(partial(learn, runs, output, settings, every=every, split=parts, progress=progress))
-    if as_json:
+    learned = finish(learn, runs, output, settings, every=all_, split=parts, progress=progress(quiet=quiet))
+    if json:
         print_json(
             {
                 "path": str(learned.path),

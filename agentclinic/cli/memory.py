@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from agentclinic.cases.registry import load_cases
+import typer
+
 from agentclinic.cli.format import clipped, print_json
+from agentclinic.cli.options import ConfigOption, JsonOption, dataset_paths, with_output
 from agentclinic.errors import ConfigError, InputError
-from agentclinic.memory.experience import Experience, Lesson
-from agentclinic.memory.retrieval import Memory
-from agentclinic.memory.split import read_split
-from agentclinic.memory.store import Known, append, load_store, read_lessons
 from agentclinic.report.text import plural
 
+if TYPE_CHECKING:
+    from agentclinic.memory.experience import Experience, Lesson
 
-def list_command(store: Path, *, as_json: bool) -> None:
-    """Print every experience on a line."""
+StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
+
+
+@with_output
+def list_command(store: StoreArgument, json: JsonOption = False) -> None:
+    """List the experiences in a file."""
     every = _experiences(store)
-    if as_json:
+    if json:
         print_json([_dumped(lesson, experience) for lesson, experience in every])
         return
     for _, experience in every:
@@ -28,22 +31,29 @@ def list_command(store: Path, *, as_json: bool) -> None:
     print(f"{plural(len(every), 'experience')}; `agentclinic memory show {shlex.quote(str(store))} ID` shows one")
 
 
-def show_command(store: Path, wanted: str, *, as_json: bool) -> None:
-    """Print one experience with its source."""
-    found = [(lesson, each) for lesson, each in _experiences(store) if each.id.startswith(wanted)]
+@with_output
+def show_command(
+    store: StoreArgument,
+    experience: Annotated[str, typer.Argument(help="Id of an experience, or the start of it.", metavar="ID")],
+    json: JsonOption = False,
+) -> None:
+    """Show one experience, and where it comes from."""
+    found = [(lesson, each) for lesson, each in _experiences(store) if each.id.startswith(experience)]
     if not found:
-        raise InputError(f"{store}: no experience has the id {wanted}; `agentclinic memory list {store}` lists them")
+        raise InputError(
+            f"{store}: no experience has the id {experience}; `agentclinic memory list {store}` lists them"
+        )
     if len({each.id for _, each in found}) > 1:
-        raise InputError(f"{store}: several experiences begin with {wanted}; write more of the id")
-    lesson, experience = found[0]
-    if as_json:
-        print_json(_dumped(lesson, experience))
+        raise InputError(f"{store}: several experiences begin with {experience}; write more of the id")
+    lesson, chosen = found[0]
+    if json:
+        print_json(_dumped(lesson, chosen))
         return
-    step = experience.step
+    step = chosen.step
     source = lesson.source
-    print(f"{experience.id}\n")
-    print(f"observation  {experience.observation}")
-    print(f"suggestion   {experience.suggestion}")
+    print(f"{chosen.id}\n")
+    print(f"observation  {chosen.observation}")
+    print(f"suggestion   {chosen.suggestion}")
     if step:
         print(f"step         {step.kind}: {step.what}{f' ({step.id})' if step.id else ''}")
     outcome = "right" if lesson.right else "failed"
@@ -52,10 +62,29 @@ def show_command(store: Path, wanted: str, *, as_json: bool) -> None:
     print(f"split        {source.split or 'none'}")
 
 
+@with_output
 def check_command(
-    store: Path, split: Path | None, dataset: str | None, paths: Mapping[str, str], *, as_json: bool
+    store: StoreArgument,
+    *,
+    split: Annotated[
+        Path | None, typer.Option(help="Split that the experiences should respect.", metavar="FILE")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set on which they will be tested: says what may be shown on its cases.")
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Print what a file of experiences holds and whether it may be used."""
+    """Check a file of experiences.
+
+    Checks its form, repetitions, its split, and what may be shown on a data set. The exit code is 2 if the file cannot
+    be used.
+    """
+    from agentclinic.cases.registry import load_cases
+    from agentclinic.memory.retrieval import Memory
+    from agentclinic.memory.split import read_split
+    from agentclinic.memory.store import Known, load_store, read_lessons
+
     loaded = load_store(store)
     lessons = list(read_lessons(store))
     written = [each for lesson in lessons for each in lesson.experiences]
@@ -80,10 +109,10 @@ def check_command(
             raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
     if dataset:
         memory = Memory(loaded, "bm25")
-        cases = load_cases(dataset, paths)
+        cases = load_cases(dataset, dataset_paths(config))
         found["cases"] = len(cases)
         found["cases_kept_apart"] = sum(not memory.allowed(case).all() for case in cases)
-    if as_json:
+    if json:
         print_json(found)
         return
     print(f"{found['experiences']} experiences in {found['lessons']} lessons, {found['repetitions']} repetitions")
@@ -97,8 +126,16 @@ def check_command(
     print("The file can be used.")
 
 
-def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> None:
-    """Write the lessons of several files to a new one, each experience once."""
+def merge_command(
+    stores: Annotated[list[Path], typer.Argument(help="Files of experiences.", metavar="FILE...")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File to write; it must not exist yet.", rich_help_panel="Output")
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Merge files of experiences, without repetitions."""
+    from agentclinic.memory.store import Known, append, read_lessons
+
     if output.exists():
         raise InputError(f"{output} exists; name a new file")
     every = [lesson for store in stores for lesson in read_lessons(store)]
@@ -110,7 +147,7 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
             append(output, lesson.model_copy(update={"experiences": tuple(kept)}))
         seen.add(lesson.key)
     total = sum(len(lesson.experiences) for lesson in every) - dropped
-    if as_json:
+    if json:
         print_json({"path": str(output), "lessons": len(seen), "experiences": total, "dropped": dropped})
     else:
         left = f"{plural(total, 'experience')} in {plural(len(seen), 'lesson')}"
@@ -120,6 +157,8 @@ def merge_command(stores: Sequence[Path], output: Path, *, as_json: bool) -> Non
 def _experiences(store: Path) -> list[tuple[Lesson, Experience]]:
     if not store.exists():
         raise InputError(f"{store}: does not exist; `agentclinic learn RUN -o {store}` makes it")
+    from agentclinic.memory.store import read_lessons
+
     return [(lesson, each) for lesson in read_lessons(store) for each in lesson.experiences]
 
 

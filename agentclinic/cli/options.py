@@ -1,21 +1,19 @@
-"""Options that several commands share, and options made from the fields of settings so that each is described once."""
+"""Options that several commands share, each described once, and options made from the fields of settings."""
 
 from __future__ import annotations
 
 import inspect
 import io
-import os
 import re
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from typer.core import TyperGroup
 
 from agentclinic.config import (
     RunSettings,
@@ -24,12 +22,19 @@ from agentclinic.config import (
     described,
     has_llm_sections,
     load_settings,
-    nearest,
     with_limits,
 )
 
+_JUDGE = partial(typer.Option, rich_help_panel="Judge")
+_LIMIT = partial(typer.Option, rich_help_panel="Limits", show_default=False)
+_OUTPUT = partial(typer.Option, rich_help_panel="Output")
+
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
+ComparedArgument = Annotated[
+    list[Path],
+    typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
+]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
@@ -40,78 +45,13 @@ ConfigOption = Annotated[
 LLMConfigOption = Annotated[
     Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if it exists]")
 ]
-AllowHostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
-        metavar="HOST",
-        show_default=False,
-    ),
-]
-JudgeOption = Annotated[
-    str | None, typer.Option(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
-]
-CorrectedOption = Annotated[
-    bool,
-    typer.Option("--corrected", help="Also correct the accuracy for the judge's errors, using RUN/labels/."),
-]
 SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write the result to this file instead of printing it.")
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result only, no progress.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
-ReportOption = Annotated[bool, typer.Option("--report", help="Write report.html to the run's folder at the end.")]
-DryRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Estimate requests, tokens and cost by role, then stop; sends nothing and writes nothing."
-    ),
-]
-TokenLimitOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Stop cleanly after this many tokens, counting those of earlier calls. [default: llm.runtime.token_limit]",
-        show_default=False,
-    ),
-]
-
-
-def _dollars(amount: float | None) -> float | None:
-    if amount is not None and not 0 < amount < float("inf"):
-        raise typer.BadParameter("must be more than 0 dollars")
-    return amount
-
-
-MaxCostOption = Annotated[
-    float | None,
-    typer.Option(
-        help="Stop cleanly after this many US dollars, counting what earlier calls cost; refused if a price is "
-        "unknown. [default: llm.runtime.max_cost]",
-        metavar="USD",
-        callback=_dollars,
-        show_default=False,
-    ),
-]
 LearnerOption = Annotated[
     str,
-    typer.Option(
-        help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint.",
-    ),
+    typer.Option(help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint."),
 ]
 LearnerEndpointOption = Annotated[str | None, typer.Option(help="Endpoint of the learner, by its name in `endpoints`.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
-StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
-CheckOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--check/--no-check",
-        help=f"{described(RunSettings.model_fields['check'])} [default: true]",
-        show_default=False,
-    ),
-]
-
 HostOption = Annotated[
     str,
     typer.Option(
@@ -124,28 +64,85 @@ PortOption = Annotated[
 ]
 BrowserOption = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
 
-
-def _use_key(key: str | None) -> str | None:
-    if key:
-        warnings.warn(
-            "--openai-api-key: the key is now in the shell's history and visible in the list of processes; set "
-            "OPENAI_API_KEY in the environment or in .env instead",
-            stacklevel=2,
-        )
-        # Not a setting, so that it cannot be written anywhere; like any flag, it wins over .env and the files.
-        os.environ["OPENAI_API_KEY"] = key
-    return None
-
-
-# Flags of the original's scripts. They are listed in docs/runs.md, not in --help.
-KeyOption = Annotated[str | None, typer.Option("--openai-api-key", hidden=True, callback=_use_key)]
-OutputFileOption = Annotated[Path | None, typer.Option("--output-file", hidden=True)]
-UncertaintyAwareOption = Annotated[
-    bool, typer.Option("--use-uncertainty-aware/--no-use-uncertainty-aware", hidden=True)
+JudgeOption = Annotated[
+    str | None, _JUDGE(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
 ]
-MemoryOption = Annotated[bool, typer.Option("--use-memory/--no-use-memory", hidden=True)]
+CorrectedOption = Annotated[
+    bool, _JUDGE("--corrected", help="Also correct the accuracy for the judge's errors, using RUN/labels/.")
+]
 
-FullOption = Annotated[bool, typer.Option("--full", help="Print every figure, not just one table and one sentence.")]
+AllowHostOption = Annotated[
+    list[str] | None,
+    _LIMIT(
+        help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
+        metavar="HOST",
+    ),
+]
+DryRunOption = Annotated[
+    bool,
+    _LIMIT(
+        "--dry-run", help="Estimate requests, tokens and cost by role, then stop; sends nothing and writes nothing."
+    ),
+]
+TokenLimitOption = Annotated[
+    int | None,
+    _LIMIT(
+        min=1,
+        help="Stop cleanly after this many tokens, counting those of earlier calls. [default: llm.runtime.token_limit]",
+    ),
+]
+
+
+def _dollars(amount: float | None) -> float | None:
+    if amount is not None and not 0 < amount < float("inf"):
+        raise typer.BadParameter("must be more than 0 dollars")
+    return amount
+
+
+MaxCostOption = Annotated[
+    float | None,
+    _LIMIT(
+        help="Stop cleanly after this many US dollars, counting what earlier calls cost; refused if a price is "
+        "unknown. [default: llm.runtime.max_cost]",
+        metavar="USD",
+        callback=_dollars,
+    ),
+]
+
+OutputOption = Annotated[
+    Path | None, _OUTPUT("--output", "-o", help="Write the result to this file instead of printing it.")
+]
+ReportOption = Annotated[bool, _OUTPUT("--report", help="Write report.html to the run's folder at the end.")]
+FullOption = Annotated[bool, _OUTPUT("--full", help="Print every figure, not just one table and one sentence.")]
+JsonOption = Annotated[bool, _OUTPUT("--json", help="Print the result as JSON on standard output.")]
+QuietOption = Annotated[bool, _OUTPUT("--quiet", "-q", help="Show the result only, no progress.")]
+
+JUDGE = ("moderator_llm", "moderator_endpoint", "judge_relation")
+ENGINE = ("engine", "address", "processes")
+USUAL_STORE = "experiences.jsonl"
+"""Where `learn` writes and `--use-memory` reads unless another file is named."""
+
+SECTION_OF = {
+    name: section
+    for section, names in {
+        "Roles": """
+            doctor_llm doctor_endpoint doctor doctor_bias elicit_confidence patient_llm patient_endpoint patient_bias
+            measurement_llm measurement_endpoint agent_config uncertainty_agent_type synthesis_llm synthesis_endpoint
+            doctor_test_policy_enabled doctor_test_policy doctor_test_policy_mode planner_baseline memory
+            memory_retrieval memory_llm memory_endpoint embedding_llm embedding_endpoint""",
+        "Data": "dataset num_scenarios offset scenarios sample seed repeats lockbox split part",
+        "Simulator": "simulator dialogue missing_test silent_symptom doctor_image_request resource_level prompts_dir",
+        "Judge": " ".join(JUDGE),
+        "Limits": "total_inferences workers engine address processes check",
+        "Output": "output_dir name record output",
+        "The original's names": "inf_type measurement_cost_llm",
+    }.items()
+    for name in names.split()
+}
+"""The section of each setting's flag in `--help`, in the order in which they are shown; `preset` is above them all."""
+Read = Callable[..., Settings]
+"""What a command with `with_settings` gets."""
+_PLACE = {name: place for place, name in enumerate(SECTION_OF)}
 
 _SIMPLE = (bool, int, float)
 _ALIASES = {
@@ -179,8 +176,42 @@ def with_fields_of(
             overrides = {name: given.pop(name) for name in fields}
             command(**given, overrides={name: value for name, value in overrides.items() if value is not None})
 
-        parameters = [*own, *(_parameter(name, field) for name, field in fields.items())]
-        return _called_like(command, wrapper, parameters)
+        generated = [_parameter(name, fields[name]) for name in sorted(fields, key=lambda name: _PLACE.get(name, -1))]
+        arguments = [p for p in own if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+        return _called_like(command, wrapper, [*arguments, *generated, *own[len(arguments) :]])
+
+    return decorate
+
+
+def with_settings(*only: str, limits: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the flags of these settings of a run, and those that name the config files and the limits.
+
+    The command gets `read`, which reads all of them; its arguments are settings that flags override.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        shared: dict[str, Any] = {"config": ConfigOption, "llm_config": LLMConfigOption, "allow_host": AllowHostOption}
+        if limits:
+            shared |= {"max_cost": MaxCostOption, "token_limit": TokenLimitOption}
+
+        def wrapper(*, overrides: Mapping[str, Any], **given: Any) -> None:
+            config, llm_config, allow_host, *most = (given.pop(name) for name in shared)
+            max_cost, token_limit = most or (None, None)
+
+            def read(**settings: Any) -> Settings:
+                flags = {**settings, **overrides}
+                return read_settings(config, llm_config, flags, allow_host, token_limit=token_limit, max_cost=max_cost)
+
+            command(**given, read=read)
+
+        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "read"]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter(name, keyword, default=None, annotation=kind)
+            for name, kind in {**shared, "overrides": dict[str, Any]}.items()
+        ]
+        plain = _called_like(command, wrapper, [*own, *added])
+        return with_fields_of(RunSettings, only=only)(plain)
 
     return decorate
 
@@ -218,35 +249,10 @@ def _called_like(
     """The wrapper with the command's name and docstring and these parameters."""
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapper.__wrapped__ = command  # type: ignore[attr-defined]
     wrapper.__name__ = command.__name__
     wrapper.__doc__ = command.__doc__
     return wrapper
-
-
-class Group(TyperGroup):
-    """Commands whose errors name the one command or flag that was probably meant."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command."""
-        try:
-            return super().resolve_command(ctx, args)
-        except Exception as error:
-            near = nearest(args[0], self.commands) if args else None
-            if near:
-                cast("Any", error).message = f"No such command {args[0]!r}; did you mean {near!r}?"
-            raise
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            if possible := getattr(error, "possibilities", None):
-                unknown = cast("Any", error)
-                near = nearest(unknown.option_name, possible)
-                unknown.message += f"; did you mean {near}?" if near else ""
-                unknown.possibilities = None
-            raise
 
 
 _DEFAULT = re.compile(r" \(default: (.+?)\)")
@@ -266,6 +272,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         help=f"{_DEFAULT.sub('', text)}{one_of}{shown}",
         metavar="<path>" if name in _PATHS else None,
         show_default=False,
+        rich_help_panel=SECTION_OF.get(name),
     )
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
@@ -294,3 +301,8 @@ def read_settings(
     if config is None or not has_llm_sections(config):
         llm_config = default_file(llm_config, "llm.config.json")
     return with_limits(load_settings(config, llm_config, overrides, allow_hosts), token_limit, max_cost)
+
+
+def dataset_paths(config: Path | None) -> dict[str, str]:
+    """The paths under `datasets` in the config."""
+    return load_settings(default_file(config, "agentclinic.config.json")).datasets

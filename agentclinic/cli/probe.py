@@ -4,48 +4,33 @@ from __future__ import annotations
 
 import base64
 import struct
-import sys
 import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
+import typer
 from pydantic import BaseModel
 
-from agentclinic.cli.format import counted, end_incomplete, print_json
-from agentclinic.config import Settings
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.options import ConfigOption, JsonOption, LLMConfigOption, QuietOption, read_settings
+from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
-from agentclinic.models.base import Image, Message, ModelError, Purpose, Request, Tool, UnknownModelError
-from agentclinic.models.endpoint import Endpoint
-from agentclinic.models.wire import API_NAMES
-from agentclinic.runs.budget import money
-from agentclinic.runs.build import Models
-from agentclinic.runs.probe_sample import WORKERS, Compared, Result, Trial, probe_sample, result_of, try_model
-from agentclinic.runs.progress import progress_for
 from agentclinic.scoring.format import number
+
+if TYPE_CHECKING:
+    from agentclinic.models.base import Image, Request
+    from agentclinic.models.endpoint import Endpoint
+    from agentclinic.runs.probe_sample import Compared, Result, Trial
 
 
 class _Colour(BaseModel):
     colour: str
 
 
-_TOOL = Tool(
-    "note_colour",
-    "Write down a colour.",
-    {
-        "type": "object",
-        "properties": {"colour": {"type": "string"}},
-        "required": ["colour"],
-        "additionalProperties": False,
-    },
-)
-
-
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One thing tried."""
 
     what: str
@@ -63,28 +48,49 @@ class _Sampled:
 
 
 def probe_command(
-    settings: Settings,
-    model: str,
-    endpoint: str | None,
+    model: Annotated[str, typer.Argument(help="Name of a model at the endpoint.")],
     *,
-    quick: bool = False,
-    workers: int | None = None,
-    quiet: bool = False,
-    as_json: bool,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(help="Endpoint of the model, by its name in `endpoints`. [default: the default endpoint]"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out the sample of questions and orders (about 80 requests).")
+    ] = False,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_WORKERS,
+            help=f"{described(RunSettings.model_fields['workers'])} [default: run.workers, else 4]",
+            show_default=False,
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Try the endpoint and print what works, then the sample; the exit code is 1 if it does not answer."""
-    probe = partial(_probe, quick=quick, workers=workers, quiet=quiet, as_json=as_json)
-    findings, sampled = anyio.run(probe, settings, model, endpoint)
-    if as_json:
+    """Find out what an endpoint and its model can do.
+
+    Sends four to six short requests and says whether it answers, through which API, and whether tool calls,
+    structured output and images work. If structured output works, the model then plays patient and laboratory on a
+    shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say
+    whether it should play them `grounded`. The exit code is 1 if it does not answer at all.
+    """
+    settings = read_settings(config, llm_config)
+    checks, sampled = finish(_probe, settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
+    if json:
         sample = {**sampled.result.model_dump(mode="json"), "cost_usd": sampled.cost_usd} if sampled else None
-        print_json({"checks": [asdict(finding) for finding in findings], "sample": sample})
-    elif findings[0].works:
+        print_json({"checks": [asdict(check) for check in checks], "sample": sample})
+    elif checks[0].works:
         if sampled:
             _show_sample(sampled)
         elif not quick:
             print("\nRecommended for patient and laboratory: --simulator voiced; grounded needs structured output")
         print(f"\nUse it with: agentclinic run --doctor-llm {model}")
-    if not findings[0].works:
+    if not checks[0].works:
         raise SystemExit(1)
     if sampled and sampled.result.not_tried:
         left, why = sampled.result.not_tried, sampled.result.stopped
@@ -103,41 +109,48 @@ async def _probe(
     workers: int | None,
     quiet: bool,
     as_json: bool,
-) -> tuple[list[Finding], _Sampled | None]:
+) -> tuple[list[Check], _Sampled | None]:
+    from agentclinic.models.endpoint import Endpoint
+    from agentclinic.runs.build import Models
+    from agentclinic.runs.probe_sample import WORKERS, probe_sample, result_of, try_model
+
     if workers is None:
         workers = settings.run.workers if "workers" in settings.run.model_fields_set else WORKERS
     # No recording: it would come between the probe and the endpoint.
-    run = settings.run.model_copy(update={"record": None, "workers": workers})
-    async with Models(settings.model_copy(update={"run": run})) as models:
+    settings = settings.changed(record=None, workers=workers)
+    async with Models(settings) as models:
         model = models.get(name, endpoint)
         if not isinstance(model, Endpoint):
             raise InputError(f"probe needs a model at an endpoint; {name!r} is not one")
-        findings = await _checked(model)
+        checks = await _checked(model)
         if not as_json:
-            for finding in findings:
-                print(f"{'yes' if finding.works else 'no ':3}  {finding.what}: {finding.detail}", flush=True)
-        if quick or not any(finding.works for finding in findings if finding.what == STRUCTURED):
-            return findings, None
-        progress = progress_for(quiet=quiet, stream=sys.stderr)
-        trial = await try_model(model, probe_sample(), run, workers=workers, progress=progress)
-        return findings, _Sampled(trial, result_of(trial), models.price(name, endpoint, asdict(trial.usage)))
+            for check in checks:
+                print(f"{'yes' if check.works else 'no ':3}  {check.what}: {check.detail}", flush=True)
+        if quick or not any(check.works for check in checks if check.what == STRUCTURED):
+            return checks, None
+        trial = await try_model(model, probe_sample(), settings.run, workers=workers, progress=progress(quiet=quiet))
+        return checks, _Sampled(trial, result_of(trial), models.price(name, endpoint, asdict(trial.usage)))
 
 
-async def _checked(model: Endpoint) -> list[Finding]:
-    findings: list[Finding] = []
+async def _checked(model: Endpoint) -> list[Check]:
+    from agentclinic.models.base import ModelError, UnknownModelError
+
+    checks: list[Check] = []
     for what, check in _CHECKS.items():
         try:
-            findings.append(Finding(what, *await check(model)))
+            checks.append(Check(what, *await check(model)))
         except ModelError as error:
             fix = _FIXES.get(error.kind)
             meant = await model.named_like() if isinstance(error, UnknownModelError) else ""
-            findings.append(Finding(what, False, (f"{error} ({fix})" if fix else str(error)) + meant))
-        if not findings[0].works:
+            checks.append(Check(what, False, (f"{error} ({fix})" if fix else str(error)) + meant))
+        if not checks[0].works:
             break
-    return findings
+    return checks
 
 
 def _show_sample(sampled: _Sampled) -> None:
+    from agentclinic.runs.budget import money
+
     result = sampled.result
     print(f"\n{'':18}{'precision':>10}{'recall':>8}{'F1':>8}{'by code':>9}{'failed':>8}")
     for what, compared in (("questions", result.questions), ("orders", result.orders), ("together", result.together)):
@@ -171,11 +184,15 @@ _FIXES = {
 
 
 def _ask(text: str, *images: Image, **options: Any) -> Request:
+    from agentclinic.models.base import Message, Purpose, Request
+
     system = Message("system", "You are being tried out. Answer as briefly as you can.")
     return Request(Purpose.PROBE, (system, Message("user", text, images=images)), **options)
 
 
 async def _text(model: Endpoint) -> tuple[bool, str]:
+    from agentclinic.models.wire import API_NAMES
+
     reply = await model.reply(_ask("Write the word ready."))
     api = API_NAMES[model.client.api] if model.client.api else "an unknown API"
     used = reply.usage
@@ -186,7 +203,13 @@ async def _text(model: Endpoint) -> tuple[bool, str]:
 
 
 async def _tools(model: Endpoint) -> tuple[bool, str]:
-    request = _ask("Write down the colour of the sky with the tool.", tools=(_TOOL,), tool_choice="required")
+    from agentclinic.models.base import Tool
+
+    colour = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    tool = Tool(
+        "note_colour", "Write down a colour.", {**colour, "required": ["colour"], "additionalProperties": False}
+    )
+    request = _ask("Write down the colour of the sky with the tool.", tools=(tool,), tool_choice="required")
     reply = await model.reply(request)
     if not reply.tool_calls:
         return False, f"wrote text instead: {_short(reply.text)!r}"
@@ -195,7 +218,7 @@ async def _tools(model: Endpoint) -> tuple[bool, str]:
         arguments = loads(call.arguments)
     except ValueError:
         return False, f"called {call.name} with arguments that are not JSON"
-    as_asked = call.name == _TOOL.name and isinstance(arguments, dict) and "colour" in arguments
+    as_asked = call.name == tool.name and isinstance(arguments, dict) and "colour" in arguments
     return as_asked, f"called {call.name}({_short(call.arguments)}){'' if as_asked else ', not as asked'}"
 
 
@@ -206,6 +229,8 @@ async def _structured(model: Endpoint) -> tuple[bool, str]:
 
 
 async def _image(model: Endpoint) -> tuple[bool, str]:
+    from agentclinic.models.base import Image
+
     reply = await model.reply(_ask("Which colour fills this picture? One word.", Image(_red_square())))
     if "red" in reply.text.lower():
         return True, "recognized the red test picture"

@@ -7,55 +7,125 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from shlex import join, quote
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
+import typer
 
-from agentclinic.cli.estimate import show_arms, show_estimate
-from agentclinic.cli.format import end_incomplete, end_without_result, print_json
+from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
 from agentclinic.cli.judge import names_in, show_comparison, show_majority
-from agentclinic.config import Settings
+from agentclinic.cli.options import (
+    ENGINE,
+    JUDGE,
+    DryRunOption,
+    FullOption,
+    JsonOption,
+    QuietOption,
+    Read,
+    RunArgument,
+    with_settings,
+)
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
-from agentclinic.results.run_data import load_run
-from agentclinic.results.run_folder import RECORDS
-from agentclinic.runs.budget import Spent, money
-from agentclinic.runs.build import is_at_endpoint
-from agentclinic.runs.progress import progress_for
-from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
 from agentclinic.scoring.format import as_percent
-from agentclinic.scoring.judges.comparison import compare_judges
-from agentclinic.scoring.judges.majority import write_majority
-from agentclinic.scoring.judges.panel import RECORDED
-from agentclinic.scoring.outcome import summarise
+
+if TYPE_CHECKING:
+    from agentclinic.config import Settings
+    from agentclinic.runs.regrade import Regraded
 
 JURY = "jury"
 """The name of a jury's majority, for --judge, unless another is given."""
 _AGAIN = "Run the same command again to judge the rest."
 
 
+@with_settings(*JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *ENGINE, "prompts_dir", "check")
 def regrade_command(
+    folder: RunArgument,
+    *,
+    read: Read,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the new file in RUN/judgements/. [default: the name of the judge's model]"),
+    ] = None,
+    jury: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge with several models, separated by commas (`builtin` and `recorded` may be among them), and "
+            "write their majority as a judge of its own, named jury."
+        ),
+    ] = None,
+    resynthesize: Annotated[
+        bool,
+        typer.Option(
+            "--resynthesize",
+            help="First derive new diagnoses from the facts in the run's sessions, with --synthesis-llm and the "
+            "synthesis prompt in --prompts-dir.",
+        ),
+    ] = False,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Ask the judge through its provider's batch endpoint: half the price, answers within a day. If it is "
+            "stopped, the same command continues.",
+        ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait/--no-wait", help="With --batch: wait for the answers, or fetch them with a later call."),
+    ] = True,
+    dry_run: DryRunOption = False,
+    full: FullOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge a run again with another judge, or with several.
+
+    No encounter is played again: the recorded diagnoses are judged, or with --resynthesize new ones derived from the
+    recorded facts. Writes RUN/judgements/NAME.jsonl and does not change scenarios.jsonl. Also works on runs in the
+    original's format.
+    """
+    settings = read()
+    if not (batch or wait):
+        raise typer.BadParameter("--no-wait is for --batch; add it")
+    if jury is not None and resynthesize:
+        raise typer.BadParameter("--jury judges the recorded diagnoses; leave out --resynthesize")
+    if folder.is_file():
+        from agentclinic.results.run_folder import RECORDS
+
+        raise InputError(
+            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
+            f"{RECORDS} and name that"
+        )
+    options = {"batch": batch, "wait": wait, "dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
+    if jury is None:
+        _one_judge(folder, settings, name, resynthesize=resynthesize, **options)
+    else:
+        _jury(folder, settings, jury, name, **options)
+
+
+def _one_judge(
     folder: Path,
     settings: Settings,
     name: str | None,
     *,
     resynthesize: bool,
-    batch: bool = False,
-    wait: bool = True,
-    dry_run: bool = False,
-    full: bool = False,
+    batch: bool,
+    wait: bool,
+    dry_run: bool,
+    full: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
-    _refuse_file(folder)
+    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.runs.regrade import estimate_regrade, regrade
+
     how: dict[str, Any] = {"resynthesize": resynthesize, "batch": batch}
     if dry_run:
-        show_estimate(anyio.run(partial(estimate_regrade, folder, settings, name, **how)), as_json=as_json)
+        show_estimate(finish(partial(estimate_regrade, folder, settings, name, **how)), as_json=as_json)
         return
-    progress = progress_for(quiet=quiet, stream=sys.stderr)
-    regraded = anyio.run(partial(regrade, folder, settings, name, progress=progress, wait=wait, **how))
+    regraded = finish(regrade, folder, settings, name, progress=progress(quiet=quiet), wait=wait, **how)
     if as_json:
         print_json(
             {
@@ -73,7 +143,7 @@ def regrade_command(
     elif not regraded.pending:
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
-        again = ["--moderator-llm", settings.run.moderator_llm, *(["--name", name] if name else [])]
+        again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
         _say_pending(folder, [regraded], again, as_json=as_json)
         return
     if regraded.without_chart:
@@ -92,41 +162,48 @@ def regrade_command(
         end_incomplete(f"{left}{why}\n{_AGAIN}", interrupted=regraded.interrupted)
 
 
-def jury_command(
+def _jury(
     folder: Path,
     settings: Settings,
     jury: str,
     name: str | None,
     *,
-    batch: bool = False,
-    wait: bool = True,
+    batch: bool,
+    wait: bool,
     dry_run: bool,
     full: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Judge a run with several models, write their majority, and show how they agree; limits are for all together."""
-    _refuse_file(folder)
+    from agentclinic.cli.estimate import show_arms
+    from agentclinic.runs.budget import Spent
+    from agentclinic.runs.build import is_at_endpoint
+    from agentclinic.runs.regrade import estimate_regrade, regrade
+    from agentclinic.scoring.judges.comparison import compare_judges
+    from agentclinic.scoring.judges.majority import write_majority
+    from agentclinic.scoring.judges.panel import RECORDED
+
     models = names_in(jury)
     if len(set(models)) < max(2, len(models)):
         raise InputError(f"jury: {jury!r} must name two or more different judges, separated by commas")
     asked = [_with_judge(settings, model) for model in models if model != RECORDED]
-    hosted = {one.run.moderator_llm for one in asked if batch and is_at_endpoint(one.run.moderator_llm)}
+    hosted = {one.judge.model for one in asked if batch and is_at_endpoint(one.judge.model)}
     if batch and not hosted:
         raise InputError(f"--batch needs a judge at an endpoint, and {jury} has none; leave out --batch")
     if dry_run:
         estimates = {
-            model: anyio.run(partial(estimate_regrade, folder, one, batch=model in hosted))
+            model: finish(estimate_regrade, folder, one, batch=model in hosted)
             for one in asked
-            for model in [one.run.moderator_llm]
+            for model in [one.judge.model]
         }
         show_arms(estimates, as_json=as_json)
         return
     spent, submitted = Spent(), []
     for one in asked:  # all batches at the provider before the first is waited for
-        if one.run.moderator_llm in hosted:
-            progress = progress_for(quiet=quiet, stream=sys.stderr)
-            regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent, batch=True, wait=False))
+        if one.judge.model in hosted:
+            shown = progress(quiet=quiet)
+            regraded = finish(regrade, folder, one, progress=shown, before=spent, batch=True, wait=False)
             spent += regraded.spent
             submitted.append(regraded)
             if regraded.interrupted:
@@ -139,11 +216,11 @@ def jury_command(
         return
     spent, members, left = Spent(), [RECORDED] * (RECORDED in models), []
     for one in asked:
-        model = one.run.moderator_llm
-        progress = progress_for(quiet=quiet, stream=sys.stderr)
+        model = one.judge.model
+        shown = progress(quiet=quiet)
         if not quiet:
-            progress.say(f"judge: {model}")
-        regraded = anyio.run(partial(regrade, folder, one, progress=progress, before=spent, batch=model in hosted))
+            shown.say(f"judge: {model}")
+        regraded = finish(regrade, folder, one, progress=shown, before=spent, batch=model in hosted)
         spent += regraded.spent
         members.append(regraded.path.stem)
         if regraded.not_tried or regraded.failed:
@@ -180,21 +257,16 @@ def _say_pending(folder: Path, regraded: Sequence[Regraded], flags: Sequence[str
     )
 
 
-def _refuse_file(folder: Path) -> None:
-    if folder.is_file():
-        raise InputError(
-            f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
-            f"{RECORDS} and name that"
-        )
-
-
 def _with_judge(settings: Settings, model: str) -> Settings:
     """The settings with another judge; `builtin` is at no endpoint."""
-    changes = {"moderator_llm": model} | ({"moderator_endpoint": None} if model == "builtin" else {})
-    return settings.model_copy(update={"run": settings.run.model_copy(update=changes)})
+    return settings.changed(moderator_llm=model, **({"moderator_endpoint": None} if model == "builtin" else {}))
 
 
 def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -> None:
+    from agentclinic.results.run_data import load_run
+    from agentclinic.runs.budget import money
+    from agentclinic.scoring.outcome import summarise
+
     name = regraded.path.stem
     if regraded.path.is_file():
         judges = {"recorded": None, name: name}
@@ -207,7 +279,7 @@ def _show(folder: Path, settings: Settings, regraded: Regraded, *, full: bool) -
         f"{plural(len(regraded.changed), 'verdict')} changed ({turned})" if regraded.changed else "no verdict changed"
     )
     diagnoses = plural(regraded.judged, "diagnosis", "diagnoses")
-    judged = f"{diagnoses} judged by {settings.run.moderator_llm}, {regraded.failed} failed"
+    judged = f"{diagnoses} judged by {settings.judge.model}, {regraded.failed} failed"
     print(f"{judged}: {changed}.")
     for scenario, was, now in regraded.changed if full else ():
         before = {True: "right", False: "wrong", None: "not judged"}[was]

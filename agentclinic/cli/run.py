@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
-from functools import partial
+import warnings
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from agentclinic.cli.estimate import show_estimate
-from agentclinic.cli.format import end_incomplete, end_without_result, print_json
-from agentclinic.compat.result_file import append_results
-from agentclinic.config import ROLES, Settings
+from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
+from agentclinic.cli.options import (
+    ENGINE,
+    USUAL_STORE,
+    AllowHostOption,
+    ConfigOption,
+    DryRunOption,
+    JsonOption,
+    LLMConfigOption,
+    MaxCostOption,
+    QuietOption,
+    Read,
+    ReportOption,
+    RunArgument,
+    TokenLimitOption,
+    read_settings,
+    with_fields_of,
+    with_settings,
+)
+from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
 from agentclinic.report.text import plural
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import bias_label
-from agentclinic.runs.estimate import estimate_run
-from agentclinic.runs.execute import Finished, execute
-from agentclinic.runs.plan import Plan, make_plan
-from agentclinic.runs.progress import Progress, progress_for
-from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.format import as_percent, percent
-from agentclinic.scoring.judges.measured import builtin_judge_warning
-from agentclinic.scoring.outcome import Summary, nothing_judged, slip_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agentclinic.runs.execute import Finished
+    from agentclinic.runs.plan import Plan
+    from agentclinic.runs.progress import Progress
+    from agentclinic.scoring.outcome import Summary
 
 _OUTCOMES = {
     "diagnosed_right": "diagnosed, judged right",
@@ -43,48 +54,116 @@ _OUTCOMES = {
 }
 
 
-def run_command(
-    settings: Settings,
-    *,
-    dry_run: bool = False,
-    quiet: bool,
-    as_json: bool,
-    report: bool = False,
-    output_file: Path | None = None,
-) -> None:
-    """Run, then print the result; with `report`, also write a report and say where. A dry run only estimates.
+def _use_key(key: str | None) -> str | None:
+    if key:
+        warnings.warn(
+            "--openai-api-key: the key is now in the shell's history and visible in the list of processes; set "
+            "OPENAI_API_KEY in the environment or in .env instead",
+            stacklevel=2,
+        )
+        # Not a setting, so that it cannot be written anywhere; like any flag, it wins over .env and the files.
+        os.environ["OPENAI_API_KEY"] = key
+    return None
 
-    The records are also appended to `output_file`, with the keys that the original's script writes there.
+
+_ORIGINAL = "The original's names"
+
+
+@with_settings(*RunSettings.model_fields)
+def run_command(
+    *,
+    read: Read,
+    dry_run: DryRunOption = False,
+    report: ReportOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    use_uncertainty_aware: Annotated[
+        bool,
+        typer.Option(
+            "--use-uncertainty-aware/--no-use-uncertainty-aware",
+            help="Now --doctor uncertainty.",
+            show_default=False,
+            rich_help_panel=_ORIGINAL,
+        ),
+    ] = False,
+    use_memory: Annotated[
+        bool,
+        typer.Option(
+            "--use-memory/--no-use-memory",
+            help=f"Now --memory {USUAL_STORE}.",
+            show_default=False,
+            rich_help_panel=_ORIGINAL,
+        ),
+    ] = False,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also append the records to this file, with the keys of the original's script.",
+            rich_help_panel=_ORIGINAL,
+        ),
+    ] = None,
+    _key: Annotated[
+        str | None,
+        typer.Option(
+            "--openai-api-key",
+            help="Key of the default endpoint. Better set OPENAI_API_KEY, which the shell's history does not show.",
+            callback=_use_key,
+            rich_help_panel=_ORIGINAL,
+        ),
+    ] = None,
+) -> None:
+    """Evaluate a doctor on a data set.
+
+    Flags override the config files, which override the defaults. The flags of the original's scripts work too
+    (docs/runs.md lists them), and every flag may be written with `_` instead of `-`.
     """
-    plan = make_plan(settings)
+    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.compat.result_file import append_results
+    from agentclinic.runs.estimate import estimate_run
+    from agentclinic.runs.execute import execute
+    from agentclinic.runs.plan import make_plan
+
+    original: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
+    plan = make_plan(read(**original, **({"memory": USUAL_STORE} if use_memory else {})))
     if dry_run:
-        show_estimate(estimate_run(plan), as_json=as_json)
+        show_estimate(estimate_run(plan), as_json=json)
         return
     if output_file is not None:
         _refuse_unfit(output_file)
-    finished = anyio.run(execute, plan, _progress(plan, quiet=quiet))
+    finished = finish(execute, plan, _progress(plan, quiet=quiet))
     if output_file is not None:
         append_results(finished.folder, output_file)
-    _end(plan, finished, as_json=as_json, report=report)
+    _end(plan, finished, as_json=json, report=report)
 
 
+@with_fields_of(RunSettings, only=("workers", *ENGINE, "record", "check"))
 def resume_command(
-    folder: Path,
-    given: Settings,
-    overrides: Mapping[str, Any],
-    token_limit: int | None,
-    max_cost: float | None,
+    folder: RunArgument,
     *,
-    retry_failed: bool,
-    quiet: bool,
-    as_json: bool,
-    report: bool = False,
+    config: ConfigOption = None,
+    llm_config: LLMConfigOption = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also play the scenarios that failed without a verdict again.")
+    ] = False,
+    allow_host: AllowHostOption = None,
+    max_cost: MaxCostOption = None,
+    token_limit: TokenLimitOption = None,
+    report: ReportOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    overrides: dict[str, Any],
 ) -> None:
-    """Play what is missing in a run, then print the result of the whole run; `given` has keys and passwords."""
+    """Finish an incomplete run.
+
+    Uses the run's own settings; only keys and passwords, which are never written to a run's folder, come from the
+    environment and the config files. If anything that affects the results has changed, the command stops and lists it.
+    """
+    from agentclinic.runs.resume import plan_again, resume
+
+    given = read_settings(config, llm_config, allow_hosts=allow_host)
     plan = plan_again(folder, overrides, given, token_limit, max_cost)
-    progress = _progress(plan, quiet=quiet)
-    finished = anyio.run(partial(resume, plan, folder, progress, retry_failed=retry_failed))
-    _end(plan, finished, as_json=as_json, report=report)
+    finished = finish(resume, plan, folder, _progress(plan, quiet=quiet), retry_failed=retry_failed)
+    _end(plan, finished, as_json=json, report=report)
 
 
 def _progress(plan: Plan, *, quiet: bool) -> Progress:
@@ -92,10 +171,15 @@ def _progress(plan: Plan, *, quiet: bool) -> Progress:
         from agentclinic.cli.people import People
 
         return People(plan.settings.run)
-    return progress_for(quiet=quiet, stream=sys.stderr)
+    return progress(quiet=quiet)
 
 
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
+    from rich.console import Console
+
+    from agentclinic.results.outcome import MISSING
+    from agentclinic.scoring.outcome import nothing_judged
+
     if as_json:
         result = {"run": str(finished.folder), "missing": finished.missing, "stopped": finished.reason}
         print_json({**result, **finished.summary.model_dump(mode="json")})
@@ -142,6 +226,14 @@ def _memory(plan: Plan, summary: Summary) -> str:
 
 def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     """The final table: what was evaluated, what came out, what to do next."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from agentclinic.results.record import bias_label
+    from agentclinic.scoring.judges.measured import builtin_judge_warning
+    from agentclinic.scoring.outcome import slip_lines
+
     run, summary = plan.settings.run, finished.summary
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(style="bold")
@@ -151,8 +243,8 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     table.add_row("roles", escape(", ".join(f"{role} {getattr(run, f'{role}_llm')}" for role in ROLES)))
     if run.doctor != "plain":
         table.add_row("doctor", escape(run.doctor))
-    if run.doctor_test_policy_enabled:
-        policy = f"{run.doctor_test_policy}, planning starts from {run.planner_baseline} information"
+    if planner := plan.settings.planner:
+        policy = f"{planner.policy}, planning starts from {planner.baseline} information"
         table.add_row("test policy", escape(policy))
     if plan.memory:
         table.add_row("memory", escape(_memory(plan, finished.summary)))
@@ -185,7 +277,7 @@ def _show_result(plan: Plan, finished: Finished, console: Console) -> None:
     console.print(table)
     # Not in the table, which would fold it: a path is there to be copied.
     console.print(f"Written to {finished.folder}", markup=False, highlight=False, soft_wrap=True)
-    warning = builtin_judge_warning(run.doctor_llm, run.moderator_llm)
+    warning = builtin_judge_warning(run.doctor_llm, plan.settings.judge.model)
     if warning:
         console.print(warning, markup=False, highlight=False, soft_wrap=True)
     if run.doctor_llm == "builtin" and run.doctor == "plain":

@@ -1,31 +1,46 @@
-"""`agentclinic runs`: the list of runs."""
+"""`agentclinic runs` and `view`: runs as a list in the terminal, and in the browser."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from agentclinic.cli.format import print_json
+import typer
+
+from agentclinic.cli.format import print_json, progress
+from agentclinic.cli.options import BrowserOption, HostOption, JsonOption, PortOption, with_output
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
-from agentclinic.report.runs import ListedRun, list_runs
 from agentclinic.report.tables import text_table
-from agentclinic.runs.budget import money
 from agentclinic.scoring.format import interval, percent
+
+if TYPE_CHECKING:
+    from agentclinic.report.runs import ListedRun
 
 STATES = ("complete", "incomplete", "running", "unreadable")
 
 
+@with_output
 def runs_command(
-    folder: Path,
-    *,
-    dataset: str | None,
-    doctor: str | None,
-    model: str | None,
-    state: str | None,
-    limit: int | None = None,
-    as_json: bool,
+    folder: Annotated[Path, typer.Argument(help="Folder with runs; folders below it are searched, too.")] = Path(
+        "runs"
+    ),
+    dataset: Annotated[str | None, typer.Option(help="Only runs whose data set contains this.")] = None,
+    doctor: Annotated[str | None, typer.Option(help="Only runs whose doctor contains this, e.g. memory.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only runs whose doctor's model contains this.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only complete, incomplete, running or unreadable ones.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="List at most this many runs, those written to last.")
+    ] = None,
+    json: JsonOption = False,
 ) -> None:
-    """Print the runs that fit the filters: each is part of the column of that name, whatever its case."""
+    """List runs with their results, cost and state.
+
+    Shows what was played, how often the doctor was right, what it cost, and whether the run is complete. Upper and
+    lower case are the same in the filters.
+    """
+    from agentclinic.report.runs import list_runs
+
     if state is not None and state.lower() not in STATES:
         raise InputError(f"--state: {state!r} is not a state{suggestion(state, STATES)}")
     wanted = {"dataset": dataset, "doctor": doctor, "model": model, "state": state}
@@ -33,7 +48,7 @@ def runs_command(
     if limit is not None:
         last = {run.path for run in sorted(found, key=lambda run: Path(run.path).stat().st_mtime_ns)[-limit:]}
         found = [run for run in found if run.path in last]
-    if as_json:
+    if json:
         print_json([run.model_dump(mode="json") for run in found])
         return
     if not found:
@@ -51,6 +66,8 @@ def _fits(value: str | None, part: str | None) -> bool:
 
 
 def _row(run: ListedRun) -> tuple[str, ...]:
+    from agentclinic.runs.budget import money
+
     cases = str(run.encounters) if run.planned in (None, run.encounters) else f"{run.encounters} of {run.planned}"
     right = f"{percent(run.accuracy.value, 0)} ({interval(run.accuracy, 0)})" if run.accuracy else "-"
     # Builtin roles are free and use no tokens; a cost that is not known is not 0.
@@ -61,3 +78,33 @@ def _row(run: ListedRun) -> tuple[str, ...]:
     if run.state == "unreadable":
         return run.name, "-", "-", "-", run.state, "-"
     return run.name, cases, right, cost, run.state, played
+
+
+def view_command(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of runs, or of a single run; subfolders are searched, too.")
+    ] = Path("runs"),
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the viewer to this folder instead, as files that open without a server.", metavar="DIR"
+        ),
+    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    browser: BrowserOption = True,
+) -> None:
+    """Look at runs and their encounters in the browser.
+
+    Lists, compares, filters and searches runs. Serves this machine only, until Ctrl-C, and follows runs in progress.
+    """
+    if export is not None:
+        from agentclinic.viewer.export import export as write
+
+        print(f"Viewer written to {write(folder, export, progress(quiet=False))}")
+        return
+    from agentclinic.viewer.server import password_for, serve
+    from agentclinic.viewer.view import viewer_app
+
+    app = viewer_app(folder, host=host, password=password_for(host))
+    serve(app, host=host, port=port, browser=browser, say=lambda text: print(text, flush=True))

@@ -3,36 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from agentclinic.cli.format import print_json
 from agentclinic.cli.judge import label_notes, next_lines
-from agentclinic.report.numbers import headline, sections
+from agentclinic.cli.options import (
+    CorrectedOption,
+    FullOption,
+    JsonOption,
+    JudgeOption,
+    RecordsArgument,
+    SeedOption,
+    with_output,
+)
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
-from agentclinic.results.run_data import load_run
 from agentclinic.scoring.format import as_percent, interval, percent
-from agentclinic.scoring.score import Score, score
+
+if TYPE_CHECKING:
+    from agentclinic.scoring.score import Score
 
 
+@with_output
 def score_command(
-    place: Path,
-    judge: str | None,
-    full_information: Path | None,
-    seed: int,
-    *,
-    corrected: bool,
-    full: bool,
-    as_json: bool,
+    run: RecordsArgument,
+    judge: JudgeOption = None,
+    full_information: Annotated[
+        Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
+    ] = None,
+    corrected: CorrectedOption = False,
+    seed: SeedOption = 0,
+    full: FullOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Score a run and print it."""
-    run = load_run(place, judge)
+    """Score a run: outcome, calibration, information, tests.
+
+    Numbers come with intervals; a number that the records cannot give is left out or called unknown.
+    """
+    from agentclinic.results.run_data import load_run
+    from agentclinic.scoring.score import score
+
     result = score(
-        run,
+        load_run(run, judge),
         seed=seed,
         full_information=load_run(full_information, judge) if full_information else None,
         corrected=corrected,
     )
-    if as_json:
+    if json:
         print_json(result)
         return
     print(as_text(result) if full else short_text(result))
@@ -40,6 +59,8 @@ def score_command(
 
 def as_text(result: Score) -> str:
     """The whole score for a person; what the records do not say is left out."""
+    from agentclinic.report.numbers import sections
+
     lines = [_title(result), f"{_sentence(result)}.", result.judged_by, *_correction(result)]
     for section in sections(result):
         lines += ["", *section.text()]
@@ -48,6 +69,8 @@ def as_text(result: Score) -> str:
 
 def short_text(result: Score) -> str:
     """The main figures in one table, and one sentence."""
+    from agentclinic.report.numbers import headline
+
     main = headline(result)
     table = text_table(main.head, ([str(cell) for cell in row] for row in main.rows))
     lines = [_title(result), *table, "", f"{_sentence(result)}.", result.judged_by, *_correction(result)]

@@ -4,30 +4,51 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from agentclinic.cli.format import print_json
+from agentclinic.cli.options import JsonOption, JudgeOption, SeedOption, with_output
 from agentclinic.cli.score import as_text
-from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
-from agentclinic.doctors.uncertainty.store import Session
 from agentclinic.errors import InputError
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
-from agentclinic.scoring.score import score
-from agentclinic.scoring.sessions import Kept, Sessions, load_sessions, summarise_sessions
+
+if TYPE_CHECKING:
+    from agentclinic.doctors.uncertainty.store import Session
+    from agentclinic.scoring.sessions import Kept, Sessions
 
 
+@with_output
 def sessions_command(
-    place: Path, which: str | None, judge: str | None, seed: int, *, summary: bool, as_json: bool
+    run: Annotated[
+        Path,
+        typer.Argument(help="Folder of a run with --doctor uncertainty, or a folder of session files.", metavar="RUN"),
+    ],
+    session: Annotated[
+        str | None, typer.Argument(help="Show only this session: its name, the start of it, or the scenario's number.")
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Summarize all sessions and print the metrics of `score`.")
+    ] = False,
+    judge: JudgeOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
 ) -> None:
-    """List the sessions, show one of them, or summarize them all."""
-    found = load_sessions(place, judge)
-    if which is not None:
-        _show_one(_chosen(found, which), as_json=as_json)
+    """Show the notes of uncertainty-aware doctors.
+
+    Lists a run's sessions, shows one step by step with its facts, doubts and actions, or summarizes them all.
+    """
+    from agentclinic.scoring.sessions import load_sessions
+
+    found = load_sessions(run, judge)
+    if session is not None:
+        _show_one(_chosen(found, session), as_json=json)
     elif summary:
-        _show_summary(found, seed, as_json=as_json)
+        _show_summary(found, seed, as_json=json)
     else:
-        _show_list(found, as_json=as_json)
+        _show_list(found, as_json=json)
 
 
 def _chosen(found: Sessions, which: str) -> Kept:
@@ -69,6 +90,8 @@ def _entry(kept: Kept) -> dict[str, Any]:
 
 def _leader(session: Session) -> tuple[str | None, float | None]:
     """The first hypothesis of the last step, and its probability."""
+    from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
+
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
     differential = stated_differential(read_uncertainties(given)) if given else None
     if not differential:
@@ -97,6 +120,8 @@ def _show_list(found: Sessions, *, as_json: bool) -> None:
 
 
 def _show_one(kept: Kept, *, as_json: bool) -> None:
+    from agentclinic.doctors.uncertainty.steps import read_uncertainties
+
     session, record = kept.session, kept.record
     if as_json:
         print_json({**_entry(kept), "session": session.model_dump(mode="json")})
@@ -134,6 +159,9 @@ def _show_one(kept: Kept, *, as_json: bool) -> None:
 
 
 def _show_summary(found: Sessions, seed: int, *, as_json: bool) -> None:
+    from agentclinic.scoring.score import score
+    from agentclinic.scoring.sessions import summarise_sessions
+
     summary = summarise_sessions(found, seed)
     scored = score(found.run, seed=seed) if found.run else None
     if as_json:

@@ -7,51 +7,71 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
+import typer
 
-from agentclinic.cli.format import counted, end_incomplete, print_json
-from agentclinic.config import Settings
-from agentclinic.files import write_whole
-from agentclinic.learn.study import (
-    SHUFFLED,
-    WITH,
-    WITHOUT,
-    Changed,
-    Stopped,
-    StudyReport,
-    plan_study,
-    play_study,
-    study_report,
+from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
+from agentclinic.cli.options import (
+    AllOption,
+    JsonOption,
+    LearnerEndpointOption,
+    LearnerOption,
+    QuietOption,
+    Read,
+    with_settings,
 )
-from agentclinic.report.files import write_report
-from agentclinic.results.run_folder import write_json
-from agentclinic.runs.progress import progress_for
-from agentclinic.scoring.compare import Comparison
+from agentclinic.config import STUDY_DECIDES, RunSettings
+from agentclinic.files import write_whole
 from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
 
+if TYPE_CHECKING:
+    from agentclinic.learn.study import Changed, StudyReport
+    from agentclinic.scoring.compare import Comparison
 
-def study_command(
-    output: Path | None,
-    settings: Settings,
-    learner: tuple[str, str | None],
+
+@with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
+def learn_command(
     *,
-    every: bool,
-    quiet: bool,
-    as_json: bool,
+    read: Read,
+    learner_llm: LearnerOption = "builtin",
+    learner_endpoint: LearnerEndpointOption = None,
+    all_: AllOption = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of the study. [default: studies/learn_DATASET_DOCTOR_SEED]",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Play the study or continue it, and print its table."""
+    """Find out whether a doctor learns from experience.
+
+    Splits the cases, plays the training half, learns from its failed encounters, and plays the test half three times:
+    with memory, without it, and with shuffled memory as a control. Prints paired differences with intervals, by
+    similarity to the nearest training case, and what memory broke. If the study stops early, the same command continues
+    it; limits on tokens and cost are for all of it together.
+    """
+    from agentclinic.learn.study import SHUFFLED, WITH, WITHOUT, Stopped, plan_study, play_study, study_report
+    from agentclinic.report.files import write_report
+    from agentclinic.results.run_folder import write_json
+
+    settings = read()
     run = settings.run
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{Path(run.dataset).stem}_{run.doctor}_{run.doctor_llm}")
     folder = output or Path("studies") / f"learn_{name}_{run.seed}"
-    study = plan_study(folder, settings, learner, every=every)
+    study = plan_study(folder, settings, (learner_llm, learner_endpoint), every=all_)
 
     def say(text: str) -> None:
         if not quiet:
             sys.stderr.write(f"{text}\n")
 
     try:
-        learned = anyio.run(partial(play_study, study, partial(progress_for, quiet=quiet, stream=sys.stderr), say))
+        learned = finish(play_study, study, partial(progress, quiet=quiet), say)
     except Stopped as stopped:
         end_incomplete(f"{stopped}\nRun the same command again to continue.", interrupted=stopped.interrupted)
     report = study_report(study, learned)
@@ -60,7 +80,7 @@ def study_command(
     write_whole(folder / "study.md", text)
     places = [study.arm(each).folder for each in (WITHOUT, WITH, SHUFFLED)]
     write_report(places, folder / "report.html")
-    if as_json:
+    if json:
         print_json(report)
     else:
         sys.stdout.write(text)

@@ -39,7 +39,7 @@ async def check_writer(
 ) -> None:
     """Before the source is read: refuse a writer that may not get its text, has no price or cannot be used."""
     ours = _for_writer(common, settings)
-    refuse_on_cluster(ours.run)
+    refuse_on_cluster(ours)
     async with Models(ours, _CLASS[section.source](section)) as models:
         check_engine(ours, models.gate)
         used = models.at_endpoint("writer", common.model, common.endpoint)

@@ -30,8 +30,7 @@ async def solvability(settings: Settings, progress: Callable[[], Progress]) -> S
     """Play every case with the whole chart, then with only what is known at the door."""
     runs: dict[str, Finished] = {}
     for doctor in DOCTORS:
-        run = settings.run.model_copy(update={"doctor": doctor})
-        runs[doctor] = await execute(make_plan(settings.model_copy(update={"run": run})), progress())
+        runs[doctor] = await execute(make_plan(settings.changed(doctor=doctor)), progress())
         if runs[doctor].missing:
             return Solvability(runs, None)
     full, door = (read_records(runs[doctor].folder / RECORDS) for doctor in DOCTORS)

@@ -71,8 +71,7 @@ class _Chosen:
 
 def with_learner(settings: Settings, model: str, endpoint: str | None) -> Settings:
     """Settings in which the learner's model takes the doctor's place."""
-    run = {"doctor_llm": model, "doctor_endpoint": endpoint, "doctor": "plain", "record": None}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=run)})
+    return settings.changed(doctor_llm=model, doctor_endpoint=endpoint, doctor="plain", record=None)
 
 
 async def learn(
@@ -178,7 +177,7 @@ class _Task:
         """Learn from what is left; the first lesson creates the store."""
         self._stop_if_used_up()
         job = LearnJob(self._output, self._models.gate.data_class)
-        with nullcontext() if self._settings.run.engine == "local" else shards.locked(job.journal):
+        with nullcontext() if self._settings.ray is None else shards.locked(job.journal):
             left = await self._without_finished(job)
             gate, say = self._models.gate, self._progress.say
             async with engine(self._settings, gate, job, self._here, say=say, idle=not left) as work:

@@ -14,7 +14,7 @@ from agentclinic.cases.facts import chart_text
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import select
-from agentclinic.config import Settings, is_person
+from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.run import Learnt, estimate_learning, learn, with_learner
 from agentclinic.memory.doctor import DETAILS
@@ -81,8 +81,7 @@ class Study:
             run["memory_retrieval"] = "shuffled"
         if name == TRAIN:
             run["repeats"] = 1
-        settings = self.settings.model_copy(update={"run": self.settings.run.model_copy(update=run)})
-        return Arm({"memory": name}, settings, self.folder / "runs" / name.replace(" ", "_"))
+        return Arm({"memory": name}, self.settings.changed(**run), self.folder / "runs" / name.replace(" ", "_"))
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the same command continues
@@ -98,17 +97,9 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     run = settings.run
     if run.split or run.part or run.memory:
         raise ConfigError("split, part and memory are decided by the study; leave them out")
-    if is_person(run.doctor_llm) or is_person(run.patient_llm):
+    if run.people:
         raise ConfigError("a study plays hundreds of encounters; name models for doctor and patient, not a person")
-    chosen = select(
-        load_cases(run.dataset, settings.datasets),
-        scenarios=run.scenarios,
-        offset=run.offset,
-        sample=run.sample,
-        num_scenarios=run.num_scenarios,
-        seed=run.seed,
-        lockbox=run.lockbox,
-    )
+    chosen = select(load_cases(run.dataset, settings.datasets), **run.selection)
     path = folder / SPLIT
     made = make_split(chosen, run.seed)
     if path.exists():
@@ -117,8 +108,8 @@ def plan_study(folder: Path, settings: Settings, learner: tuple[str, str | None]
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty and not a study; name another folder with -o")
     # The doctor must be able to use memory: better to say so now than after the training half.
-    refuse_unusable_memory(run.model_copy(update={"memory": str(folder / STORE)}))
-    make_plan(settings.model_copy(update={"run": run.model_copy(update=_NO_MEMORY)}))
+    refuse_unusable_memory(settings.changed(memory=str(folder / STORE)))
+    make_plan(settings.changed(**_NO_MEMORY))
     return Study(folder, settings, learner, every, made, chosen)
 
 
@@ -265,7 +256,7 @@ def study_report(study: Study, learned: Learnt) -> StudyReport:
     fixed, broken = _changed(records[WITHOUT], records[WITH])
     return StudyReport(
         dataset=study.cases[0].dataset,
-        doctor=f"{run.doctor}{' with policy' if run.doctor_test_policy_enabled else ''}",
+        doctor=f"{run.doctor}{' with policy' if study.settings.planner else ''}",
         doctor_llm=run.doctor_llm,
         learner=study.learner[0],
         seed=run.seed,

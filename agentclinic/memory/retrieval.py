@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field, create_model
 
 from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.prompts import Prompt, fill
+from agentclinic.config import Retrieval
 from agentclinic.errors import ConfigError
 from agentclinic.memory.experience import Experience, same_patient, source_of
 from agentclinic.memory.fingerprint import SAME_STORY, numbers
@@ -33,7 +34,6 @@ from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.denial import answers_no, clauses
 from agentclinic.vocabulary.text import STOP_WORDS
 
-Retrieval = Literal["bm25", "embeddings", "shuffled"]
 MOST_OFFERED = 2
 """Experiences for one turn: a small model follows one piece of advice, and hardly three."""
 CANDIDATES = 10

@@ -152,7 +152,7 @@ OPEN = Gate()
 
 def gate_for(settings: Settings, data_class: DataClass, *, resolve: Resolve = system_addresses) -> Gate:
     """The gate for data of a class; refuses an `--allow-host` without a complete attestation in the config."""
-    privacy.meet(data_class)
+    privacy.raise_data_class(data_class)
     if data_class is not DataClass.CREDENTIALED:
         return Gate(data_class, resolve=resolve)
     if settings.llm.responses.get("store"):

@@ -102,7 +102,7 @@ def _first(path: Path) -> Record | None:
             if complete:
                 raise
             break
-        privacy.meet(class_of(record))
+        privacy.raise_data_class(class_of(record))
         return record
     return None
 

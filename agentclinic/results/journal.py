@@ -74,7 +74,7 @@ class Reading:
             if before != number:
                 warnings.warn(f"{path} line {number}: counted once, because it repeats line {before}", stacklevel=2)
                 return None
-        privacy.meet(class_of(record))
+        privacy.raise_data_class(class_of(record))
         return record
 
 

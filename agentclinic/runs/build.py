@@ -16,8 +16,8 @@ from agentclinic import privacy
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import (
-    ROLES,
     PriceSettings,
+    RoleModel,
     Settings,
     is_builtin_or_person,
     is_person,
@@ -36,7 +36,7 @@ from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
 from agentclinic.models.wire import Api
 from agentclinic.privacy import DataClass
-from agentclinic.runs.roles import simulator_of
+from agentclinic.runs.plan import simulator_of
 
 
 class ModelSource(Protocol):
@@ -62,14 +62,7 @@ def models_in_use(settings: Settings) -> tuple[str, ...]:
     laboratory = load_prompt("measurement", Path(run.prompts_dir) if run.prompts_dir else None)
     # Voiced, our matcher reads the chart (`clinic.laboratory`).
     silent = {"measurement"} if simulator_of(run, "measurement", laboratory) == "voiced" else set()
-    return (*(role for role in ROLES if role not in silent), *_further(settings))
-
-
-def _further(settings: Settings) -> tuple[str, ...]:
-    """Roles with models of their own that only some runs have."""
-    run = settings.run
-    named = {"synthesis": run.synthesis_llm, "memory": run.memory_llm, "embedding": run.embedding_llm}
-    return tuple(role for role, name in named.items() if name)
+    return tuple(role for role in settings.models if role not in silent)
 
 
 @dataclass(frozen=True)
@@ -123,7 +116,7 @@ class Models:
         self._share = share
         self._person = person
         self._ongoing = ongoing
-        self.gate = gate_for(settings, privacy.met() if data_class is None else data_class, resolve=resolve)
+        self.gate = gate_for(settings, privacy.strictest_seen() if data_class is None else data_class, resolve=resolve)
         self._settings = settings
         self._stack = AsyncExitStack()
         self._chosen: dict[tuple[str, str | None], Model] = {}
@@ -166,19 +159,15 @@ class Models:
     def prepare(self) -> None:
         """Choose every role's model now, so that a missing key or file is reported before anything happens."""
         self.admit()
-        for role in self._roles:
+        for role in self._settings.models:
             self.for_role(role)
-
-    @property
-    def _roles(self) -> tuple[str, ...]:
-        return (*ROLES, *_further(self._settings))
 
     def admit(self) -> None:
         """Refuse models that cannot be used, such as one at an address closed to this data; writes nothing."""
         if self._settings.run.record is not None:
             refuse_other_file(Path(self._settings.run.record))
-        for role in self._roles:
-            self._choice(*self.cast(role))
+        for model in self._settings.models.values():
+            self._choice(*model)
 
     def get(self, name: str, endpoint: str | None = None) -> Model:
         """The model of that name at that endpoint; the same object for the same arguments."""
@@ -216,12 +205,10 @@ class Models:
         llm = self._settings.llm.model_copy(update={"runtime": runtime})
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
-    def cast(self, role: str) -> tuple[str, str | None]:
+    def cast(self, role: str) -> RoleModel:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
-        run = self._settings.run
-        if role not in (*ROLES, *_further(self._settings)):
-            role = "doctor"
-        return getattr(run, f"{role}_llm"), getattr(run, f"{role}_endpoint")
+        models = self._settings.models
+        return models.get(role, models["doctor"])
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
@@ -237,7 +224,7 @@ class Models:
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""
-        return bool(getattr(self._settings.run, f"{role}_llm") == name)
+        return self.cast(role).name == name
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""

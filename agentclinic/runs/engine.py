@@ -16,7 +16,7 @@ from agentclinic.runs.job import Item, Job, Result, Work
 
 def check_engine(settings: Settings, gate: Gate) -> None:
     """Refuse a cluster that cannot be used, or that this data may not go to, before anything is written."""
-    if settings.run.engine == "ray":
+    if settings.ray:
         from agentclinic.runs import ray_cluster as cluster
 
         cluster.processes(settings, cluster.nodes(cluster.connect(settings), gate))
@@ -33,7 +33,7 @@ async def engine(
     idle: bool = False,
 ) -> AsyncIterator[Work[Item, Result]]:
     """Yield the function that does the items of a job: `here`, or the workers of a cluster on Ray unless `idle`."""
-    if settings.run.engine == "local" or idle:
+    if settings.ray is None or idle:
         yield here
         return
     from agentclinic.runs.ray_engine import Crew

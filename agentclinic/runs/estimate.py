@@ -166,7 +166,8 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
     exchange = QUESTION + ((asked * ANSWER + tests * RESULT) / replies if replies else 0.0)
     heard = max(0, turns - 2) / 2 * exchange  # what an average reply has before it
     door = tokens_in(case.door.objective, case.door.demographics)
-    inline = plan.policy is not None and run.doctor_test_policy_mode == "inline"
+    planner, memory = plan.settings.planner, plan.settings.memory
+    inline = planner is not None and planner.inline
 
     said = 1 if doctor == "random_questions" else turns
     history = exchange * (replies if said == 1 else turns * replies / 2)
@@ -195,16 +196,16 @@ def _encounter(plan: Plan, case: Case, turns: int) -> dict[str, Amount]:
             tests * (_simulated(prompts["measurement"], plan.roles.laboratory, as_text(case.exam)) + QUESTION + heard),
             tests * RESULT,
         ),
-        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=run.judge_relation),
+        "moderator": judging(prompts["moderator"], "", case.diagnosis, relation=plan.settings.judge.relation),
     }
     if plan.policy and not inline:
         file = plan.policy.file
         own = tokens_in(file.system_base, file.user_prompt_template) + door
         amounts["planner"] = Amount(turns, turns * own + history, turns * PLAN)
-    if run.memory_llm:
+    if memory and memory.picker:
         listed = CANDIDATES * ADVICE / MOST_OFFERED + _fixed(prompts["memory"]) + door
         amounts["memory"] = Amount(replies, replies * listed + history, replies * VERDICT)
-    if run.embedding_llm:
+    if memory and memory.embedding:
         amounts["embedding"] = Amount(replies, replies * door + history, 0)
     if plan.agent:
         facts = replies * exchange

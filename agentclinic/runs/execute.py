@@ -67,7 +67,7 @@ async def execute(plan: Plan, progress: Progress) -> Finished:
         try:
             return await play_missing(plan, folder, models, progress)
         except ConfigError:
-            if plan.settings.run.engine == "ray" and not (folder / folders.RECORDS).stat().st_size:
+            if plan.settings.ray and not (folder / folders.RECORDS).stat().st_size:
                 shutil.rmtree(folder)  # the cluster cannot be used: nothing was played
             raise
 
@@ -205,7 +205,7 @@ def write_summary(plan: Plan, folder: Path, summary: Summary, seconds: float) ->
     run, started = plan.settings.run, re.search(r"\d{8}_\d{6}", folder.name)
     content = {
         "dataset": plan.dataset,
-        **{f"{role}_llm": getattr(run, f"{role}_llm") for role in ROLES},
+        **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
         "num_scenarios": len(plan.units),
         "total_presented": summary.presented,
         "total_correct": summary.correct,

@@ -52,7 +52,7 @@ class LazyModel:
 
 async def _models(settings: Settings) -> Models:
     # Outside runs, the class of the data is not known: the strictest class seen in this process applies.
-    data_class = privacy.met()
+    data_class = privacy.strictest_seen()
     secret = settings.openai.api_key and settings.openai.api_key.get_secret_value()
     key = f"{data_class} {settings.model_dump_json()} {secret}"
     async with _opening:

@@ -1,4 +1,4 @@
-"""What a run plays: cases times repeats, and the digest that guards resuming."""
+"""What a run plays: cases times repeats, how language models play the roles, and the digest that guards resuming."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import DATASETS, load_cases
 from agentclinic.cases.select import select
-from agentclinic.clinic.prompts import Prompts, load_prompts, supported, user_prompts
-from agentclinic.config import RunSettings, Settings, is_builtin_or_person, is_person, variable, without_credentials
-from agentclinic.doctors.custom import DoctorFactory, is_custom
+from agentclinic.clinic.doctor import Dialogue
+from agentclinic.clinic.patient import Simulator
+from agentclinic.clinic.payloads import MissingTest, SilentSymptom
+from agentclinic.clinic.prompts import Prompt, Prompts, load_prompts, supported, user_prompts
+from agentclinic.config import (
+    RunSettings,
+    Settings,
+    is_builtin_or_person,
+    is_person,
+    refuse_without_effect,
+    variable,
+    without_credentials,
+)
+from agentclinic.doctors.custom import DOCTORS, DoctorFactory, is_custom
 from agentclinic.doctors.planner.settings import Policy, load_policy
 from agentclinic.doctors.reference import NAMES as REFERENCES
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, USUAL, Agent, load_agent
@@ -26,35 +37,13 @@ from agentclinic.memory.split import Split, read_split
 from agentclinic.memory.store import load_store
 from agentclinic.privacy import DataClass, strictest
 from agentclinic.results.run_cases import case_lines, lines_digest
-from agentclinic.runs.roles import Roles, roles_of
 from agentclinic.version import __version__
 
 # Settings that change nothing in the records but `timing`.
 _NOT_RESULTS = frozenset(
-    {
-        "workers",
-        "engine",
-        "address",
-        "processes",
-        "record",
-        "output_dir",
-        "name",
-        "check",
-        "preset",
-        "prompts_dir",
-        "agent_config",
-        "uncertainty_agent_type",
-        "dataset",
-        "scenarios",
-        "offset",
-        "sample",
-        "num_scenarios",
-        "memory",
-        "split",
-    }
+    "workers engine address processes record output_dir name check preset prompts_dir agent_config memory split "
+    "uncertainty_agent_type dataset scenarios offset sample num_scenarios".split()
 )
-OURS = ("plain", "uncertainty", *REFERENCES)
-"""Doctors that ship with the package."""
 _RUNTIME_RESULTS = ("clip_prompt", "max_prompt_len", "encounter_timeout")
 
 
@@ -85,6 +74,45 @@ class Unit:
         return f"{self.case.id}:{self.repeat}" + (f":{self.copy}" if self.copy else "")
 
 
+_SIMULATED = {"patient": ("voiced_system", "grounded_system"), "measurement": ("grounded_system",)}
+"""Texts without which a role's prompt file is for free text, as the original's files are."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """How language models play the roles: as the settings say, or as a user's own prompt files imply."""
+
+    patient: Simulator
+    laboratory: Simulator
+    dialogue: Mapping[str, Dialogue]
+    """How the model of the doctor, the patient and the laboratory (`measurement`) is shown the dialogue."""
+    missing_test: MissingTest
+    silent_symptom: SilentSymptom
+
+    def dialogue_of(self, role: str) -> Dialogue:
+        return self.dialogue[role]
+
+
+def simulator_of(run: RunSettings, role: str, prompt: Prompt) -> Simulator:
+    """How the patient or the laboratory (`measurement`) is played with this prompt file."""
+    return run.simulator or ("voiced" if prompt.has(*_SIMULATED[role]) else "free")
+
+
+def _roles(run: RunSettings, prompts: Prompts) -> tuple[Prompts, Roles]:
+    """How the roles are played; where a setting says so, the shipped texts complete a user's own prompt file."""
+    files = dict(prompts.files)
+    if run.dialogue == "chat":
+        files["doctor"] = files["doctor"].completed()
+    if run.simulator in ("voiced", "grounded"):
+        files |= {role: files[role].completed() for role in _SIMULATED}
+    chats = {"doctor": ("chat_system",), **_SIMULATED}
+    dialogue: dict[str, Dialogue] = {
+        role: run.dialogue or ("chat" if files[role].has(*texts) else "transcript") for role, texts in chats.items()
+    }
+    patient, laboratory = (simulator_of(run, role, files[role]) for role in _SIMULATED)
+    return Prompts(files), Roles(patient, laboratory, dialogue, run.missing_test, run.silent_symptom)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything a run will do."""
@@ -96,25 +124,23 @@ class Plan:
     units: tuple[Unit, ...]
     digest: Mapping[str, Any]
     """What decides the results, key by key: resuming is refused if one of them has changed."""
-    custom_doctor: DoctorFactory | None = None
-    agent: Agent | None = None
+    custom_doctor: DoctorFactory | None
+    agent: Agent | None
     """The uncertainty doctor as configured."""
-    policy: Policy | None = None
+    policy: Policy | None
     """The test policy, if the doctor plans with one."""
-    memory: Memory | None = None
+    memory: Memory | None
     """The experiences that are offered to the doctor."""
-    split: Split | None = None
-    roles: Roles = field(default_factory=Roles)
-    data_class: DataClass = DataClass.PUBLIC
+    split: Split | None
+    roles: Roles
+    data_class: DataClass
     """The strictest class of all rows in the data set's file, including those that are not played."""
-    unsupported_bias: Mapping[str, str] = field(default_factory=dict)
+    unsupported_bias: Mapping[str, str]
     """Biases that were asked for and that the prompt files do not have, by setting; the run is played without them."""
 
     @property
     def people(self) -> bool:
-        """Whether a person at the terminal takes part."""
-        run = self.settings.run
-        return is_person(run.doctor_llm) or is_person(run.patient_llm)
+        return self.settings.run.people
 
 
 def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = None) -> Plan:
@@ -123,110 +149,107 @@ def make_plan(settings: Settings, cases: Sequence[Case] = (), doctor: object = N
     `cases` are played as they are, and the data set is not read: those of a resumed run, or given in Python.
     `doctor` is a custom doctor given in Python, a class or an instance.
     """
-    if doctor is not None and settings.run.engine == "ray":
+    if doctor is not None and settings.ray:
         raise ConfigError(
             "engine ray: workers cannot be sent a doctor that exists only in this program; name it as FILE.py:Class"
         )
     custom_doctor = DoctorFactory(doctor) if doctor is not None else None
     if custom_doctor:
-        settings = _with(settings, doctor=custom_doctor.name)
+        settings = settings.changed(doctor=custom_doctor.name)
     settings = _with_people(_with_places(settings))
     agent = None
     if settings.run.doctor == "uncertainty":
         agent = load_agent(_path(settings.run.agent_config), settings.run.uncertainty_agent_type or UNCERTAINTY)
         settings = _with_agent(settings, agent)
-    run = settings.run
     _refuse_impossible(settings)
-    if custom_doctor is None and run.doctor not in OURS:
-        custom_doctor = DoctorFactory(run.doctor)
-    further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if run.memory else ()))
-    prompts = load_prompts(_path(run.prompts_dir), *further)
-    prompts, roles = roles_of(run, prompts)
-    policy = None
-    if run.doctor_test_policy_enabled:
-        policy = load_policy(run.doctor_test_policy, _path(run.prompts_dir), chat=run.dialogue == "chat")
-        if run.doctor_test_policy_mode == "inline" and policy.file.differential_settings.discriminators == "separate":
-            raise ConfigError(
-                f"{policy.path}: discriminators separate takes a second request, and doctor_test_policy_mode inline "
-                "makes only one; use with_plan or off"
-            )
+    if custom_doctor is None and settings.run.doctor not in DOCTORS:
+        custom_doctor = DoctorFactory(settings.run.doctor)
+    further = (*(("uncertainty", "synthesis") if agent else ()), *(("memory",) if settings.memory else ()))
+    prompts = load_prompts(_path(settings.run.prompts_dir), *further)
+    prompts, roles = _roles(settings.run, prompts)
+    policy = _policy(settings)
     settings, unsupported = _without_unsupported(settings, prompts)
     run = settings.run
     every = list(cases) or load_cases(run.dataset, settings.datasets)
-    chosen = list(cases) or select(
-        every,
-        scenarios=run.scenarios,
-        offset=run.offset,
-        sample=run.sample,
-        num_scenarios=run.num_scenarios,
-        seed=run.seed,
-        lockbox=run.lockbox,
-    )
+    chosen = list(cases) or select(every, **run.selection)
     split = read_split(Path(run.split)) if run.split else None
     if split and run.part:
         chosen = split.choose(chosen, run.part)
-    memory = _memory(run, split)
+    memory = _memory(settings, split)
     if run.doctor_image_request and not any(case.image for case in chosen):
         warnings.warn(
             f"doctor_image_request is ignored: no case of this run has an image ({run.dataset})", stacklevel=2
         )
-        settings = _with(settings, doctor_image_request=False)
-        run = settings.run
+        settings = settings.changed(doctor_image_request=False)
     data_class = strictest((*(case.data_class for case in every), *((memory.store.data_class,) if memory else ())))
     if data_class is DataClass.CREDENTIALED:
-        _refuse_to_send(run, chosen)
+        _refuse_to_send(settings.run, chosen)
     copies = _copies(chosen)
     units = tuple(
         Unit(case, repeat, _unit_seed(run.seed, case, repeat), copy)
         for repeat in range(run.repeats)
         for case, copy in zip(chosen, copies, strict=True)
     )
-    digest = _digest(settings, prompts, chosen, custom_doctor, agent, policy)
-    digest |= {"memory": memory.store.digest} if memory else {}
-    digest |= {"split": split.checksum} if split else {}
+    digests = {
+        "doctor_file": custom_doctor.digest if custom_doctor else None,
+        "agent": agent.digest if agent else None,
+        "policy": policy.digest if policy else None,
+        "cases": lines_digest(case_lines(chosen)),
+        "memory": memory.store.digest if memory else None,
+        "split": split.checksum if split else None,
+    }
     return Plan(
-        settings,
-        prompts,
-        every[0].dataset,
-        tuple(chosen),
-        units,
-        digest,
-        custom_doctor,
-        agent,
-        policy,
-        memory,
-        split,
-        roles,
-        data_class,
-        unsupported,
+        settings=settings,
+        prompts=prompts,
+        dataset=every[0].dataset,
+        cases=tuple(chosen),
+        units=units,
+        digest=_digest(settings, prompts) | {name: digest for name, digest in digests.items() if digest},
+        custom_doctor=custom_doctor,
+        agent=agent,
+        policy=policy,
+        memory=memory,
+        split=split,
+        roles=roles,
+        data_class=data_class,
+        unsupported_bias=unsupported,
     )
 
 
-def _memory(run: RunSettings, split: Split | None) -> Memory | None:
-    """The experiences of the run; refused if they may come from cases that the doctor is tested on."""
-    if run.memory is None:
+def _policy(settings: Settings) -> Policy | None:
+    planner = settings.planner
+    if planner is None:
         return None
-    store = load_store(Path(run.memory))
-    needed = store.splits - {None}
-    if needed and split is None:
+    policy = load_policy(planner.policy, _path(settings.run.prompts_dir), chat=settings.run.dialogue == "chat")
+    if planner.inline and policy.file.differential_settings.discriminators == "separate":
         raise ConfigError(
-            f"memory: the experiences in {run.memory} were made with a split, which says which cases they may be "
+            f"{policy.path}: discriminators separate takes a second request, and doctor_test_policy_mode inline "
+            "makes only one; use with_plan or off"
+        )
+    return policy
+
+
+def _memory(settings: Settings, split: Split | None) -> Memory | None:
+    """The experiences of the run; refused if they may come from cases that the doctor is tested on."""
+    memory, run = settings.memory, settings.run
+    if memory is None:
+        return None
+    store = load_store(Path(memory.path))
+    if store.splits - {None} and split is None:
+        raise ConfigError(
+            f"memory: the experiences in {memory.path} were made with a split, which says which cases they may be "
             "tested on; name it with --split FILE"
         )
     if split and store.splits != {split.checksum}:
         raise ConfigError(
-            f"memory: {run.memory} was not made with the split {run.split} (or not all of it), so a case of the test "
+            f"memory: {memory.path} was not made with the split {run.split} (or not all of it), so a case of the test "
             "part may be among its sources; use the split it was made with, or learn again with --split"
         )
     if split and any(split.part_of(source.case) != "train" for source in store.every_source):
         raise ConfigError(
-            f"memory: {run.memory} has an experience from a case that is not in the train part; learn again"
+            f"memory: {memory.path} has an experience from a case that is not in the train part; learn again"
         )
-    return Memory(store, run.memory_retrieval, with_steps=run.doctor_llm == "builtin" and not is_custom(run.doctor))
-
-
-def _with(settings: Settings, **run: Any) -> Settings:
-    return settings.model_copy(update={"run": settings.run.model_copy(update=run)})
+    return Memory(store, memory.retrieval, with_steps=run.doctor_llm == "builtin" and not is_custom(run.doctor))
 
 
 def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings, dict[str, str]]:
@@ -244,7 +267,7 @@ def _without_unsupported(settings: Settings, prompts: Prompts) -> tuple[Settings
                 f"{role}_bias {name!r} has no effect on the builtin {role}, and the run would report a false null "
                 f"result; name a model with --{role}-llm or leave the bias out"
             )
-    return _with(settings, **dict.fromkeys(unsupported)), unsupported
+    return settings.changed(**dict.fromkeys(unsupported)), unsupported
 
 
 def _path(name: str | None) -> Path | None:
@@ -253,18 +276,19 @@ def _path(name: str | None) -> Path | None:
 
 def _with_agent(settings: Settings, agent: Agent) -> Settings:
     """Decide on the doctor's models: those the user set, else those in the agent's configuration."""
-    run = settings.run
-    if agent.settings.synthesis_model and not run.synthesis_llm:
-        run = run.model_copy(update={"synthesis_llm": agent.settings.synthesis_model})
+    run, own = settings.run, agent.settings
+    changes: dict[str, Any] = {}
+    if own.synthesis_model and not run.synthesis_llm:
+        changes["synthesis_llm"] = own.synthesis_model
     if "doctor_llm" not in run.model_fields_set:
-        run = run.model_copy(update={"doctor_llm": agent.settings.model})
-    elif agent.settings.model not in (run.doctor_llm, "builtin"):
+        changes["doctor_llm"] = own.model
+    elif own.model not in (run.doctor_llm, "builtin"):
         warnings.warn(
-            f"doctor_llm {run.doctor_llm!r} overrides the model {agent.settings.model!r} in {agent.path}; "
+            f"doctor_llm {run.doctor_llm!r} overrides the model {own.model!r} in {agent.path}; "
             "leave doctor_llm out to use the latter",
             stacklevel=2,
         )
-    return settings.model_copy(update={"run": run})
+    return settings.changed(**changes)
 
 
 def _with_people(settings: Settings) -> Settings:
@@ -273,11 +297,10 @@ def _with_people(settings: Settings) -> Settings:
     role = {"human_doctor": "doctor", "human_patient": "patient"}.get(run.inf_type)
     named = role is not None and is_person(getattr(run, f"{role}_llm"))
     changes: dict[str, Any] = {f"{role}_llm": "human", f"{role}_endpoint": None} if role and not named else {}
-    people = role is not None or is_person(run.doctor_llm) or is_person(run.patient_llm)
-    if people and run.workers > 1:
+    if (role or run.people) and run.workers > 1:
         warnings.warn(f"a person plays one scenario at a time; workers {run.workers} is ignored", stacklevel=2)
         changes["workers"] = 1
-    return _with(settings, **changes)
+    return settings.changed(**changes)
 
 
 def _with_places(settings: Settings) -> Settings:
@@ -293,7 +316,7 @@ def _with_places(settings: Settings) -> Settings:
     if run.dataset not in settings.datasets and run.dataset not in DATASETS and exists(expanded(run.dataset)):
         places["dataset"] = str(expanded(run.dataset).absolute())
     openai = settings.openai.model_copy(update={"base_url": settings.openai.base_url or variable("OPENAI_BASE_URL")})
-    return settings.model_copy(update={"run": run.model_copy(update=places), "openai": openai})
+    return settings.changed(**places).model_copy(update={"openai": openai})
 
 
 def _agent_file(run: RunSettings) -> str | None:
@@ -317,84 +340,64 @@ def _unit_seed(seed: int, case: Case, repeat: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{case.id}:{repeat}".encode()).digest()[:4], "big")
 
 
+_PLAIN = ("plain", "history_only")
+"""Doctors that make the plain doctor's requests."""
+
+
 def _refuse_impossible(settings: Settings) -> None:
-    run = settings.run
-    refuse_on_cluster(run)
-    _refuse_unplannable(run)
-    for key in ("synthesis_llm", "synthesis_endpoint", "agent_config", "uncertainty_agent_type"):
-        if getattr(run, key) is not None and run.doctor != "uncertainty":
-            raise ConfigError(f"{key} is for the uncertainty doctor; the doctor {run.doctor} does not use it")
-    if run.synthesis_endpoint and not run.synthesis_llm:
-        raise ConfigError("synthesis_endpoint: name the model there with synthesis_llm, or leave it out")
-    refuse_unusable_memory(run)
+    run, planner = settings.run, settings.planner
+    refuse_without_effect(run)
+    refuse_on_cluster(settings)
+    refuse_unusable_memory(settings)
+    if planner and not _has_dialogue(run):
+        raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
+    if planner and is_person(run.doctor_llm):
+        raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
+    if planner and planner.inline and run.doctor not in _PLAIN:
+        raise ConfigError(
+            f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
+            "use separate with this doctor"
+        )
+    if planner and planner.inline and planner.baseline == "full":
+        raise ConfigError(
+            "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
+            "use door, or separate"
+        )
     if run.elicit_confidence and run.doctor == "uncertainty":
         raise ConfigError("elicit_confidence: the uncertainty doctor states its confidence at every step; leave it off")
-    if run.elicit_confidence and run.doctor not in ("plain", "history_only"):
+    if run.elicit_confidence and run.doctor not in _PLAIN:
         raise ConfigError(f"elicit_confidence works with the plain doctor only, not with {run.doctor}")
 
 
-def refuse_on_cluster(run: RunSettings) -> None:
+def refuse_on_cluster(settings: Settings) -> None:
     """Refuse what other machines cannot do, and settings of a cluster without one."""
-    if run.engine == "local":
-        for key in ("address", "processes"):
-            if getattr(run, key) is not None:
-                raise ConfigError(f"{key} is for a Ray cluster; add --engine ray or leave it out")
-        return
-    if is_person(run.doctor_llm) or is_person(run.patient_llm):
+    refuse_without_effect(settings.run, "address", "processes")
+    if settings.ray and settings.run.people:
         raise ConfigError("engine ray: a person can take part only on this machine; use --engine local")
-    if run.record:
+    if settings.ray and settings.run.record:
         raise ConfigError("engine ray: a recording is written by one process only; use --engine local with --record")
 
 
-def refuse_unusable_memory(run: RunSettings) -> None:
+def refuse_unusable_memory(settings: Settings) -> None:
     """Refuse settings of memory that contradict each other, or that the doctor cannot use."""
-    if (run.split is None) != (run.part is None):
-        raise ConfigError("split and part go together: --split FILE --part train or --part test")
-    for key in ("memory_llm", "memory_endpoint", "embedding_llm", "embedding_endpoint"):
-        if getattr(run, key) is not None and run.memory is None:
-            raise ConfigError(f"{key} has no effect without memory; name the file of experiences with --memory")
-    if run.memory_retrieval != "bm25" and run.memory is None:
-        raise ConfigError("memory_retrieval has no effect without memory; name the file of experiences with --memory")
-    if (run.memory_retrieval == "embeddings") != (run.embedding_llm is not None):
-        raise ConfigError("memory_retrieval embeddings and embedding_llm go together; set both or neither")
-    for key in ("memory_llm", "embedding_llm"):
-        if is_builtin_or_person(getattr(run, key)):
-            raise ConfigError(f"{key}: {getattr(run, key)} cannot do this; name a model at the endpoint")
-    if run.memory_llm and run.memory_retrieval == "shuffled":
-        raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
-    if run.memory is not None and run.doctor in REFERENCES and run.doctor != "history_only":
-        raise ConfigError(
-            f"memory: the doctor {run.doctor} makes no use of it, and the run would report a false null result"
-        )
-    if run.memory is not None and is_person(run.doctor_llm):
-        raise ConfigError(
-            "memory: experiences are shown to models, not to a person, and the run would report a false null result; "
-            "leave it out"
-        )
-
-
-def _refuse_unplannable(run: RunSettings) -> None:
-    if not run.doctor_test_policy_enabled:
-        if run.planner_baseline != "door" and run.preset is None:
-            raise ConfigError("planner_baseline has no effect without doctor_test_policy_enabled; set both")
-        if run.doctor_test_policy_mode != "separate":
-            raise ConfigError("doctor_test_policy_mode has no effect without doctor_test_policy_enabled; set both")
+    run, memory = settings.run, settings.memory
+    if memory is None:
         return
-    if run.doctor in REFERENCES and run.doctor != "history_only":
-        raise ConfigError(f"doctor_test_policy_enabled: {run.doctor} has no dialogue to plan")
+    refuse_without_effect(run, "memory_retrieval", "embedding_llm")
+    for key, model in (("memory_llm", memory.picker), ("embedding_llm", memory.embedding)):
+        if model and is_builtin_or_person(model.name):
+            raise ConfigError(f"{key}: {model.name} cannot do this; name a model at the endpoint")
+    if memory.picker and memory.retrieval == "shuffled":
+        raise ConfigError("memory_llm has no effect with memory_retrieval shuffled, which draws by chance")
+    useless = "and the run would report a false null result"
+    if not _has_dialogue(run):
+        raise ConfigError(f"memory: the doctor {run.doctor} makes no use of it, {useless}")
     if is_person(run.doctor_llm):
-        raise ConfigError("doctor_test_policy_enabled: the planner uses the doctor's model, which cannot be a person")
-    if run.doctor_test_policy_mode == "inline":
-        if run.doctor not in ("plain", "history_only"):
-            raise ConfigError(
-                f"doctor_test_policy_mode inline works with the plain doctor, and {run.doctor} makes its own requests; "
-                "use separate with this doctor"
-            )
-        if run.planner_baseline == "full":
-            raise ConfigError(
-                "doctor_test_policy_mode inline with planner_baseline full would show the doctor the patient's script; "
-                "use door, or separate"
-            )
+        raise ConfigError(f"memory: experiences are shown to models, not to a person, {useless}; leave it out")
+
+
+def _has_dialogue(run: RunSettings) -> bool:
+    return run.doctor not in REFERENCES or run.doctor == "history_only"
 
 
 def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
@@ -405,18 +408,11 @@ def _refuse_to_send(run: RunSettings, cases: list[Case]) -> None:
                 f"doctor_image_request: the image of row {case.scenario_id} is a web address, and the case is "
                 "credentialed; name a local file there, or leave images off"
             )
-    if run.doctor not in OURS:
+    if run.doctor not in DOCTORS:
         warnings.warn(f"{run.doctor} is shown credentialed data; its own network calls are not checked", stacklevel=3)
 
 
-def _digest(
-    settings: Settings,
-    prompts: Prompts,
-    cases: list[Case],
-    custom_doctor: DoctorFactory | None,
-    agent: Agent | None,
-    policy: Policy | None,
-) -> dict[str, Any]:
+def _digest(settings: Settings, prompts: Prompts) -> dict[str, Any]:
     run = settings.run.model_dump(mode="json")
     runtime = settings.llm.runtime.model_dump(mode="json")
     return {
@@ -427,8 +423,4 @@ def _digest(
         **{f"prompts.{name}": digest for name, digest in prompts.digests.items()},
         "openai.base_url": without_credentials(settings.openai.base_url),
         "endpoints": {name: without_credentials(e.base_url) for name, e in settings.endpoints.items()},
-        **({"doctor_file": custom_doctor.digest} if custom_doctor else {}),
-        **({"agent": agent.digest} if agent else {}),
-        **({"policy": policy.digest} if policy else {}),
-        "cases": lines_digest(case_lines(cases)),
     }

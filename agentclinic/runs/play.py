@@ -129,8 +129,8 @@ async def play(plan: Plan, unit: Unit, run_models: Models, sessions: SessionStor
         if tape
         else _encounter(plan, unit, models, sessions)
     )
-    run, transcript = plan.settings.run, played.transcript
-    judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=run.judge_relation)
+    transcript, relation = played.transcript, plan.settings.judge.relation
+    judge = Judge(models.for_role("moderator"), plan.prompts["moderator"], relation=relation)
     verdict = await judged(transcript, unit, judge)
     if plan.custom_doctor:
         models.usage.setdefault("doctor", Usage(requests=0))  # what it did on its own is not known
@@ -166,7 +166,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
         charted,
         models.for_role("measurement"),
         prompts["measurement"],
-        missing_test=run.missing_test,
+        missing_test=plan.roles.missing_test,
         simulator=models.simulator("measurement", plan.roles.laboratory),
         dialogue=plan.roles.dialogue_of("measurement"),
     )
@@ -187,7 +187,7 @@ async def _encounter(plan: Plan, unit: Unit, models: UnitModels, sessions: Sessi
 
 def _silence(plan: Plan, case: Case) -> SilentSymptom:
     """What the patient says if the chart is silent; without any symptoms on record, a denial would be invented."""
-    return plan.settings.run.silent_symptom if case.symptoms_on_record else "unknown"
+    return plan.roles.silent_symptom if case.symptoms_on_record else "unknown"
 
 
 async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcript: Transcript) -> Turn:
@@ -207,18 +207,17 @@ async def _asked_how_sure(plan: Plan, unit: Unit, doctor: PlainDoctor, transcrip
 
 def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doctor:
     """The doctor with a planner, if the run has one."""
-    if plan.policy is None:
+    planner, run, case = plan.settings.planner, plan.settings.run, unit.case
+    if planner is None or plan.policy is None:
         return doctor
-    run, case = plan.settings.run, unit.case
-    full = run.planner_baseline == "full"
-    inline = doctor if run.doctor_test_policy_mode == "inline" and isinstance(doctor, PlainDoctor) else None
+    inline = doctor if planner.inline and isinstance(doctor, PlainDoctor) else None
     engine = DifferentialDiagnosisEngine(
         models.for_role("doctor" if inline else "planner"),
         plan.policy.file,
         case.door,
         limit=run.total_inferences,
         baseline=Baseline("full", as_text(case.patient), chart_exchanges(replace(case, facts=case.patient_facts)))
-        if full
+        if planner.baseline == "full"
         else None,
         bias=plan.prompts["doctor"].bias(run.doctor_bias),
         dialogue=plan.roles.dialogue_of("doctor"),
@@ -228,11 +227,12 @@ def _planned(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doct
 
 def _remembering(plan: Plan, unit: Unit, models: UnitModels, doctor: Doctor) -> Doctor:
     """The doctor with a memory, if the run has one."""
-    if plan.memory is None:
+    memory = plan.settings.memory
+    if memory is None or plan.memory is None:
         return doctor
-    run, prompt = plan.settings.run, plan.prompts["memory"]
-    index = plan.memory.by_meaning(models.for_role("embedding")) if run.embedding_llm else None
-    picker = Picker(models.for_role("memory"), prompt) if run.memory_llm else None
+    prompt = plan.prompts["memory"]
+    index = plan.memory.by_meaning(models.for_role("embedding")) if memory.embedding else None
+    picker = Picker(models.for_role("memory"), prompt) if memory.picker else None
     return RememberingDoctor(doctor, CaseMemory(plan.memory, unit.case, index, picker, seed=unit.seed), prompt)
 
 
@@ -306,7 +306,7 @@ def _simulators(plan: Plan, models: UnitModels) -> dict[str, str]:
 
 def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict | None) -> Record:
     """The record of an encounter, without the histories, what it cost and the time it took."""
-    run, case = plan.settings.run, unit.case
+    run, planner, case = plan.settings.run, plan.settings.planner, unit.case
     right = {Status.MAX_INFS_REACHED: False, Status.DOCTOR_FAILED: False}.get(transcript.status)
     said = [turn.text for turn in transcript.turns if turn.role == "doctor"]
     return Record.model_validate(
@@ -319,10 +319,7 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "ground_truth": case.diagnosis,
             "diagnosis_text": transcript.diagnosis,
             "final_doctor_dialogue": said[-1] if said else None,
-            "doctor_llm": run.doctor_llm,
-            "patient_llm": run.patient_llm,
-            "measurement_llm": run.measurement_llm,
-            "moderator_llm": run.moderator_llm,
+            **{f"{role}_llm": plan.settings.models[role].name for role in ROLES},
             "max_infs": run.total_inferences,
             "image_request_enabled": run.doctor_image_request,
             "llm_responses_config": plan.settings.llm.responses,
@@ -334,15 +331,15 @@ def make_record(plan: Plan, unit: Unit, transcript: Transcript, verdict: Verdict
             "repeat": unit.repeat,
             "seed": unit.seed,
             "doctor": run.doctor,
-            "test_policy": run.doctor_test_policy if plan.policy else None,
-            "planner_baseline": run.planner_baseline if plan.policy else None,
+            "test_policy": planner.policy if planner else None,
+            "planner_baseline": planner.baseline if planner else None,
             "session_id": unit.session_id if plan.agent else None,
             "memory": plan.memory.label if plan.memory else None,
             "doctor_bias": run.doctor_bias,
             "patient_bias": run.patient_bias,
             "unsupported_bias": dict(plan.unsupported_bias) or None,
             "dialogue": plan.roles.dialogue_of("doctor"),
-            "missing_test": run.missing_test,
+            "missing_test": plan.roles.missing_test,
             "silent_symptom": _silence(plan, case),
             "fault": transcript.fault,
             "judgement": verdict,

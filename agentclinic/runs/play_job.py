@@ -43,7 +43,7 @@ class PlayJob:
     @asynccontextmanager
     async def opened(self, settings: Settings, share: Share) -> AsyncIterator[Work[str, Record]]:
         """Rebuild the run's plan from its folder, and play its units by their keys."""
-        privacy.meet(self.data_class)
+        privacy.raise_data_class(self.data_class)
         plan = make_plan(with_own_files(settings, self.folder), read_cases(self.folder))
         changed = sorted(key for key in {*self.digest, *plan.digest} if self.digest.get(key) != plan.digest.get(key))
         if changed:
@@ -85,4 +85,4 @@ def with_own_files(settings: Settings, folder: Path) -> Settings:
     """The settings with the run's own copies of the experiences and the split, if it has them."""
     own = {key: str(folder / name) for key, name in (("memory", folders.MEMORY), ("split", folders.SPLIT))}
     used = {key: path for key, path in own.items() if getattr(settings.run, key) and Path(path).exists()}
-    return settings.model_copy(update={"run": settings.run.model_copy(update=used)})
+    return settings.changed(**used)

@@ -42,32 +42,32 @@ def connect(settings: Settings) -> Any:
     module: Any = ray  # its type hints do not cover actors
     if module.is_initialized():
         return module
-    run = settings.run
+    address, processes = settings.ray or (None, None)
     # What Ray logs about itself is of no use to our users, and would break the progress display.
     logging.getLogger("ray").setLevel(logging.ERROR)
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    if run.address is not None and "://" in run.address:
+    if address is not None and "://" in address:
         raise ConfigError(
-            f"address {run.address}: run the command on a machine of the cluster, with --address auto; it cannot be "
+            f"address {address}: run the command on a machine of the cluster, with --address auto; it cannot be "
             "run through Ray Client"
         )
     try:
         with _discreet(module):
-            if run.address is None:
-                cpus = run.processes or min(run.workers, os.cpu_count() or 1)
+            if address is None:
+                cpus = processes or min(settings.run.workers, os.cpu_count() or 1)
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
                 with _without(secret_names(settings)):  # Ray's processes would inherit them
                     module.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
             else:
-                _reach(run.address)
-                module.init(run.address, **quiet)
+                _reach(address)
+                module.init(address, **quiet)
     except (OSError, ValueError, RuntimeError) as error:
         first = str(error).strip().partition("\n")[0][:200]
         raise ConfigError(
             f"Ray cannot start on this machine ({first}). RAY_TMPDIR, where it keeps its sockets and logs, must be "
             "writable and have a short path"
-            if run.address is None
-            else f"address {run.address}: there is no Ray cluster that can be used ({first}). Start one with "
+            if address is None
+            else f"address {address}: there is no Ray cluster that can be used ({first}). Start one with "
             "`ray start --head`, or leave out --address to use this machine alone"
         ) from None
     _started.append(module.get_runtime_context().get_job_id())
@@ -128,8 +128,9 @@ def nodes(ray: Any, gate: Gate) -> list[Node]:
 
 def processes(settings: Settings, found: Sequence[Node]) -> int:
     """How many worker processes there will be; refused if the cluster has too few CPUs."""
-    run, cpus = settings.run, sum(node.cpus for node in found)
-    count = run.processes or max(1, min(run.workers, cpus))
+    _, named = settings.ray or (None, None)
+    cpus = sum(node.cpus for node in found)
+    count = named or max(1, min(settings.run.workers, cpus))
     if count > cpus:
         raise ConfigError(f"processes {count}: the cluster has {cpus} CPUs, and each worker process needs one")
     return count

@@ -193,9 +193,9 @@ async def regrade(
 
 def _refuse(task: Task, settings: Settings, *, batch: bool) -> None:
     """Refuse a batch where there can be none, and to judge directly what a batch was submitted for."""
-    refuse_on_cluster(_unrecorded(settings).run)
+    refuse_on_cluster(_unrecorded(settings))
     if batch:
-        if settings.run.engine != "local":
+        if settings.ray:
             raise InputError("--batch needs no cluster: the provider does the work; leave out --engine")
         refuse_batch(task)
     elif task.note.exists():
@@ -278,18 +278,13 @@ def _with_the_runs_synthesis(folder: Path, settings: Settings, *, batch: bool) -
     used, _ = settings_of(folder)
     before = used.run
     named = (before.synthesis_llm or before.doctor_llm, before.synthesis_endpoint or before.doctor_endpoint)
-    changes = dict(zip(("synthesis_llm", "synthesis_endpoint"), named, strict=True))
-    return settings.model_copy(
-        update={
-            "run": settings.run.model_copy(update=changes),
-            "endpoints": {**used.endpoints, **settings.endpoints},
-        }
-    )
+    settings = settings.model_copy(update={"endpoints": {**used.endpoints, **settings.endpoints}})
+    return settings.changed(synthesis_llm=named[0], synthesis_endpoint=named[1])
 
 
 def _unrecorded(settings: Settings) -> Settings:
     """A recording belongs to a run; judging again is not recorded."""
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"record": None})})
+    return settings.changed(record=None)
 
 
 def _write_lines(path: Path, entries: Iterable[dict[str, Any]]) -> None:

@@ -73,7 +73,7 @@ def open_task(
     """Read what to judge and choose the models; writes nothing."""
     prompts = user_prompts(settings.run.prompts_dir)
     diagnoses: Recorded | Resynthesized = Recorded()
-    usual = settings.run.moderator_llm
+    usual = settings.judge.model
     if resynthesize:
         prompt = load_prompt("synthesis", prompts)
         diagnoses = Resynthesized(folder, models.for_role("synthesis"), prompt)
@@ -81,7 +81,7 @@ def open_task(
     path = judgements_path(folder, name, usual)
     records = diagnoses.among([record for record in every if record.ground_truth is not None])
     moderator = models.for_role("moderator")
-    judge = Bench(models, moderator, load_prompt("moderator", prompts), settings.run.judge_relation)
+    judge = Bench(models, moderator, load_prompt("moderator", prompts), settings.judge.relation)
     return Task(path, records, judge, diagnoses, ("moderator", "synthesis") if resynthesize else ("moderator",))
 
 

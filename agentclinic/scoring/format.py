@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agentclinic.scoring.estimates import Estimate, Proportion
+if TYPE_CHECKING:  # numpy is slow to import, and `--help` needs only this module
+    from agentclinic.scoring.estimates import Estimate, Proportion
 
 UNKNOWN = "unknown"
 
@@ -69,6 +71,8 @@ def interval(estimate: Estimate | Proportion | None, digits: int = 1) -> str:
 def _text(
     estimate: Estimate | Proportion | None, show: Callable[[float], str], unit: str, label: str, *, n: bool
 ) -> str:
+    from agentclinic.scoring.estimates import Estimate, Proportion
+
     note = estimate.note if isinstance(estimate, Estimate) and estimate.note else ""
     if estimate is None or estimate.value is None:
         return f"{UNKNOWN} ({note})" if note else UNKNOWN

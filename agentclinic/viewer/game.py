@@ -395,8 +395,7 @@ class PlayerRun:
 def _for_player(plan: Plan, player: Player, seat: Seat) -> Plan:
     """The plan of a seat with this player in it."""
     name = re.sub(r"[^a-z0-9-]", "_", player.id)
-    run = plan.settings.run.model_copy(update={f"{seat}_llm": player.model, "name": f"player-{name}"})
-    settings = plan.settings.model_copy(update={"run": run})
+    settings = plan.settings.changed(**{f"{seat}_llm": player.model, "name": f"player-{name}"})
     return replace(plan, settings=settings, digest={**plan.digest, f"run.{seat}_llm": player.model})
 
 
@@ -423,8 +422,8 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
     for seat in seats:
         alone = {name: RunSettings.model_fields[name].default for name in _OF_A_MODEL if seat == "doctor"}
         seated = {f"{seat}_llm": "human", f"{seat}_endpoint": None, f"{seat}_bias": None}
-        run = given.model_copy(update={**alone, **seated, "inf_type": "llm", "repeats": 1, "workers": 1})
-        plans[seat] = make_plan(settings.model_copy(update={"run": run, "llm": llm}))
+        changed = settings.changed(**alone, **seated, inf_type="llm", repeats=1, workers=1)
+        plans[seat] = make_plan(changed.model_copy(update={"llm": llm}))
     return plans
 
 

@@ -180,7 +180,7 @@ def test_a_report_does_not_depend_on_the_true_diagnosis() -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_order_is_answered_from_the_charts_facts_alone(request_: str) -> None:
     known = {fact.path for fact in CASE.exam_facts}
     reply = order(CASE, request_)

@@ -266,7 +266,7 @@ def test_a_relative_keeps_the_third_person() -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_question_is_answered_from_the_patients_facts_alone(question: str) -> None:
     case = case_of(osce(tests={"Biopsy": "zyxwort"}))
     reply = ask(case, question)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import case_of, needs_public_data, nejm, osce, public_cases
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentclinic.cases.facts import exam_facts, patient_facts, prose_facts
@@ -105,7 +105,7 @@ CHARTS = st.recursive(
 
 
 @given(CHARTS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_the_facts_of_any_chart_say_only_what_is_at_their_path(chart: Any) -> None:
     root = {"Patient_Actor": chart}
     for fact in patient_facts(chart, "Patient_Actor"):
@@ -116,7 +116,7 @@ def test_the_facts_of_any_chart_say_only_what_is_at_their_path(chart: Any) -> No
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_facts_of_any_prose_say_only_what_it_says(text: str) -> None:
     for fact in prose_facts(text, "patient_info", Section.TESTS):
         assert_leads_back(fact, {"patient_info": text})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -19,7 +20,6 @@ import yaml
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
-    LONG,
     ROOT,
     clinic,
     environment,
@@ -31,10 +31,14 @@ from runs_support import (
     summary,
     untimed,
 )
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
-from agentclinic.cli import normalized
-from agentclinic.cli.app import app
+import agentclinic.cli
+from agentclinic.cli import main, normalized
+from agentclinic.cli.app import Clinic, app
+from agentclinic.cli.group import SECTIONS, Entry
+from agentclinic.cli.options import SECTION_OF
+from agentclinic.config import RunSettings
 
 
 def python(*arguments: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -110,7 +114,9 @@ def test_flags_may_have_underscores_and_bare_flags_mean_run(given: list[str], un
 def commands(group: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every command with its name, such as `data check`."""
     root: Any = group or typer.main.get_command(app)
-    for word, each in root.commands.items():
+    root.load()
+    for word in root.list_commands(None):
+        each = root.commands[word]
         if getattr(each, "commands", None):
             yield from commands(each, f"{name}{word} ")
         else:
@@ -328,19 +334,97 @@ def test_a_preset_is_one_flag_and_its_effect_is_recorded(server: ScriptedServer,
 # Help
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+HEAVY = {"openai", "numpy", "rich", "aiohttp", "httpx2", "genai_prices", "anyio", "asyncio", "dotenv", "rapidfuzz"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "light"),
+    [
+        (["--help"], {"pydantic", "agentclinic.config", "agentclinic.cli.options"}),
+        (["--version"], {"pydantic", "agentclinic.config", "agentclinic.cli.options"}),
+        (["run", "--help"], {"agentclinic.runs.plan", "agentclinic.cli.score", "agentclinic.generate"}),
+        (["score", "--help"], {"agentclinic.scoring.score", "agentclinic.cli.run", "agentclinic.generate"}),
+    ],
+)
+def test_help_loads_nothing_heavy(arguments: list[str], light: set[str]) -> None:
     done = python("-X", "importtime", "-m", "agentclinic", *arguments)
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.returncode == 0
     assert "typer" in loaded
-    heavy = {"openai", "numpy", "rich", "aiohttp", "httpx2", "genai_prices", "anyio", "asyncio", "dotenv"}
-    assert loaded & heavy == set()
+    assert loaded & (HEAVY | light) == set()
+
+
+def test_no_commands_module_loads_anything_heavy() -> None:
+    """So the help of every command is as fast as that of `run`."""
+    program = "import sys, typer; from agentclinic.cli.app import app; typer.main.get_command(app).load(); "
+    done = python("-c", f"{program}print(*sys.modules)")
+    loaded = set(done.stdout.split())
+    assert {f"agentclinic.cli.{entry.module}" for entry in Clinic.table if entry.module} <= loaded, done.stderr
+    assert loaded & HEAVY == set()
+
+
+def test_the_table_has_every_command_and_the_first_line_of_its_help() -> None:
+    found = dict(commands())
+    for entry in Clinic.table:
+        assert len(entry.help) <= 64, "a line of `agentclinic --help` in 80 columns"
+        if entry.module:
+            command = found[f"{entry.group} {entry.name}".strip()]
+            assert command.help.splitlines()[0] == entry.help
+            assert f"{entry.name.replace('-', '_')}_command" in vars(sys.modules[f"agentclinic.cli.{entry.module}"])
+    modules = {entry.module for entry in Clinic.table if entry.module}
+    written = [
+        name
+        for module in (ROOT / "agentclinic" / "cli").glob("*.py")
+        for name in re.findall(r"^(?:def )?(\w+)_command\b", module.read_text(encoding="utf-8"), re.M)
+        if module.stem in modules
+    ]
+    assert len(written) == len(found), "no command is written and not in the table"
+
+
+def test_a_command_is_added_with_its_function_and_a_line_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "greeting.py").write_text(
+        "from agentclinic.cli.options import JsonOption\n"
+        "def say_hello_command(name: str, json: JsonOption = False) -> None:\n"
+        '    """Greet someone.\n\n    Politely.\n    """\n'
+        "    print(f'Hello {name}')\n"
+    )
+    monkeypatch.setattr(agentclinic.cli, "__path__", [*agentclinic.cli.__path__, str(tmp_path)])
+    monkeypatch.setattr(Clinic, "table", (*Clinic.table, Entry("", "say-hello", "greeting", "Greet someone.")))
+
+    main(["say-hello", "Ada"])
+    assert capsys.readouterr().out == "Hello Ada\n"
+    main(["--help"])
+    assert re.search(r"say-hello +Greet someone\.", capsys.readouterr().out)
+    main(["say-hello", "--help"])
+    shown = capsys.readouterr().out
+    assert "Politely." in shown
+    assert "Output:\n  --json  " in shown
+    monkeypatch.delitem(sys.modules, "agentclinic.cli.greeting")
+
+
+def test_the_options_of_a_run_are_in_sections_in_the_order_of_use(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--help"])
+    shown = capsys.readouterr().out
+
+    titles = re.findall(r"^(\w.*):$", shown, re.M)
+    assert titles == ["Options", "Roles", "Data", "Simulator", "Judge", "Limits", "Output", "The original's names"]
+    section = dict(zip(titles, re.split(r"^\w.*:$", shown, flags=re.M)[1:], strict=True))
+    flags = {title: re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M) for title, text in section.items()}
+    assert flags["Options"] == ["--preset", "--config", "--llm-config", "--help"]
+    assert flags["Judge"] == ["--moderator-llm", "--moderator-endpoint", "--judge-relation"]
+    assert flags["Output"] == ["--output-dir", "--name", "--record", "--report", "--json", "--quiet"]
+    assert {"--use-memory", "--openai-api-key", "--inf-type"} <= set(flags["The original's names"])
+    assert SECTION_OF.keys() - RunSettings.model_fields.keys() == {"output"}, "of `generate`"
+    assert RunSettings.model_fields.keys() - SECTION_OF.keys() == {"preset"}
+    for _, command in commands():
+        assert {getattr(option, "rich_help_panel", None) or "Options" for option in command.params} <= set(SECTIONS)
 
 
 def test_every_setting_is_a_flag_with_its_description() -> None:
-    from agentclinic.config import RunSettings, choices, described
+    from agentclinic.config import choices, described
 
     helps = {flag: option.help for option in dict(commands())["run"].params for flag in option.opts}
     for name, field in RunSettings.model_fields.items():

@@ -11,7 +11,8 @@ import pexpect
 import pytest
 from judges_support import write_lines
 from report_support import record, write_run, wrong
-from runs_support import CLINIC, LONG, environment
+from runs_support import CLINIC, environment
+from scripted_server import LONG
 
 from agentclinic.cli import main
 from agentclinic.scoring.judges.labels import read_labels

@@ -10,7 +10,8 @@ from typing import Any
 
 import pexpect
 import pytest
-from runs_support import CLINIC, LONG, environment, only_run, records
+from runs_support import CLINIC, environment, only_run, records
+from scripted_server import LONG
 
 WIDTH = 72
 STYLE = re.compile(r"\x1b\[[0-9;]*[a-zA-Z]")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers import osce
 from runs_support import AT_ENDPOINT, CLINIC, environment, only_run, point_at, records
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.cli.terminal import Stream
@@ -59,7 +59,7 @@ def test_a_run_goes_on_when_no_one_reads_what_it_says(way: str, tmp_path: Path) 
         command = ["sh", "-c", f"exec {shlex.join(command)} >&- 2>&-"]
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), stdout=writer, stderr=writer, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), stdout=writer, stderr=writer, timeout=LONG)
     os.close(writer)
     assert done.returncode == 0
     assert len(records(only_run(tmp_path / "out"))) == 3
@@ -107,7 +107,7 @@ def test_cases_that_are_not_ascii_can_be_played_where_the_system_knows_only_asci
 
     def call(*flags: str) -> subprocess.CompletedProcess[str]:
         command = [*CLINIC, "run", "--dataset", "fälle.jsonl", "--total_inferences", "1", *flags]
-        return subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=LONG)
 
     played = call("--inf_type", "human_doctor", "--output_dir", "runs")
     assert (played.returncode, "Traceback" in played.stderr) == (130, False), "no one is at the keyboard"

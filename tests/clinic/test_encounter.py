@@ -233,12 +233,12 @@ class Sleeping:
 @pytest.mark.parametrize("role", ["doctor", "patient", "measurement"])
 async def test_an_encounter_over_its_time_limit_is_missing_data(role: str) -> None:
     doctor = Scripted("REQUEST TEST: CBC" if role == "measurement" else "Hello?")
-    meeting = Meeting(Sleeping() if role == "doctor" else doctor, Sleeping(), Sleeping(), seconds=0.01)
+    meeting = Meeting(Sleeping() if role == "doctor" else doctor, Sleeping(), Sleeping(), seconds=0.2)
     transcript = await meeting.hold()
     assert transcript.status is Status.MODEL_FAILED
     assert transcript.fault is not None
     assert (transcript.fault.role, transcript.fault.error) == (role, "encounter_timeout")
-    assert "0.01 s" in transcript.fault.message
+    assert "0.2 s" in transcript.fault.message
 
 
 async def test_a_programming_error_in_a_model_is_not_swallowed() -> None:

@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from fakes import NEJM, Meeting, Scripted, case_of, plan_of
+from scripted_server import LONG
 
 from agentclinic.clinic.encounter import Clinic, Transcript, encounter
 from agentclinic.clinic.payloads import ConfidencePayload
@@ -179,7 +180,7 @@ async def test_other_work_continues_while_a_person_thinks() -> None:
 
     def read(prompt: str) -> str:
         asked.set()
-        assert answered.wait(timeout=30)
+        assert answered.wait(LONG)
         return ":diagnose Migraine"
 
     async def elsewhere() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fakes import NEJM, OSCE, Scripted, case_of
 from policy_support import plan, replied
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 import agentclinic
 from agentclinic import sync_bridge
@@ -456,7 +456,7 @@ def test_calls_from_plain_threads_use_one_background_loop() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(LONG)
     assert len(loops) == 8
     assert len(set(loops)) == 1
 
@@ -472,7 +472,7 @@ def test_a_script_that_called_a_model_ends_quietly(server: ScriptedServer) -> No
         [sys.executable, "-W", "default", "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=True,
     )
     assert done.stdout.strip()

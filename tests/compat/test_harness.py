@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import osce
 from runs_support import environment
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.compat.init import write_folder
 from agentclinic.doctors.uncertainty.store import read_session
@@ -125,7 +125,7 @@ def test_the_originals_harness_drives_the_drop_in_doctor_over_20_scenarios(
     flags |= {"uncertainty_agent_type": "uncertainty_aware_doctor"}
     done = subprocess.run(
         [sys.executable, str(script), *(f"--{name}={value}" for name, value in flags.items())],
-        cwd=tmp_path, env=environment(OPENAI_API_KEY="sk-planted"), capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, env=environment(OPENAI_API_KEY="sk-planted"), capture_output=True, text=True, timeout=LONG,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from scripted_server import LONG
 
 import agentclinic
 from agentclinic.cli import main
@@ -33,7 +34,7 @@ def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A new Python that finds the package only as installed."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=LONG
     )
 
 
@@ -163,7 +164,7 @@ def test_the_examples_work_as_they_are(
 def test_the_originals_module_of_agents_can_be_imported_from_its_place(folder: Path) -> None:
     script = folder / "benchmarks" / "AgentClinic" / "script.py"
     script.write_text("from agentclinic_api_only import DoctorAgent, compare_results\nprint(DoctorAgent.__module__)\n")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=LONG)
     assert (done.returncode, done.stdout.strip()) == (0, "agentclinic.compat.agents"), done.stderr
 
 
@@ -213,7 +214,7 @@ def test_the_originals_commands_run_unchanged_in_the_folder(folder: Path, printe
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == printed + "\n"

@@ -16,8 +16,8 @@ from helpers import ORIGINAL, needs_original, osce, write_rows
 from judges_support import original_run
 from mimic_rows import ward
 from original_prompts import write_files
-from runs_support import LONG, clinic, environment, lines
-from scripted_server import ScriptedServer
+from runs_support import clinic, environment, lines
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.compat.init import write_folder
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED as AGENTS

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
+from scripted_server import LONG
 
 from agentclinic import sync_bridge
 from agentclinic.cli import main
@@ -438,7 +439,7 @@ async def test_fifty_blocking_doctors_work_concurrently(write: Any, tmp_path: Pa
                 pass
 
             def inference_doctor(self, question):
-                everyone.wait(timeout=30)
+                everyone.wait(timeout=600)
                 return "DIAGNOSIS READY: Flu"
     """)
     row = json.dumps({"OSCE_Examination": OSCE})
@@ -464,7 +465,7 @@ async def test_a_doctor_that_hangs_loses_by_time_and_may_not_ask_models_afterwar
                 pass
 
             def inference_doctor(self, question):
-                may_go_on.wait(timeout=30)
+                may_go_on.wait(timeout=600)
                 try:
                     return query_model("builtin", "p", "s")
                 except Exception as error:
@@ -473,7 +474,7 @@ async def test_a_doctor_that_hangs_loses_by_time_and_may_not_ask_models_afterwar
                     tried.set()
     """)
     plan = plan_of(doctor=spec, scenarios="0")
-    runtime = plan.settings.llm.runtime.model_copy(update={"encounter_timeout": 0.05})
+    runtime = plan.settings.llm.runtime.model_copy(update={"encounter_timeout": 0.5})
     settings = plan.settings.model_copy(update={"llm": plan.settings.llm.model_copy(update={"runtime": runtime})})
     plan = make_plan(settings)
     async with Models(plan.settings) as models:
@@ -484,7 +485,7 @@ async def test_a_doctor_that_hangs_loses_by_time_and_may_not_ask_models_afterwar
     assert plan.custom_doctor is not None
     module = sys.modules[plan.custom_doctor._source.__module__]
     module.may_go_on.set()
-    assert module.tried.wait(timeout=30)
+    assert module.tried.wait(LONG)
     assert isinstance(module.complaint[0], AgentClinicError)
     assert "is over" in str(module.complaint[0])
 
@@ -502,7 +503,7 @@ def test_a_doctor_that_hangs_does_not_keep_the_process_alive(tmp_path: Path) -> 
         print("over")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=LONG, check=True
     )
     assert (done.stdout, done.stderr) == ("over\n", "")
 

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from generate_support import STORY, keys, made, source, sources, work
 from runs_support import lines
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.builtin import Builtin
 from agentclinic.clinic.payloads import WriterPayload, WrittenStory
@@ -291,7 +291,7 @@ async def test_each_worker_pauses_between_its_own_requests_only(tmp_path: Path) 
             answer = await super().reply(request)
             if len(self.requests) == 2:
                 both_asked.set()
-            with anyio.fail_after(30):
+            with anyio.fail_after(LONG):
                 await both_asked.wait()
             return answer
 

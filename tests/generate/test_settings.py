@@ -15,6 +15,7 @@ import pytest
 from generate_support import question, write_questions
 from helpers import ORIGINAL, needs_original
 from runs_support import clinic, lines
+from scripted_server import LONG
 
 from agentclinic.compat.init import gen_config, write_folder
 from agentclinic.errors import ConfigError
@@ -120,7 +121,7 @@ def test_the_originals_script_makes_cases_in_a_folder_made_by_init(elsewhere: bo
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
     )
     assert done.returncode == 0, done.stderr
     written = (tmp_path if elsewhere else folder) / "processed_data" / "agentclinic_medqa_generated.jsonl"

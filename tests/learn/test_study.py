@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from functools import partial
@@ -15,7 +16,7 @@ from memory_support import Json, experience, stories, story_rows, written
 from runs_support import lines, own_cases, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.cli.study import study_command
+from agentclinic.cli.study import learn_command
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.learn.study import ARMS, SHUFFLED, TRAIN, WITH, WITHOUT, Stopped, plan_study, play_study, study_report
@@ -32,9 +33,14 @@ def builtin(tmp_path: Path, **run: Any) -> Settings:
     return settings_for(None, tmp_path / "unused", **given)
 
 
+def play(folder: Path, settings: Settings, learner: str, *, every: bool = False) -> None:
+    command = inspect.unwrap(learn_command)  # without the flags: the settings are given here
+    command(read=lambda: settings, output=folder, learner_llm=learner, all_=every, quiet=True)
+
+
 def studied(folder: Path, settings: Settings, learner: str = "builtin") -> Json:
     """Play a study to its end; what it wrote."""
-    study_command(folder, settings, (learner, None), every=False, quiet=True, as_json=False)
+    play(folder, settings, learner)
     report: Json = json.loads((folder / "study.json").read_text())
     return report
 
@@ -86,7 +92,7 @@ def test_a_study_end_to_end_again_with_the_same_seed_and_not_with_another(
     studied(folder, settings)
     for learner, every in (("replay:other.jsonl", False), ("builtin", True)):
         with pytest.raises(InputError, match="made with another learner, another prompt, or without --all"):
-            study_command(folder, settings, (learner, None), every=every, quiet=True, as_json=False)
+            play(folder, settings, learner, every=every)
     assert {path: path.read_bytes() for path in folder.rglob("*.jsonl")} == journal, "nothing is played again"
 
 

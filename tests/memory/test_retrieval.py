@@ -17,6 +17,7 @@ from scripted_server import bag_of_words
 
 from agentclinic.cases.model import Case
 from agentclinic.clinic.prompts import load_prompt
+from agentclinic.config import Retrieval
 from agentclinic.errors import ConfigError
 from agentclinic.memory import retrieval
 from agentclinic.memory.experience import Lesson
@@ -27,7 +28,6 @@ from agentclinic.memory.retrieval import (
     Embeddings,
     Memory,
     Picker,
-    Retrieval,
     embed,
     situation,
 )

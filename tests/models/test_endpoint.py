@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, SecretStr
-from scripted_server import FAULTS, ScriptedServer
+from scripted_server import FAULTS, LONG, ScriptedServer
 
 from agentclinic.config import LLMSettings, RuntimeSettings
 from agentclinic.errors import ConfigError, InputError
@@ -895,7 +895,7 @@ async def test_errors_of_other_servers_are_recognized(
 @pytest.mark.parametrize("gate", [Gate(), Gate(DataClass.CREDENTIALED)], ids=["plain", "gated"])
 async def test_no_more_of_an_answer_is_read_than_any_model_writes(gate: Gate, server: ScriptedServer) -> None:
     """Whichever transport is used, and whether the body is packed, never ends, or comes with an error status."""
-    async with Clients(LLMSettings(runtime=RuntimeSettings(tries=1, request_timeout=20)), gate=gate) as clients:
+    async with Clients(LLMSettings(runtime=RuntimeSettings(tries=1, request_timeout=LONG)), gate=gate) as clients:
         endpoint = clients.endpoint("scripted", base_url=server.base_url)
         huge = [{"fault": "bomb", "megabytes": 32}, {"fault": "endless"}, {"reply": "x" * 10**7}]
         huge.append({"raw": {"error": {"message": "x" * 10**7}}, "status": 500})
@@ -981,7 +981,7 @@ async def test_a_429_halves_the_limit_and_successes_restore_it(connect: Connect,
 async def test_a_server_of_small_capacity_answers_every_request_in_the_end(
     connect: Connect, server: ScriptedServer
 ) -> None:
-    server.control(capacity=4, latency=0.005)
+    server.control(capacity=4, latency=0.02)
     endpoint = connect(workers=32, tries=50)
     replies = await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(64)))
     assert len(replies) == 64
@@ -1004,9 +1004,13 @@ async def test_a_429_halves_the_requests_sent_at_once_until_the_server_answers_a
 
 
 async def test_no_more_requests_are_in_flight_than_there_are_workers(connect: Connect, server: ScriptedServer) -> None:
-    server.control(latency=0.02)
+    server.fault("hold")
     endpoint = connect(workers=3)
-    await asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(12)))
+    waiting = asyncio.gather(*(endpoint.reply(ask(f"{n}")) for n in range(12)))
+    while server.counts()["received"] < 3:  # noqa: ASYNC110 - the server is another process
+        await asyncio.sleep(0)
+    server.control(rules=[])
+    await waiting
     assert server.counts()["peak"] == 3
 
 

@@ -21,7 +21,7 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_server import Server
+from scripted_server import LONG, Server
 
 from agentclinic.config import LLMSettings, Settings
 from agentclinic.errors import ConfigError, InputError
@@ -216,7 +216,7 @@ async def test_an_address_of_this_machine_on_the_network_is_not_loopback(places:
     with pytest.raises(ModelError, match="not a loopback address"):
         await ask(gate, url)
     assert places.strangers == 0
-    with closing(socket.create_connection((address, places.stranger_port), timeout=30)):
+    with closing(socket.create_connection((address, places.stranger_port), timeout=LONG)):
         pass  # the port was open all along
 
 

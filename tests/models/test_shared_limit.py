@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import pytest
+from scripted_server import LONG
 
 from agentclinic.models.base import RateLimitError
 from agentclinic.models.retry import Clock, with_retries
@@ -58,7 +59,7 @@ async def settle() -> None:
 
 async def free(limits: Limits, start: int) -> int:
     """How many turns a new process gets at once; it gives them back."""
-    lease = await asyncio.wait_for(limits.lease("probe", ENDPOINT, start, 10_000), 1)
+    lease = await asyncio.wait_for(limits.lease("probe", ENDPOINT, start, 10_000), LONG)
     await limits.report("probe", ENDPOINT, Report(lease.turns, 0, ()))
     return lease.turns
 
@@ -80,7 +81,7 @@ async def test_processes_share_one_limit_and_every_request_has_its_turn(processe
     clock = FakeTime().clock
     shares = [SharedLimiter(Process(limits, f"p{n}"), ENDPOINT, 5) for n in range(processes)]
     requests = [with_retries(attempt, tries=1, pause=1, limiter=shares[n % processes], clock=clock) for n in range(200)]
-    await asyncio.wait_for(asyncio.gather(*requests), 10)
+    await asyncio.wait_for(asyncio.gather(*requests), LONG)
     await settle()
 
     assert (most, answered) == (5, 200)
@@ -169,7 +170,7 @@ async def test_a_forgotten_process_gives_its_turns_back() -> None:
     assert not waiting.done()
 
     await limits.forget("dead")
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, LONG)
     await dead.report(ENDPOINT, Report(6, 0, ()))  # sent before it died, and late
 
     assert await free(limits, 6) == 5, "its turns are not given back twice"
@@ -202,7 +203,7 @@ async def test_a_cancelled_wait_gives_its_turn_back() -> None:
     await asyncio.sleep(0)  # the turn is on its way to one of the others
     waiting[1].cancel()
     await asyncio.gather(*waiting[:2], return_exceptions=True)
-    await asyncio.wait_for(waiting[2], 1)
+    await asyncio.wait_for(waiting[2], LONG)
     share.release()
     await settle()
     assert await free(limits, 1) == 1
@@ -257,7 +258,7 @@ class Gone(Process):
 async def test_when_the_limits_cannot_be_reached_requests_fail_and_do_not_wait_for_ever() -> None:
     share = SharedLimiter(Gone(Limits(FakeTime().clock), "p"), ENDPOINT, 3)
     with pytest.raises(ConnectionError):
-        await asyncio.wait_for(share.acquire(), 1)
+        await asyncio.wait_for(share.acquire(), LONG)
 
 
 async def test_a_request_that_is_answered_429_is_tried_again_in_its_turn() -> None:

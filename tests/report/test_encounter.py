@@ -10,24 +10,16 @@ from typing import Any
 
 import anyio
 import pytest
+from browser_support import Watched, needs_browser, running_browser, serious, visiting
 from hostile_support import ATTACKS, hostile
 from memory_support import DURATION, store_of
 from playwright.sync_api import Browser, Page
-from report_support import (
-    Json,
-    Watched,
-    in_the_originals_format,
-    needs_browser,
-    record,
-    running_browser,
-    visiting,
-    write_run,
-)
+from report_support import Json, in_the_originals_format, record, write_run
 from runs_support import records, run_here, settings_for
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from viewer_support import serious, serving
+from viewer_support import serving
 
 from agentclinic.jsonl import inert
 from agentclinic.report.encounter_data import RunFolder, encounter_data

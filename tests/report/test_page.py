@@ -11,18 +11,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browser_support import needs_browser, running_browser, watched
 from hostile_support import ATTACKS, RAN, hostile
 from playwright.sync_api import Browser, Page
-from report_support import (
-    Json,
-    in_the_originals_format,
-    needs_browser,
-    page_of,
-    record,
-    running_browser,
-    watched,
-    write_run,
-)
+from report_support import Json, in_the_originals_format, page_of, record, write_run
 from runs_support import clinic, only_run
 
 from agentclinic.jsonl import inert
@@ -392,7 +384,7 @@ def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_s
     with watched(browser, folders["original"]) as watch:
         page = watch.page
         sections = page.evaluate("() => [...document.querySelectorAll('main > section')].map(section => section.id)")
-        assert sections == ["outcomes", "encounters", "limits", "settings"]
+        assert sections == ["outcomes", "encounters", "numbers", "limits", "settings"]
         notice = page.locator(".notice").inner_text()
         for gone in ("confidence", "tests", "twins", "specialty"):
             assert gone in notice

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from helpers import osce
 from runs_support import AT_ENDPOINT, Process, asked, clinic, environment, lines, only_run, point_at, records
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic import privacy
 from agentclinic.cli import main
@@ -438,7 +438,7 @@ def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
         "from agentclinic.cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", program, *RUN]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 1
     assert CHART not in done.stdout + done.stderr
     assert f"ZeroDivisionError: {privacy.LEFT_OUT}" in done.stderr
@@ -487,9 +487,9 @@ def test_a_thread_that_knows_no_context_is_guarded_too() -> None:
     assert [type(failure).__name__ for failure in failures] == ["GateClosedError"]
 
 
-def test_models_made_without_a_class_take_the_strictest_met() -> None:
+def test_models_made_without_a_class_take_the_strictest_seen() -> None:
     assert not Models(Settings()).gate.closed
-    privacy.meet(DataClass.CREDENTIALED)
+    privacy.raise_data_class(DataClass.CREDENTIALED)
     assert Models(Settings()).gate.closed
     assert not Models(Settings(), DataClass.PUBLIC).gate.closed
 
@@ -530,7 +530,7 @@ def test_what_is_written_about_a_credentialed_run_is_the_owners_wherever_it_is(
         ["card", str(run), "-o", str(shared / "card.md")],
         ["audit", str(run), "--cases", str(folder / "agentclinic_mimiciv.jsonl"), "-o", str(shared / "audit.txt")],
     ):
-        privacy.forget()  # as in a process of its own
+        privacy.reset()  # as in a process of its own
         main(command)
     assert {mode for name, mode in modes(shared).items() if name != "."} == {0o600}
     assert len(modes(shared)) == 6

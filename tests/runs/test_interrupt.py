@@ -16,12 +16,14 @@ RUN = ["run", "--output_dir", "out", "--workers", "2", *AT_ENDPOINT]
 def test_once_lets_work_in_progress_finish_and_says_how_to_resume(
     number: signal.Signals, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    server.control(latency=0.2)
+    server.fault("hold", match={"purpose": "moderator"})
     point_at(tmp_path, server)
     process = start(*RUN, cwd=tmp_path)
     try:
-        until(lambda: asked(server, "doctor") >= 2, "both encounters to be under way", process)
+        until(lambda: asked(server, "moderator") == 2, "both encounters to wait for their verdicts", process)
         process.signal(number)
+        until(lambda: "press Ctrl-C again to stop now" in process.stderr, "the word on Ctrl-C", process)
+        server.control(rules=[])
         assert process.wait() == 130
     finally:
         process.signal(signal.SIGKILL)
@@ -29,11 +31,9 @@ def test_once_lets_work_in_progress_finish_and_says_how_to_resume(
     folder = only_run(tmp_path / "out")
     assert units(records(folder)) == [(0, 0), (1, 0)]
     assert summary(folder)["presented"] == 2
-    assert "press Ctrl-C again to stop now" in process.stderr
     assert "12 of 14 scenarios were not played" in process.stderr
     assert f"agentclinic resume {folder.relative_to(tmp_path)}" in process.stderr
     assert "Traceback" not in process.stderr
-    server.control(latency=0)
 
     clinic("resume", folder, cwd=tmp_path)
 

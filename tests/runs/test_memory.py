@@ -56,7 +56,7 @@ def test_a_store_made_with_a_split_is_used_with_this_split_and_no_other(data: Pa
 
     with pytest.raises(ConfigError, match=r"were made with a split.*name it with --split FILE"):
         plan_with(data, store)
-    with pytest.raises(ConfigError, match="split and part go together"):
+    with pytest.raises(ConfigError, match="split has no effect without part; set both"):
         plan_with(data, store, split=str(path))
     with pytest.raises(ConfigError, match="was not made with the split"):
         plan_with(data, store, split=str(others), part="test")
@@ -114,8 +114,8 @@ def test_settings_of_memory_that_have_no_effect_are_refused(data: Path, tmp_path
     refused: list[tuple[dict[str, Any], str]] = [
         ({"memory": None, "memory_llm": "x"}, "memory_llm has no effect without memory"),
         ({"memory": None, "memory_retrieval": "shuffled"}, "memory_retrieval has no effect without memory"),
-        ({"memory_retrieval": "embeddings"}, "go together"),
-        ({"embedding_llm": "x"}, "go together"),
+        ({"memory_retrieval": "embeddings"}, "memory_retrieval embeddings has no effect without embedding_llm"),
+        ({"embedding_llm": "x"}, "embedding_llm has no effect without memory_retrieval embeddings"),
         ({"memory_llm": "builtin"}, "memory_llm: builtin cannot do this"),
         ({"memory_llm": "x", "memory_retrieval": "shuffled"}, "memory_llm has no effect with"),
     ]

@@ -1,9 +1,10 @@
-"""What a plan leaves out with a warning, and how the run is labelled."""
+"""What a plan leaves out with a warning, how the run is labelled, and how language models play the roles."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes import plan_of
@@ -11,8 +12,11 @@ from runs_support import records, run_here, settings_for, summary
 from scripted_server import ScriptedServer
 
 from agentclinic.cli import main
+from agentclinic.clinic.prompts import load_prompt
+from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
-from agentclinic.runs.build import Models
+from agentclinic.runs.build import Models, models_in_use
+from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
 from agentclinic.scoring.compare import compare_two, load_arm
@@ -81,3 +85,64 @@ async def test_a_person_may_be_named_and_is_no_model_at_an_endpoint() -> None:
         assert not models.simulates("doctor")
         assert models.cost_usd("doctor", {}) == 0
         assert models.in_use() == ()
+
+
+def test_another_address_of_a_named_endpoint_is_another_run() -> None:
+    def plan_at(address: str) -> Plan:
+        return make_plan(Settings.model_validate({"endpoints": {"lab": {"base_url": address}}}))
+
+    one, other = plan_at("http://127.0.0.1:1/v1").digest, plan_at("http://127.0.0.1:2/v1").digest
+    assert [key for key in one if one[key] != other[key]] == ["endpoints"]
+    assert plan_at("http://me:planted@127.0.0.1:1/v1").digest == one, "a password is not part of it"
+
+
+# How the roles are played: the settings, or what a user's own prompt files imply
+
+ORIGINAL = {
+    "doctor": {"system_base": "You are a doctor.", "user_prompt_template": "{history} {reply}"},
+    "patient": {"system_base": "You are a patient. {patient}", "user_prompt_template": "{history} {reply}"},
+    "measurement": {"system_base": "You read charts. {exam}", "user_prompt_template": "{history} {request}"},
+}
+"""Prompt files in our dialect with the original's texts only."""
+
+
+def planned(folder: Path, *roles: str, **run: Any) -> Plan:
+    for role in roles:
+        (folder / f"{role}.json").write_text(json.dumps(ORIGINAL[role]), encoding="utf-8")
+    run = {"prompts_dir": str(folder), "num_scenarios": 1, **run}
+    return make_plan(Settings.model_validate({"run": run}))
+
+
+def ways(plan: Plan) -> tuple[str, str, str, str]:
+    roles = plan.roles
+    return roles.patient, roles.laboratory, roles.dialogue_of("doctor"), roles.dialogue_of("patient")
+
+
+def test_the_default_is_voiced_and_a_chat(tmp_path: Path) -> None:
+    assert ways(planned(tmp_path)) == ("voiced", "voiced", "chat", "chat")
+
+
+def test_an_original_prompt_file_implies_free_text_and_the_transcript_for_its_role(tmp_path: Path) -> None:
+    assert ways(planned(tmp_path, "patient")) == ("free", "voiced", "chat", "transcript")
+    assert ways(planned(tmp_path, "doctor", "measurement")) == ("free", "free", "transcript", "transcript")
+
+
+def test_settings_win_and_the_shipped_texts_fill_the_gaps(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "doctor", "patient", "measurement", simulator="grounded", dialogue="chat")
+    assert ways(plan) == ("grounded", "grounded", "chat", "chat")
+    assert plan.prompts["patient"].text("grounded_system") == load_prompt("patient").text("grounded_system")
+    assert plan.prompts["patient"].text("system_base") == ORIGINAL["patient"]["system_base"], "the user's own stays"
+    free = planned(tmp_path, simulator="free", dialogue="transcript")
+    assert ways(free) == ("free", "free", "transcript", "transcript")
+
+
+@pytest.mark.parametrize(("simulator", "asked"), [(None, False), ("voiced", False), ("grounded", True), ("free", True)])
+def test_a_voiced_laboratory_needs_no_model(tmp_path: Path, simulator: str | None, asked: bool) -> None:
+    plan = planned(tmp_path, simulator=simulator)
+    assert ("measurement" in models_in_use(plan.settings)) is asked
+
+
+def test_with_an_original_prompt_file_the_laboratory_asks_its_model(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "measurement", dialogue="chat")
+    assert plan.roles.laboratory == "free"
+    assert "measurement" in models_in_use(plan.settings)

@@ -7,6 +7,7 @@ import signal
 
 import anyio
 import pytest
+from scripted_server import LONG
 
 from agentclinic.runs.pool import GRACE, Pool, one_by_one
 
@@ -71,7 +72,7 @@ async def interrupted(pool: Pool, *, signals: int) -> list[str]:
         finally:
             events.append(f"stopped {item}")
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(LONG):
         await pool.work_off(one_by_one(range(5)), hang)
     return events
 

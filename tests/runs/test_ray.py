@@ -23,7 +23,6 @@ from helpers import osce, write_rows
 from runs_support import (
     AT_ENDPOINT,
     CLINIC,
-    LONG,
     Json,
     asked,
     environment,
@@ -37,7 +36,7 @@ from runs_support import (
     untimed,
 )
 from runs_support import until as until_then
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.cli import main
 from agentclinic.config import Settings
@@ -86,7 +85,7 @@ def cluster(ray_folder: Path) -> Iterator[Any]:
 def wide(cluster: Any) -> Any:
     """The cluster with two more CPUs on a second node."""
     cluster.add_node(num_cpus=2)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(LONG)
     return cluster
 
 
@@ -259,7 +258,7 @@ async def test_the_run_goes_on_without_a_node_that_is_lost(
     cluster: Any, server: ScriptedServer, tmp_path: Path
 ) -> None:
     node = cluster.add_node(num_cpus=1)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(LONG)
     server.control(rules=HELD)
     task, said = start_here(on_ray(server, tmp_path / "out", num_scenarios=8, workers=6, processes=3))
     await until(lambda: asked(server, "moderator") == 6, "six verdicts to be waited for", task)
@@ -434,7 +433,7 @@ def test_credentialed_cases_stay_on_this_machine_in_private_files_and_out_of_the
 
     elsewhere = cluster.add_node(num_cpus=1, node_ip_address="127.0.0.2")
     try:
-        cluster.wait_for_nodes()
+        cluster.wait_for_nodes(LONG)
         with pytest.raises(SystemExit) as ended:
             main([*command[:-2], "elsewhere"])
         assert ended.value.code == 2

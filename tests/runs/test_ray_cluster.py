@@ -58,8 +58,8 @@ def test_what_a_cluster_cannot_do_is_refused_before_anything_is_written(refused:
     assert "a recording is written by one process only" in refused(*ray, "--record", "kept.jsonl")
     assert "a person can take part only on this machine" in refused(*ray, "--doctor-llm", "human")
     assert "a person can take part only on this machine" in refused(*ray, "--inf-type", "human_patient")
-    assert "processes is for a Ray cluster; add --engine ray" in refused("--processes", "2")
-    assert "address is for a Ray cluster; add --engine ray" in refused("--address", "auto")
+    assert "processes has no effect without engine ray; set both" in refused("--processes", "2")
+    assert "address has no effect without engine ray; set both" in refused("--address", "auto")
 
 
 @needs_ray

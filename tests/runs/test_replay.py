@@ -21,7 +21,7 @@ from runs_support import (
     untimed,
     without,
 )
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.errors import InputError
 from agentclinic.runs.regrade import regrade
@@ -57,7 +57,7 @@ def without_network(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[s
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
     )
 
 

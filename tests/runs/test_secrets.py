@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from runs_support import AT_ENDPOINT, CLINIC, Process, asked, clinic, environment, only_run, point_at, start, until
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 KEY = "sk-planted-0123456789abcdefghij"
 PASSWORD = "planted-password-97531"
@@ -120,7 +120,7 @@ def test_a_run_that_crashes_keeps_the_secret(server: ScriptedServer, tmp_path: P
         env=environment(**env),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
     )
 
     assert done.returncode == 1
@@ -189,7 +189,7 @@ def test_the_process_itself_shows_no_key_when_it_starts(server: ScriptedServer, 
         env=environment(**env),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
     )
 
     assert done.returncode == 0

@@ -127,7 +127,7 @@ def test_shards_are_as_private_as_the_run(private: bool, tmp_path: Path) -> None
 
 def test_shards_of_credentialed_data_are_private_wherever_they_are(journal: Path) -> None:
     journal.parent.chmod(0o755)
-    privacy.meet(DataClass.CREDENTIALED)
+    privacy.raise_data_class(DataClass.CREDENTIALED)
     path = write(journal, "one", ("a", '{"n": 1}', True))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 

@@ -252,7 +252,7 @@ def planner_records(n: int, first: int = 0, seed: int = 0) -> list[Record]:
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_records_changes_nothing(shuffler: random.Random) -> None:
     records = [

@@ -157,7 +157,7 @@ def test_area_with_ties_is_the_mean_over_their_orders() -> None:
 # Laws
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -169,7 +169,7 @@ def test_bounds(data: tuple[Floats, Floats, Floats]) -> None:
     assert m.aurc(y, y, w) <= m.aurc(p, y, w) + 1e-12, "no ranking beats the perfect one"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
     parts = m.brier_parts(*data)
@@ -177,7 +177,7 @@ def test_the_decomposition_adds_up(data: tuple[Floats, Floats, Floats]) -> None:
     assert total == pytest.approx(float(m.brier(*data)), abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_order_does_not_matter(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -188,7 +188,7 @@ def test_order_does_not_matter(data: tuple[Floats, Floats, Floats]) -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_a_weight_is_a_repetition(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -200,7 +200,7 @@ def test_a_weight_is_a_repetition(data: tuple[Floats, Floats, Floats]) -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_many_resamples_at_once_are_each_one_alone(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -212,7 +212,7 @@ def test_many_resamples_at_once_are_each_one_alone(data: tuple[Floats, Floats, F
         assert together.tolist() == pytest.approx(alone, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(forecasts())
 def test_ranking_depends_only_on_the_order(data: tuple[Floats, Floats, Floats]) -> None:
     p, y, w = data
@@ -223,7 +223,7 @@ def test_ranking_depends_only_on_the_order(data: tuple[Floats, Floats, Floats]) 
     assert m.auroc(-stretched, y, w) == pytest.approx(1 - float(m.auroc(p, y, w)), nan_ok=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(forecasts())
 def test_expected_ece_is_the_mean_of_simulated_eces(data: tuple[Floats, Floats, Floats]) -> None:
     p = data[0]

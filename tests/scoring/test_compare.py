@@ -52,6 +52,22 @@ def test_flips_are_counted_each_way_and_differences_are_paired(tmp_path: Path) -
     assert verdict.p_mcnemar == pytest.approx(1.0)
 
 
+def test_cases_of_one_disease_are_one_cluster_if_age_and_sex_agree_too(tmp_path: Path) -> None:
+    doors = ["40-year-old man", "40-year-old man", "41-year-old man", "40-year-old woman"]
+    cases = [
+        {
+            "status": "diagnosed",
+            "correct": True,
+            "ground_truth": "Gout",
+            "door": {"objective": "", "demographics": door},
+        }
+        for door in doors
+    ]
+    a, b = (write_run(tmp_path / name, cases) for name in "ab")
+    verdict = compared(a, b).verdicts[0]
+    assert (verdict.cases, verdict.clusters) == (4, 3)
+
+
 def test_a_clear_difference_names_the_better_run(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [False] * 30 + [True] * 30)
     b = write_run(tmp_path / "b", [True] * 60)

@@ -101,7 +101,7 @@ def test_intervals_agree_with_an_independent_bootstrap_for_few_and_for_many_dist
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1e4)), min_size=1, max_size=30), st.randoms())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_sums_do_not_depend_on_order(values: list[tuple[int, float]], rng: random.Random) -> None:
     shuffled = list(values)
     rng.shuffle(shuffled)

@@ -107,7 +107,7 @@ def test_flips_and_votes_are_those_counted_one_by_one(verdicts: list[bool]) -> N
     assert majority(right, n) == (1 if right > n - right else 0.5 if right == n - right else 0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(st.sampled_from([True, False, None]), max_size=4), max_size=6), st.randoms())
 def test_the_order_of_records_changes_nothing(cases: list[list[bool | None]], rng: random.Random) -> None:
     records = [record for i, verdicts in enumerate(cases) for record in judged(str(i), *verdicts)]

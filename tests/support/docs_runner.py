@@ -44,7 +44,7 @@ DATA = ROOT.parent / "shared" / "data" / "agentclinic"
 """Copies of the public data sets, where there are any."""
 COMMANDS = ("", "sh", "bash", "console")
 STAMP = r"\d{8}_\d{6}"
-LONG = 300
+LONG = 600
 """Seconds no command of the docs takes, however busy the machine."""
 
 
@@ -497,6 +497,7 @@ def check_text(page: Path) -> None:
     from agentclinic.cli.app import app
 
     root: Any = typer.main.get_command(app)
+    root.load()
     programs = (path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
     known = {*_flags(root), *re.findall(r'"(--[a-z-]+)"', "".join(programs))}
     text = page.read_text(encoding="utf-8")

@@ -1,32 +1,17 @@
-"""What the tests of reports share: made-up runs on disk, and a browser to open pages in."""
+"""What the tests of reports share: made-up runs on disk, and pages about them."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-
-import pytest
+from typing import Any
 
 from agentclinic.report.collect import Collected, collect
 from agentclinic.report.page import page
 from agentclinic.results.run_data import load_run
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Page, Route
-
 Json = dict[str, Any]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium here; install it with: apt-get install --no-install-recommends chromium"
-)
-PATIENCE = 120_000
-"""Milliseconds no healthy step takes, however busy the machine."""
 ORIGINALS_FIELDS = """scenario_id dataset status num_turns correct ground_truth diagnosis_text doctor_llm patient_llm
 measurement_llm moderator_llm max_infs image_request_enabled doctor_hist patient_hist measurement_hist
 llm_responses_config llm_runtime_config resource_level test_economics_log test_economics_totals""".split()
@@ -93,77 +78,3 @@ def page_of(target: Path, *folders: Path) -> Path:
     """Write the page about these runs."""
     target.write_text(page(gathered(*folders)), encoding="utf-8")
     return target
-
-
-@contextmanager
-def running_browser() -> Iterator[Browser]:
-    from playwright.sync_api import expect, sync_playwright  # not at the top: most tests need only made-up runs
-
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@dataclass
-class Watched:
-    """A page under watch: what it logged and requested."""
-
-    page: Page
-    problems: list[str] = field(default_factory=list)
-    """Errors and warnings on the console, exceptions, dialogs."""
-    requests: list[str] = field(default_factory=list)
-    """Requests for anything that is not the page's own; all are blocked."""
-
-
-@contextmanager
-def visiting(browser: Browser, address: str, **context: Any) -> Iterator[Watched]:
-    """Open an address in a browser context of its own; requests to anywhere but its server or folder are blocked."""
-    scheme, host, path, *_ = urlsplit(address)
-    folder = path.rpartition("/")[0]
-
-    def own(url: str) -> bool:
-        asked = urlsplit(url)
-        return asked[:2] == (scheme, host) and (scheme != "file" or asked.path.startswith(folder))
-
-    with _watching(browser, own, context) as watch:
-        watch.page.goto(address)
-        yield watch
-
-
-@contextmanager
-def watched(browser: Browser, file: Path, address: str = "", **context: Any) -> Iterator[Watched]:
-    """Open a report in a browser context of its own; it may request nothing."""
-    url = file.resolve().as_uri()
-    with _watching(browser, lambda asked: asked.split("#")[0] == url, context) as watch:
-        watch.page.goto(url + address)
-        watch.page.wait_for_selector("#filters:not([hidden])", state="attached")
-        yield watch
-
-
-@contextmanager
-def _watching(browser: Browser, own: Callable[[str], bool], context: dict[str, Any]) -> Iterator[Watched]:
-    opened = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-    opened.set_default_timeout(PATIENCE)
-    watch = Watched(opened.new_page())
-
-    def decide(route: Route) -> None:
-        if own(route.request.url):
-            route.continue_()
-        else:
-            watch.requests.append(route.request.url)
-            route.abort()
-
-    def dismiss(dialog: Dialog) -> None:
-        watch.problems.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    opened.route("**/*", decide)
-    watch.page.on("console", lambda message: watch.problems.append(f"{message.type}: {message.text}"))
-    watch.page.on("pageerror", lambda error: watch.problems.append(f"exception: {error}"))
-    watch.page.on("dialog", dismiss)
-    try:
-        yield watch
-    finally:
-        opened.close()

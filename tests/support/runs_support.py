@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.config import Settings
 from agentclinic.runs.execute import Finished, execute
@@ -61,8 +61,6 @@ CLINIC = [sys.executable, "-m", "agentclinic"]
 ROLES = ("doctor", "patient", "measurement", "moderator")
 AT_ENDPOINT = [*(word for role in ROLES for word in (f"--{role}_llm", "scripted")), "--simulator", "free"]
 """Flags that put every role at the endpoint; patient and laboratory say what the script has for them."""
-LONG = 120
-"""Seconds no healthy step of a test takes, however busy the machine."""
 
 Json = dict[str, Any]
 
@@ -142,8 +140,8 @@ def _mother() -> list[str] | None:
     """Fork a process for each command that comes in; in that process, return the command's arguments."""
     import anyio
 
-    commands = ("app", "audit", "compare", "generate", "learn", "probe", "report", "run", "score", "sessions")
-    for name in ("aiohttp", "httpx2", "openai", "openai.types.responses", *(f"agentclinic.cli.{c}" for c in commands)):
+    slow = ("audit.run", "generate.run", "learn.run", "report.card", "runs.regrade", "scoring.sessions", "cli.people")
+    for name in ("aiohttp", "httpx2", "openai", "openai.types.responses", *(f"agentclinic.{each}" for each in slow)):
         importlib.import_module(name)
     # An encounter reads the vocabulary and the matcher, which takes ten times as long as the encounter itself.
     with tempfile.TemporaryDirectory(prefix="agentclinic-test-") as scratch:

@@ -55,6 +55,8 @@ from typing import Any
 from aiohttp import web
 
 Json = dict[str, Any]
+LONG = 600
+"""Seconds that only a failing test waits: ten minutes, so that none fails because the machine is busy."""
 
 FAULTS = {
     "429": "too many requests, no word on when to come back",
@@ -942,7 +944,7 @@ class ScriptedServer:
 
         `refused` has an entry for each 429 above the capacity: how many requests had been received by then.
         """
-        with _direct.open(f"{self.origin}/log", timeout=30) as answer:
+        with _direct.open(f"{self.origin}/log", timeout=LONG) as answer:
             counts: Json = json.load(answer)
         return counts
 
@@ -951,7 +953,7 @@ class ScriptedServer:
             self.origin + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         try:
-            with _direct.open(request, timeout=30):
+            with _direct.open(request, timeout=LONG):
                 pass
         except urllib.error.HTTPError as error:
             with error:

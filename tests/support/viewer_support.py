@@ -1,4 +1,4 @@
-"""What the tests of served pages share: a server in this process, and the accessibility check."""
+"""What the tests of served pages share: a server in this process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
 from starlette.types import ASGIApp
 
 from agentclinic.viewer.server import address_of, listen, web_server
@@ -25,12 +23,3 @@ def serving(app: ASGIApp) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
-
-
-def serious(page: Page) -> list[str]:
-    """Serious findings of the accessibility check; the page must have been opened with `bypass_csp=True`."""
-    return [
-        f"{one['id']}: {one['nodes'][0]['html'][:160]} {one['nodes'][0]['failureSummary'][:200]}"
-        for one in Axe().run(page).response["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]

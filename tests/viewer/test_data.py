@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from report_support import record, write_run, wrong
+from scripted_server import LONG
 
 from agentclinic.errors import InputError
 from agentclinic.viewer.data import COLUMNS, Library, RunIndex
-
-LONG = 60.0
-"""Seconds in which all of these runs are read, however busy the machine."""
 
 
 def test_a_run_is_read_part_by_part(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ async def test_a_crash_keeps_the_game_and_with_credentialed_data_shows_where_but
         with monkeypatch.context() as broken_program:
             broken_program.setattr("agentclinic.viewer.game.play", broken)
             for data_class in (DataClass.PUBLIC, DataClass.CREDENTIALED):
-                privacy.meet(data_class)
+                privacy.raise_data_class(data_class)
                 game = room.run_of(ANNA, "doctor").begin(1)
                 await turn_of(game)
                 assert game.problem == "The game cannot go on. The game is kept: try again, or come back later."

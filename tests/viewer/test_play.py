@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_support import needs_browser, running_browser, serious, visiting
 from play_support import CHART, SECRETS, TRUTH, traced_cases
 from playwright.sync_api import Browser, Page, expect
-from report_support import needs_browser, running_browser, visiting
 from runs_support import records, settings_for, start, until
 from scripted_server import ScriptedServer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from viewer_support import serious, serving
+from viewer_support import serving
 
 from agentclinic.config import Settings
 from agentclinic.viewer.game import seat_plans
@@ -27,7 +27,6 @@ from agentclinic.viewer.room import room_app
 from agentclinic.viewer.server import listen
 
 pytestmark = needs_browser
-expect.set_options(timeout=60_000)  # the machine may be busy
 
 
 @pytest.fixture(scope="module")

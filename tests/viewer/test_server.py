@@ -34,7 +34,7 @@ def data(request: Request) -> Response:
     if "bad" in request.query_params:
         raise InputError("a.jsonl, line 3: not a record")
     if "secret" in request.query_params:
-        privacy.meet(DataClass.CREDENTIALED)
+        privacy.raise_data_class(DataClass.CREDENTIALED)
     if "broken" in request.query_params:
         raise ZeroDivisionError("the chart of Frobisher")
     return JSONResponse({"fine": True})
@@ -127,7 +127,7 @@ def test_other_machines_need_a_password_and_get_no_credentialed_data() -> None:
                 "These runs hold credentialed data, which is shown on this machine only: start without --host.",
             )
         finally:
-            privacy.forget()
+            privacy.reset()
 
 
 def test_a_port_that_is_taken_is_named() -> None:

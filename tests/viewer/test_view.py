@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from browser_support import Watched, needs_browser, running_browser, serious, visiting
 from hostile_support import ATTACKS, hostile
 from playwright.sync_api import Browser, Page, expect
-from report_support import Json, Watched, needs_browser, record, running_browser, visiting, write_run, wrong
-from viewer_support import serious, serving
+from report_support import Json, record, write_run, wrong
+from viewer_support import serving
 
 from agentclinic.files import Lock
 from agentclinic.viewer.export import export

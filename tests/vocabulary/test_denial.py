@@ -136,6 +136,6 @@ def test_a_word_may_be_denied_by_a_word_shortly_after_it() -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_text_is_read_without_failing(text: str) -> None:
     assert all(len(clause.words) == len(clause.negated) for clause in clauses(text))

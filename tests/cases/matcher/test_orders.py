@@ -260,6 +260,21 @@ def test_a_similar_test_is_reported_as_a_different_test() -> None:
         assert f"was not done; {said}" in reply.text
 
 
+def test_a_value_from_a_blood_gas_is_given_only_if_it_was_not_measured_otherwise() -> None:
+    gas, panel = {"pH": "7.40", "Sodium": "139"}, {"Sodium": "141"}
+    both = case_of(osce(tests={"Arterial_Blood_Gas": gas, "Basic_Metabolic_Panel": panel}))
+    assert order(both, "sodium").text == "RESULTS: Basic Metabolic Panel: Sodium: 141."
+    alone = case_of(osce(tests={"Arterial_Blood_Gas": gas}))
+    assert order(alone, "sodium").text == "RESULTS: Arterial Blood Gas: Sodium: 139."
+
+
+def test_bicarbonate_or_lactate_alone_is_not_a_blood_gas() -> None:
+    case = case_of(osce(tests={"Laboratory_Studies": {"Bicarbonate": "24", "Lactate": "1.1"}}))
+    assert order(case, "blood gas").disclosures[0].provenance is Provenance.UNAVAILABLE
+    gas = case_of(osce(tests={"Laboratory_Studies": {"PCO2": "40", "Lactate": "1.1"}}))
+    assert [d.paths for d in order(gas, "blood gas").disclosures] == [("Test_Results/Laboratory_Studies/PCO2",)]
+
+
 def test_a_panel_charted_as_one_text_answers_for_its_values() -> None:
     case = case_of(osce(tests={"Basic_Labs": {"Complete_Blood_Count": "Normal", "Electrolytes": "Normal"}}))
     assert "Complete Blood Count: Normal" in order(case, "hemoglobin").text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from policy_support import findings
 
@@ -68,7 +68,6 @@ def test_a_finding_expected_absent_speaks_for_it_when_absent() -> None:
         assert (found.support, found.contradiction, found.unknown) == side
 
 
-@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY)
 def test_numbers_stay_between_0_and_1_and_add_up(findings: list[PlannedFinding]) -> None:
     found = weigh(of(findings))
@@ -78,7 +77,6 @@ def test_numbers_stay_between_0_and_1_and_add_up(findings: list[PlannedFinding])
     assert found.total == sum(finding.weight for finding in findings)
 
 
-@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY, WEIGHTS, EXPECTED)
 def test_a_new_finding_moves_confidence_its_way_and_raises_coverage(
     others: list[PlannedFinding], weight: int, expected: Any
@@ -92,7 +90,6 @@ def test_a_new_finding_moves_confidence_its_way_and_raises_coverage(
     assert when(other).coverage == when(expected).coverage > when("unknown").coverage
 
 
-@settings(deadline=None)  # the first one loads the knowledge base
 @given(ANY, st.randoms())
 def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding], chance: random.Random) -> None:
     shuffled = chance.sample(findings, len(findings))
@@ -101,7 +98,6 @@ def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding],
     assert (one.confidence, one.coverage) == (other.confidence, other.coverage)
 
 
-@settings(deadline=None)  # the first one loads the knowledge base
 @given(DUPLICATED, st.randoms())
 def test_duplicate_findings_count_the_same_in_any_order(findings: list[PlannedFinding], chance: random.Random) -> None:
     def counted(given: list[PlannedFinding]) -> tuple[float, float, int]:

@@ -14,7 +14,7 @@ import pytest
 from fakes import Meeting, Scripted
 from helpers import osce, write_rows
 from runs_support import environment, only_run, records, run_here, settings_for
-from scripted_server import ScriptedServer
+from scripted_server import LONG, ScriptedServer
 
 from agentclinic.clinic.encounter import encounter
 from agentclinic.clinic.prompts import load_prompts
@@ -361,7 +361,7 @@ def test_a_full_disk_ends_the_run_with_a_message_and_complete_files(tmp_path: Pa
     command = ["run", "--doctor", "uncertainty", "--scenarios", "1", "--output_dir", "out", "--quiet"]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *command],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LONG,
     )  # fmt: skip
     assert done.returncode != 0
     assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from helpers import ORIGINAL, needs_original
+from scripted_server import LONG
 
 from agentclinic.doctors.uncertainty import store as sessions
 from agentclinic.doctors.uncertainty.store import Session, SessionError, SessionStore, Step, read_session
@@ -211,7 +212,7 @@ def test_every_thread_and_every_task_has_its_own_session() -> None:
 
     def in_thread(number: int) -> tuple[str, str]:
         sessions.set_current_session(f"thread_{number}")
-        barrier.wait(timeout=30)  # all have set theirs before any of them looks
+        barrier.wait(LONG)  # all have set theirs before any of them looks
         return f"thread_{number}", sessions.get_current_session()
 
     with ThreadPoolExecutor(20) as pool:
@@ -259,7 +260,7 @@ def test_thousands_of_sessions_from_threads_and_tasks_at_once(folder: Path) -> N
         done = [pool.submit(write, f"thread_{number}") for number in range(count // 2)]
         anyio.run(in_tasks)
         for future in done:
-            future.result(timeout=120)
+            future.result(LONG)
     files = sorted(folder.iterdir())
     assert len(files) == count, "and no half-written files"
     for path in files:
@@ -394,7 +395,7 @@ def test_a_full_disk_is_reported_and_the_last_state_stays(tmp_path: Path) -> Non
                 print(number, error)
                 break
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stderr
     number, _, said = done.stdout.partition(" ")
     assert "s1.json: cannot be written (File too large); its previous content is safe" in said

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from judges_support import judge, original_run, write_lines
 
-from agentclinic.cli.judge import compare_command, majority_command
+from agentclinic.cli import main
 from agentclinic.config import load_settings
 from agentclinic.errors import InputError
 from agentclinic.results.run_data import load_run
@@ -125,7 +125,7 @@ class TestCommand:
         labels = write_lines(tmp_path / "l.jsonl", [{"scenario_id": n, "correct": n < 3} for n in range(8)])
         judge(run, "x", [Y] * 8, relation="same")
         judge(run, "y", [Y] * 8, relation="broader")
-        compare_command(run, None, labels, 0, as_json=False)
+        main(["judge", "compare", str(run), "--labels", str(labels)])
         shown = capsys.readouterr().out
         assert "8 diagnoses to judge; encounters without a diagnosis: 1 counted as wrong, 1 as missing" in shown
         assert "recorded (gpt-4): right 50.0%" in shown
@@ -140,15 +140,15 @@ class TestCommand:
         assert "    a: wrong (so it is)" in shown
 
     def test_json_is_the_whole_comparison(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        compare_command(run, "a, recorded", None, 0, as_json=True)
+        main(["judge", "compare", str(run), "--judges", "a, recorded", "--json"])
         shown = json.loads(capsys.readouterr().out)
         assert shown == compare_judges(run, ["a", "recorded"]).model_dump(mode="json")
         assert shown["disputed"][0]["opinions"]["a"]["correct"] is False
 
     def test_majority_names_its_file(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        majority_command(run, "recorded,a,b", None, as_json=False)
+        main(["judge", "majority", str(run), "--judges", "recorded,a,b"])
         assert "7 diagnoses decided, 1 without a majority (0 ties" in capsys.readouterr().out
-        majority_command(run, "recorded,b", "m", as_json=True)
+        main(["judge", "majority", str(run), "--judges", "recorded,b", "--name", "m", "--json"])
         assert json.loads(capsys.readouterr().out) == {
             "path": str(run / "judgements" / "m.jsonl"), "decided": 6, "undecided": 2, "ties": 2,
         }  # fmt: skip
