@@ -3,12 +3,13 @@
 To add one, write a function of rows and register it:
 
     @metric("information.long", title="encounters over 10 turns", unit="share", direction="lower")
-    def long_encounters(rows: Rows, seed: int) -> Proportion:
+    def long_encounters(rows: Rows) -> Proportion:
         known = [row.turns > 10 for row in rows if row.turns is not None]
         return proportion(sum(known), len(known))
 
 The name says where it is in `score --json`: a section, a dot and the key. `score`, the reports and the card draw it
-from its title and unit. The value of one encounter alone is a column in CSV and pandas.
+from its title and unit. The value of one encounter alone is a column in CSV and pandas. A function whose interval is
+resampled takes the seed as its second argument.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from inspect import signature
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -41,6 +43,7 @@ DEPTHS = (1, 3, 5)
 
 Rows = Sequence[Row]
 Value = Estimate | Proportion
+Function = TypeVar("Function", bound=Callable[..., Estimate | Proportion])
 Unit = Literal["share", "number"]
 SECTIONS = ("repeats", "harm", "information", "key_facts", "orders")
 """The parts of a score that hold metrics; `key_facts` is in `information`."""
@@ -59,7 +62,9 @@ class Metric:
     note: str
     """What the value means or how to read it, in a few words."""
     column: bool
-    of: Callable[[Rows, int], Value]
+    of: Callable[..., Value]
+    resampled: bool
+    """Whether the function takes a seed."""
 
     @property
     def remark(self) -> str:
@@ -68,7 +73,11 @@ class Metric:
 
     def of_encounter(self, row: Row) -> float | None:
         """The value of one encounter alone; None if it has none."""
-        return self.of([row], 0).value
+        return self.value([row], 0).value
+
+    def value(self, rows: Rows, seed: int) -> Value:
+        """The value for these rows."""
+        return self.of(rows, seed) if self.resampled else self.of(rows)
 
 
 METRICS: dict[str, Metric] = {}
@@ -83,8 +92,8 @@ def metric(
     direction: Literal["higher", "lower"] | None = None,
     note: str = "",
     column: bool = True,
-) -> Callable[[Callable[[Rows, int], Value]], Callable[[Rows, int], Value]]:
-    """Register a function of rows and a seed as the metric `SECTION.KEY`.
+) -> Callable[[Function], Function]:
+    """Register a function of rows, or of rows and a seed, as the metric `SECTION.KEY`.
 
     `column=False` leaves it out of CSV and pandas, where every row is one encounter.
     """
@@ -94,8 +103,9 @@ def metric(
     if name in METRICS:
         raise ValueError(f"metric {name!r}: registered twice")
 
-    def register(of: Callable[[Rows, int], Value]) -> Callable[[Rows, int], Value]:
-        METRICS[name] = Metric(section, key, title, unit, direction, note, column, of)
+    def register(of: Function) -> Function:
+        resampled = len(signature(of).parameters) > 1
+        METRICS[name] = Metric(section, key, title, unit, direction, note, column, of, resampled)
         return of
 
     return register
@@ -103,7 +113,7 @@ def metric(
 
 def measured(section: str, rows: Rows, seed: int) -> dict[str, Value]:
     """The values of a section's metrics, by key."""
-    return {one.key: one.of(rows, seed) for one in METRICS.values() if one.section == section}
+    return {one.key: one.value(rows, seed) for one in METRICS.values() if one.section == section}
 
 
 def columns() -> dict[str, Metric]:
@@ -302,7 +312,7 @@ def weighted_loss(rows: Rows, seed: int) -> Estimate:
 
 
 @metric("harm.serious_wrong", title="wrong on cases of harm 3 or more", unit="share", direction="lower", column=False)
-def serious_wrong(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def serious_wrong(rows: Rows) -> Proportion:
     """Wrong diagnoses ÷ records of cases with a harm of 3 or more; ending without a diagnosis is not one."""
     serious = [row for row, harm in _with_harm(rows) if harm >= SERIOUS]
     return proportion(sum(row.diagnosed and not row.right for row in serious), len(serious))
@@ -324,7 +334,7 @@ def must_not_miss_missed(rows: Rows, seed: int) -> Estimate:
 @metric(
     "harm.encounters_with_a_miss", title="encounters with such a disease", unit="share", direction="lower", column=False
 )
-def encounters_with_a_miss(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def encounters_with_a_miss(rows: Rows) -> Proportion:
     """Records with at least one such disease never considered ÷ records where this can be assessed."""
     counts = [row.missed for row in _with_dangers(rows) if row.missed is not None]
     return proportion(sum(count > 0 for count in counts), len(counts))
@@ -436,21 +446,21 @@ def images(rows: Rows, seed: int) -> Estimate:
 
 
 @metric("information.repeated_questions", title="repeated questions", unit="share", direction="lower")
-def repeated_questions(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def repeated_questions(rows: Rows) -> Proportion:
     """Questions that repeat an earlier one of the encounter ÷ questions."""
     talks = [talk for _, talk in _dialogues(rows)]
     return proportion(sum(talk.repeated_questions for talk in talks), sum(talk.questions for talk in talks))
 
 
 @metric("information.repeated_tests", title="repeated orders", unit="share", direction="lower")
-def repeated_tests(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def repeated_tests(rows: Rows) -> Proportion:
     """Orders that repeat an earlier one of the encounter ÷ orders."""
     talks = [talk for _, talk in _dialogues(rows)]
     return proportion(sum(talk.repeated_tests for talk in talks), sum(talk.tests for talk in talks))
 
 
 @metric("information.premature_closure", title="premature closure", unit="share", direction="lower")
-def premature_closure(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def premature_closure(rows: Rows) -> Proportion:
     """Premature closures ÷ encounters where this can be known."""
     known = [talk.premature for _, talk in _dialogues(rows) if talk.premature is not None]
     return proportion(sum(known), len(known))
@@ -463,7 +473,7 @@ def premature_closure(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
     direction="lower",
     column=False,
 )
-def premature_of_wrong(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def premature_of_wrong(rows: Rows) -> Proportion:
     """How many of the wrong diagnoses stopped short of a finding that could have settled it."""
     known = [row for row in rows if row.dialogue is not None and row.dialogue.premature is not None]
     wrong = sum(row.diagnosed and row.right is False for row in known)
@@ -597,7 +607,7 @@ def items(rows: Rows, seed: int) -> Estimate:
 
 
 @metric("orders.repeated", title="", unit="share", column=False)
-def repeated_orders(rows: Rows, seed: int) -> Proportion:  # noqa: ARG001
+def repeated_orders(rows: Rows) -> Proportion:
     """Orders that repeat an earlier one of the encounter ÷ orders."""
     seen = [tests for _, tests in _ordered(rows)]
     return proportion(sum(tests.repeated for tests in seen), sum(tests.orders for tests in seen))

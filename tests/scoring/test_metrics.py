@@ -73,7 +73,7 @@ def test_a_name_is_registered_once() -> None:
 def test_every_metric_says_what_it_measures_and_holds_for_no_rows_at_all() -> None:
     for name, one in METRICS.items():
         assert one.of.__doc__, name
-        assert one.of([], 0).value is None, name
+        assert one.value([], 0).value is None, name
     assert {one.section for one in METRICS.values()} == set(SECTIONS)
 
 
