@@ -24,7 +24,7 @@ from agentclinic.scoring.stats import binomial_band
 
 
 class Known(BaseModel):
-    """How many records hold what the original's format lacks."""
+    """How many records have what the original's format lacks."""
 
     records: int = 0
     transcripts: int = 0
@@ -54,7 +54,7 @@ class RunReport(BaseModel):
 
     name: str
     label: str = ""
-    """What tells it from the other runs in the report."""
+    """What distinguishes it from the other runs in the report."""
     score: Score
     headline: Estimate
     """Strict accuracy; its interval is Wilson's, or resamples cases if there are repeats or near copies of cases."""

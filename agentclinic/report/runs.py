@@ -1,4 +1,4 @@
-"""The runs in a folder, each on one line: what was played, how it went, what it cost, and whether it is complete."""
+"""The runs in a folder, one line each: what was played, the result, the cost, and whether it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is one run really better than another? Paired by case, clustered, with warnings about what else differs."""
+"""Whether one run is really better than another: paired by case, clustered, with warnings about other differences."""
 
 from __future__ import annotations
 

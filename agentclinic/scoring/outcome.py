@@ -45,7 +45,7 @@ class Summary(BaseModel):
     slips: dict[str, dict[str, int]] = {}
     """Utterances with a slip, by role and kind (docs/simulator.md)."""
     by_code: dict[str, int] = {}
-    """Replies of language-model patients and laboratories that code had to give instead, by role."""
+    """Replies that code gave in place of a language-model patient or laboratory, by role."""
     memory: dict[str, int] = {}
     """Turns with memory, turns on which it offered something, experiences offered and followed, and turns on which one
     of its models failed; empty without memory."""
@@ -118,7 +118,7 @@ class RunningSummary:
         elif self.lenient is not None and lenient:
             self.lenient += 1
         for turn in record.transcript or ():
-            self._hear(turn)
+            self._count_turn(turn)
         for role, used in (record.usage or {}).items():
             self.usage[role] = _added(self.usage.get(role), used)
             self.tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
@@ -130,7 +130,7 @@ class RunningSummary:
             before = self.cost.get(role, 0.0)
             self.cost[role] = None if before is None or money is None else before + money
 
-    def _hear(self, turn: Turn) -> None:
+    def _count_turn(self, turn: Turn) -> None:
         self.utterances[turn.role] += 1
         if turn.slips:
             self.slips.setdefault(turn.role, Counter()).update(set(turn.slips))
@@ -189,7 +189,7 @@ class RunningSummary:
 
 
 def nothing_judged(summary: Summary) -> bool:
-    """Whether every encounter ended without a verdict, through no fault of the doctor: the run says nothing."""
+    """Whether no encounter has a verdict, through no fault of the doctor: the run shows nothing."""
     return summary.presented > 0 and summary.presented == sum(summary.outcomes.get(name, 0) for name in MISSING)
 
 

@@ -1,4 +1,4 @@
-"""Everything a run says about its doctor, in one pass over its records."""
+"""The score of a run: every metric, in one pass over its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's sessions add to its records: how notes were kept, and what the synthesis concluded from them."""
+"""What a run's sessions add to its records: the notes the doctor kept, and what the synthesis concluded."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _cost(run: RunReport) -> Html:
 
 
 def models_cost(run: RunReport) -> tuple[str, str]:
-    """What the models cost, and for what: tokens in all and per encounter."""
+    """What the models cost, and the tokens used, in all and per encounter."""
     outcome = run.score.outcome
     if not run.known.costs and outcome.tokens is None:
         return DASH, "for the models: not recorded"
