@@ -20,9 +20,12 @@ shell: $(VENV)/.installed
 	@echo "agentclinic is a command in this shell; exit leaves it"
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" "$${SHELL:-sh}"
 
-test: lint types tests
+# The type check uses one core and leaves time on the other: it runs while the tests do.
+test:
+	@$(MAKE) --no-print-directory -j 2 lint types tests
 
-test-full: lint types tests-full
+test-full:
+	@$(MAKE) --no-print-directory -j 2 lint types tests-full
 
 # Follow README and docs in a new environment made from a clean clone; stops at the first line that is not true.
 docs-test:
@@ -40,11 +43,14 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# A file stays with one worker, which makes its runs, servers and browsers once; conftest.py puts the longest first.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+
 tests: $(VENV)/.installed-dev browser
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest $(WORKERS) -m "not slow"
 
 tests-full: $(VENV)/.installed-dev browser
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest $(WORKERS)
 
 # Tests of pages need a browser. Without one, and without the right to install it, they are skipped and say so.
 browser:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.scoring.estimates import Estimate, proportion
 from agentclinic.scoring.judges import correction as judges_correction
 from agentclinic.scoring.judges.correction import (

@@ -63,8 +63,8 @@ from agentclinic.generate.checks import check
 from agentclinic.generate.files import Files
 from agentclinic.generate.medqa import select_questions
 from agentclinic.generate.mimic import icd, results, story, tables
+from agentclinic.generate.mimic.choose import load_salt
 from agentclinic.generate.mimic.classify import classify
-from agentclinic.generate.mimic.salt import load_salt
 from agentclinic.generate.settings import GenFile
 from agentclinic.generate.source import SourceCase, Truth
 from agentclinic.jsonl import encodable, sealed
@@ -77,10 +77,10 @@ from agentclinic.memory.split import make_split, read_split, write_split
 from agentclinic.memory.store import Known, load_store
 from agentclinic.models import batch, endpoint, faults, recording, wire
 from agentclinic.models.base import MalformedError, ModelError, Purpose, Reply, Request, ToolCall
-from agentclinic.models.images import image_url
 from agentclinic.models.recording import Ongoing, Replay
 from agentclinic.models.retry import Clock
 from agentclinic.models.structured import InvalidReplyError, parse, written_call
+from agentclinic.models.wire import image_url
 from agentclinic.privacy import DataClass
 from agentclinic.report.runs import list_runs
 from agentclinic.results.journal import read_records

@@ -40,7 +40,7 @@ from agentclinic.cases.registry import load_cases
 from agentclinic.clinic import findings, payloads, voice, words
 from agentclinic.doctors.planner import rules, schema, settings
 from agentclinic.doctors.uncertainty import steps, tools
-from agentclinic.generate import checks, medqa, privacy
+from agentclinic.generate import checks, medqa, source
 from agentclinic.generate.mimic import story
 from agentclinic.jsonl import inert, loads
 from agentclinic.lint.quality import check_quality
@@ -249,8 +249,8 @@ def readers() -> dict[str, Reader]:
         "doctors.uncertainty.steps.read_uncertainties": steps.read_uncertainties,
         "generate.checks.numbers": checks.numbers,
         "generate.medqa.split": lambda t: medqa.split([t]),
-        "generate.privacy.problems": lambda t: list(privacy.problems(t, ["12345"], prose=True)),
-        "generate.privacy.unfit": lambda t: privacy.unfit(t, ["12345"]),
+        "generate.source.problems": lambda t: list(source.problems(t, ["12345"], prose=True)),
+        "generate.source.unfit": lambda t: source.unfit(t, ["12345"]),
         "lint.quality.check_quality": lambda t: check_quality(charted(t)),
         "models.structured.parse": lambda t: structured.written_call(t, ()),
         "results.actions.parse_action": lambda t: parse_action("DIAGNOSIS READY: " + t),

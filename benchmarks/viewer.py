@@ -20,8 +20,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect, sync_playwright
 from report import find_chromium, play, write_run
 
-from agentclinic.viewer.server import address_of, listen, web_server
-from agentclinic.viewer.view import viewer_app
+from agentclinic.viewer.server import address_of, listen, viewer_app, web_server
 
 OPENED = 3
 """How often each run is opened; medians are printed."""

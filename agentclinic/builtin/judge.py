@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.models.base import Reply
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.results.turn import NO_TOKENS
 from agentclinic.vocabulary.compare import STRICT, compare
 

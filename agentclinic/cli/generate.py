@@ -166,7 +166,7 @@ def solvability_command(
     (--doctor door_only). A case solved at the door gives something away; a case not solved with the whole chart lacks
     what the diagnosis needs.
     """
-    from agentclinic.generate.solvability import solvability
+    from agentclinic.generate.checks import solvability
 
     settings = read(dataset=file)
     played = finish(solvability, settings, partial(progress, quiet=quiet))

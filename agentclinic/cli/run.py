@@ -177,7 +177,7 @@ def _progress(plan: Plan, *, quiet: bool) -> Progress:
 def _end(plan: Plan, finished: Finished, *, as_json: bool, report: bool) -> None:
     from rich.console import Console
 
-    from agentclinic.results.outcome import MISSING
+    from agentclinic.results.record import MISSING
     from agentclinic.scoring.outcome import nothing_judged
 
     if as_json:

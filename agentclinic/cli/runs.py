@@ -103,8 +103,7 @@ def view_command(
 
         print(f"Viewer written to {write(folder, export, progress(quiet=False))}")
         return
-    from agentclinic.viewer.server import password_for, serve
-    from agentclinic.viewer.view import viewer_app
+    from agentclinic.viewer.server import password_for, serve, viewer_app
 
     app = viewer_app(folder, host=host, password=password_for(host))
     serve(app, host=host, port=port, browser=browser, say=lambda text: print(text, flush=True))

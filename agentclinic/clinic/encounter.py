@@ -16,7 +16,7 @@ from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import OWN_FAULTS, Image, ModelError
 from agentclinic.results.actions import Action
 from agentclinic.results.differential import Differential
-from agentclinic.results.outcome import Fault, Status
+from agentclinic.results.record import Fault, Status
 from agentclinic.results.turn import Exchange, Turn
 
 _ADDRESSEE = {"question": "patient", "test": "measurement", "images": "clinic", "none": "clinic"}

@@ -13,7 +13,7 @@ from agentclinic.clinic.payloads import JudgePayload
 from agentclinic.clinic.prompts import Prompt, fill, load_prompt
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, Request
 from agentclinic.models.structured import at_most
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.vocabulary.compare import STRICT, Relation, compare, first_diagnosis, uncommitted
 
 _NONE = "(none)"

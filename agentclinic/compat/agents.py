@@ -42,9 +42,7 @@ from agentclinic.runs.lazy_model import LazyModel, ambient_settings, set_ambient
 class ForeignScenario(Protocol):
     """A scenario class that is not ours, as in a checkout of the original."""
 
-    def examiner_information(self) -> Any:
-        """The doctor's objective."""
-        ...
+    def examiner_information(self) -> Any: ...
 
 
 AnyScenario = Scenario | DoctorView | ForeignScenario
@@ -149,7 +147,6 @@ class _Agent(_Counted):
         return self._core.history.text
 
     def system_prompt(self) -> str:
-        """The agent's instructions."""
         return self._core.system_prompt
 
     def add_hist(self, hist_str: str) -> None:
@@ -167,14 +164,12 @@ class PatientAgent(_Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the dialogue."""
         scenario, backend, bias = self._arguments
         prompt = load_prompt("patient", user_prompts())
         self._forget_tokens()
         self._core = Patient(scenario.case, LazyModel(backend), prompt, bias=_bias(bias, prompt))
 
     def inference_patient(self, question: str) -> str:
-        """Answer the doctor's words."""
         answer = sync_bridge.call(self._core.answer, question)
         self._count(answer)
         return answer.text
@@ -190,7 +185,6 @@ class MeasurementAgent(_Agent):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the dialogue."""
         scenario, backend = self._arguments
         self._forget_tokens()
         self._core = Laboratory(scenario.case, LazyModel(backend), load_prompt("measurement", user_prompts()))
@@ -262,20 +256,16 @@ class DoctorAgent(_Counted):
 
     @property
     def infs(self) -> int:
-        """Turns taken so far."""
         return self._turn
 
     @property
     def agent_hist(self) -> str:
-        """The dialogue so far; each entry is followed by a blank line."""
         return self._core.history
 
     def system_prompt(self) -> str:
-        """The doctor's instructions."""
         return self._core.system_prompt
 
     def add_hist(self, hist_str: str) -> None:
-        """Add something to the history."""
         self._core.hear(hist_str)
 
     def inference_doctor(self, question: str, image_requested: bool = False, memory_context: str = "") -> str:
@@ -354,7 +344,6 @@ class UncertaintyAwareDoctorAgent(DoctorAgent):
 
 
 def _images(scenario: AnyScenario | None) -> tuple[Image, ...]:
-    """The image of a scenario, if it has one."""
     address = getattr(scenario, "image_url", None)
     return (Image(address),) if address else ()
 

@@ -27,15 +27,12 @@ class Scenario:
             self.case = read_case(row, self.dataset, known.format, known.data_class)
 
     def patient_information(self) -> JSON:
-        """The patient's script."""
         return self.case.patient
 
     def examiner_information(self) -> str:
-        """The doctor's objective."""
         return self.case.door.objective
 
     def exam_information(self) -> JSON:
-        """Examination findings and test results."""
         return self.case.exam
 
     def diagnosis_information(self) -> str:
@@ -59,7 +56,6 @@ class Scenario:
 
     @property
     def image_url(self) -> str | None:
-        """Address of the case's image, if it has one."""
         return self.case.image
 
 
@@ -75,7 +71,6 @@ class ScenarioLoader:
         self.num_scenarios = len(self.scenarios)
 
     def sample_scenario(self) -> Scenario:
-        """A random scenario."""
         return random.choice(self.scenarios)
 
     def get_scenario(self, id: int | None = None) -> Scenario:  # noqa: A002 - the original's name
@@ -90,7 +85,6 @@ class ScenarioLoader:
 
 
 def _pair(name: str, dataset: str) -> tuple[type[Scenario], type[ScenarioLoader]]:
-    """The original's two classes for a data set."""
     scenario = type(f"Scenario{name}", (Scenario,), {"__doc__": f"A case of {dataset}.", "dataset": dataset})
     loader = type(f"ScenarioLoader{name}", (ScenarioLoader,), {"__doc__": f"Loads {dataset}.", "scenario": scenario})
     return scenario, loader

@@ -15,13 +15,7 @@ from agentclinic.doctors.uncertainty.agent_config import load_agent
 from agentclinic.doctors.uncertainty.steps import read_uncertainties
 from agentclinic.doctors.uncertainty.store import current_store, get_current_session
 from agentclinic.doctors.uncertainty.synthesis import synthesise
-from agentclinic.doctors.uncertainty.tools import (
-    check_step,
-    conclude,
-    read_arguments,
-    take_step,
-    top_of,
-)
+from agentclinic.doctors.uncertainty.tools import check_step, conclude, read_arguments, take_step, top_of
 from agentclinic.runs.lazy_model import LazyModel
 
 NOT_YET = (
@@ -37,9 +31,9 @@ def diagnosis_step(new_information: str, current_uncertainties: str | Sequence[A
     problem = check_step(doubts, next_step_action)
     if problem:
         with store.change(session_id) as session:
-            told = getattr(session, "refused_after", None) == len(session.steps)
+            sent_back = getattr(session, "refused_after", None) == len(session.steps)
             session.refused_after = len(session.steps)  # type: ignore[attr-defined]
-        if not told:
+        if not sent_back:
             return problem
     following, _ = take_step(store, session_id, new_information, doubts, next_step_action)
     return following.utterance
@@ -63,5 +57,4 @@ _FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step
 
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
     """Call a tool by name with its arguments, in the current session."""
-    arguments = read_arguments(name, args)
-    return _FUNCTIONS[name](**arguments)
+    return _FUNCTIONS[name](**read_arguments(name, args))

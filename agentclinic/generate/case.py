@@ -26,7 +26,6 @@ class Prepared:
 
     @property
     def labs_only(self) -> bool:
-        """Whether nothing is known of the patient's story."""
         return self.brief.payload.history_source == "none"
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentclinic.cases.facts import readable
-from agentclinic.generate.privacy import unfit
-from agentclinic.generate.source import Culture, Measured, SourceCase
+from agentclinic.generate.source import Culture, Measured, SourceCase, unfit
 from agentclinic.vocabulary.disease_names import Names
 
 EXAMINATION = "Physical_Examination_Findings"
@@ -24,8 +23,6 @@ _SENSITIVITY = {"S": "sensitive to", "I": "intermediate to", "R": "resistant to"
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the chart and the rows it comes from."""
-
     place: tuple[str, ...]
     """Keys, from the root of the chart."""
     text: str
@@ -45,7 +42,6 @@ class Chart:
 
 
 def build_chart(source: SourceCase, names: Names) -> Chart:
-    """The chart of a source's results, without lines that would reveal the diagnosis or the person."""
     chart = Chart()
     placed: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries(source):
@@ -75,12 +71,10 @@ def entries(source: SourceCase) -> Iterator[Entry]:
 
 
 def key(name: str) -> str:
-    """A name as a key of the chart."""
     return re.sub(r"[\s/]+", "_", name.strip()) or "Unnamed"
 
 
 def measured_text(measured: Measured) -> str:
-    """One value as a laboratory reports it: value, unit, range, flag, time."""
     value = " ".join(part for part in (measured.value, measured.unit) if part)
     about = []
     if measured.low and measured.high:
@@ -93,7 +87,6 @@ def measured_text(measured: Measured) -> str:
 
 
 def culture_text(culture: Culture) -> str:
-    """The finding of one specimen: organism and sensitivities, or the comment."""
     parts = [culture.organism] if culture.organism else [culture.comment or "no organism reported"]
     if culture.organism and culture.comment:
         parts.append(culture.comment)
@@ -109,7 +102,6 @@ def _timed(text: str, hours: float | None) -> str:
 
 
 def when(hours: float) -> str:
-    """A time relative to admission."""
     side = "after" if hours > 0 else "before"
     if abs(hours) >= _DAYS_FROM:
         return f"{abs(hours) / 24:.0f} days {side} admission"

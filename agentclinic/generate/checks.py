@@ -7,7 +7,7 @@ has been told the truth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,11 +15,19 @@ from typing import Any
 from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
 from agentclinic.clinic.payloads import WriterPayload
+from agentclinic.config import Settings
 from agentclinic.errors import CaseError
-from agentclinic.generate import privacy
 from agentclinic.generate.case import Prepared, read_back
 from agentclinic.generate.chart import Entry, entries
+from agentclinic.generate.source import SOURCE_IDENTIFIER, problems
 from agentclinic.generate.story import demographics
+from agentclinic.results.journal import read_records
+from agentclinic.results.run_folder import RECORDS
+from agentclinic.runs.execute import Finished, execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Progress
+from agentclinic.scoring.estimates import Estimate
+from agentclinic.scoring.information import gap_to_full_information
 from agentclinic.vocabulary.base import knowledge
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
@@ -54,8 +62,6 @@ _PRESENT = frozenset({Section.HISTORY, Section.SYMPTOMS, Section.REVIEW})
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason why a case cannot be used."""
-
     kind: str
     path: str
     detail: str
@@ -74,12 +80,10 @@ class Problem:
         return self.kind == "schema" or self.path.startswith(("Patient_Actor", "Objective_for_Doctor"))
 
     def as_dict(self) -> dict[str, str]:
-        """The reason as it is written to the quarantine file."""
         return {"kind": self.kind, "path": self.path, "detail": self.detail}
 
 
 def check(row: dict[str, Any], prepared: Prepared) -> list[Problem]:
-    """Everything that is wrong with a case."""
     try:
         case = read_back(row)
     except CaseError as error:
@@ -117,7 +121,6 @@ def numbers(text: str) -> set[str]:
 
 
 def _counted(text: str) -> set[str]:
-    """Numbers in digits and in words."""
     spelled = {_NUMBER_WORDS[word] for word in map(str.lower, _WORD.findall(text)) if word in _NUMBER_WORDS}
     return numbers(text) | spelled
 
@@ -198,11 +201,34 @@ def _private(case: Case, row: Mapping[str, Any], prepared: Prepared) -> Iterator
     for name, value in row.items():
         if name != "OSCE_Examination":
             # Our own annotations have digests and codes that look like dates: only the source's identifiers count.
-            for kind, what in privacy.problems(str(value), identifiers, prose=False):
-                if what == privacy.SOURCE_IDENTIFIER:
+            for kind, what in problems(str(value), identifiers, prose=False):
+                if what == SOURCE_IDENTIFIER:
                     yield Problem(kind, name, what)
 
 
 def _found(path: str, text: str, identifiers: tuple[str, ...], *, prose: bool) -> Iterator[Problem]:
-    for kind, what in privacy.problems(text, identifiers, prose=prose):
+    for kind, what in problems(text, identifiers, prose=prose):
         yield Problem(kind, path, what, f"it {what}; leave it out")
+
+
+DOCTORS = ("full_information", "door_only")
+
+
+@dataclass(frozen=True)
+class Solvability:
+    """The runs by doctor, and what the chart adds to the accuracy."""
+
+    runs: Mapping[str, Finished]
+    gap: Estimate | None
+    """None if a run was stopped before all cases were played; it is the last of `runs`."""
+
+
+async def solvability(settings: Settings, progress: Callable[[], Progress]) -> Solvability:
+    """Play every case with the whole chart, then with only what is known at the door."""
+    runs: dict[str, Finished] = {}
+    for doctor in DOCTORS:
+        runs[doctor] = await execute(make_plan(settings.changed(doctor=doctor)), progress())
+        if runs[doctor].missing:
+            return Solvability(runs, None)
+    full, door = (read_records(runs[doctor].folder / RECORDS) for doctor in DOCTORS)
+    return Solvability(runs, gap_to_full_information(door, full))

@@ -23,7 +23,7 @@ Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_rows(path: Path) -> Rows:
-    """Each row and where it is; of a folder, those in its files or else in its subfolders (`train`, `test`)."""
+    """Each row and where it is. A folder's rows are in its files, or else in its subfolders (`train`, `test`)."""
     files = [path] if path.is_file() else _files(path, "*") or _files(path, "*/*")
     unknown = [file for file in files if file.suffix not in _READERS]
     if not files or unknown:
@@ -61,7 +61,7 @@ def _json(file: Path) -> Rows:
 
 
 def _parquet(file: Path) -> Rows:
-    duckdb = _module("duckdb", "Parquet")
+    duckdb = installed("duckdb", "Parquet")
     counted = count()
     with duckdb.connect(config={"memory_limit": _PARQUET_MEMORY}) as connection:
         try:
@@ -76,7 +76,7 @@ def _parquet(file: Path) -> Rows:
 
 def _arrow(file: Path) -> Rows:
     """Arrow's stream format, which `save_to_disk` and the cache of `datasets` use, or its file format."""
-    arrow, ipc = _module("pyarrow", "Arrow"), _module("pyarrow.ipc", "Arrow")
+    arrow, ipc = installed("pyarrow", "Arrow"), installed("pyarrow.ipc", "Arrow")
     try:
         content = file.read_bytes()
         is_file = content.startswith(b"ARROW1")
@@ -92,14 +92,14 @@ def _arrow(file: Path) -> Rows:
 
 
 def _values(array: Any) -> int:
-    """How many values an array or column of Arrow has, with those inside its lists and objects."""
+    """How many values an Arrow array or column has, including those inside its lists and objects."""
     if hasattr(array, "chunks"):
         return sum(map(_values, array.chunks))
     inner = array.flatten() if array.type.num_fields and hasattr(array, "flatten") else []
     return len(array) + sum(map(_values, inner if isinstance(inner, list) else [inner]))
 
 
-def _module(name: str, what: str) -> ModuleType:
+def installed(name: str, what: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:

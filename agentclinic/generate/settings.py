@@ -1,7 +1,4 @@
-"""`generate_cases/gen.config.json`: what to make, from what, with which model. Every key is also a flag.
-
-Flags win over the file, and the file over the defaults. An unknown key is an error that names the nearest known one.
-"""
+"""`generate_cases/gen.config.json`: what to make, from what, with which model. Every key is also a flag."""
 
 from __future__ import annotations
 
@@ -51,8 +48,6 @@ class CommonSettings(_Section):
 
 
 class SourceSettings(_Section):
-    """What every source has."""
-
     source: ClassVar[str]
     limit: int | None = Field(default=15, ge=1)
     """Make at most this many cases; in gen.config.json, null means all."""
@@ -107,12 +102,10 @@ class MimicSettings(SourceSettings):
 
     @property
     def cache(self) -> Path | None:
-        """The cache folder, if there is one."""
         return expanded(self.cache_dir) if self.cache_dir else None
 
     @property
     def target_list(self) -> tuple[str, ...]:
-        """The targets one by one."""
         return tuple(part.strip() for part in (self.targets or "").split(",") if part.strip())
 
 

@@ -1,7 +1,11 @@
-"""What a source provides for one case: the boundary between reading a source and writing a case."""
+"""What a source provides for one case, and what of it must not get into one: identifiers, dates, gaps in the text.
+
+This is the boundary between reading a source and writing a case.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,8 +18,6 @@ HistorySource = Literal["note", "triage", "codes", "none"]
 
 @dataclass(frozen=True)
 class Measured:
-    """One result as a row of the source has it."""
-
     name: str
     value: str
     """As written in the source; digits are never rewritten."""
@@ -36,8 +38,6 @@ class Measured:
 
 @dataclass(frozen=True)
 class Culture:
-    """One microbiology specimen."""
-
     specimen: str
     test: str
     organism: str = ""
@@ -96,8 +96,6 @@ class SourceCase:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen from a source, and how to read it."""
-
     data_class: DataClass
     keys: tuple[str, ...]
     """Every chosen case, in order."""
@@ -109,3 +107,55 @@ class Selection:
     """The same report for people."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the source that change its cases (hours of results)."""
+
+
+_MONTHS = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+)
+_DATES = re.compile(
+    r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b\d{1,2}\.\d{1,2}\.(?:19|2[01])\d{2}\b"
+    rf"|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\s*(?:mg|ml|%))|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTHS}"
+    rf"|\b{_MONTHS},?\s+(?:of\s+)?(?:19|2[01])\d{{2}}\b"
+)
+_YEAR = re.compile(
+    r"(?<![\d.,/-])(?:19|20|21)\d{2}(?![\d.,/-]\d|\d|\s*(?:m[lg]|cc|units?|mL|kcal|calories|steps|hours))"
+)
+_PERSONAL = (
+    ("an e-mail address", re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.\w+")),
+    ("a web address", re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)),
+    ("a telephone number", re.compile(r"(?<!\d)(?:\(\d{3}\)\s?|\d{3}[-. ])\d{3}[-. ]\d{4}(?!\d)")),
+    ("a social security number", re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")),
+    (
+        "a record number",
+        re.compile(r"\b(?:MRN|medical record (?:number|no)|subject[_ ]id|hadm[_ ]id|stay[_ ]id)\b", re.IGNORECASE),
+    ),
+    ("a person's name", re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof)\b\.?\s+[A-Z][a-z]+")),
+)
+_LONG_NUMBER = re.compile(r"(?<![\d.])\d{7,}(?![\d.])")
+SOURCE_IDENTIFIER = "contains an identifier of the source"
+REMOVED = re.compile(r"_{3,}")
+"""What MIMIC puts in place of removed text."""
+
+
+def problems(text: str, identifiers: Sequence[str], *, prose: bool) -> Iterator[tuple[str, str]]:
+    """Kind and description of everything in a text that must not appear.
+
+    Prose is checked more strictly: a bare year or a number of seven digits is a value in a laboratory report, but a
+    date or an identifier in a story.
+    """
+    if REMOVED.search(text):
+        yield "removed_text", "contains ___, the mark of removed text"
+    if any(one and re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text, re.IGNORECASE) for one in identifiers):
+        yield "identifier", SOURCE_IDENTIFIER
+    for what, pattern in _PERSONAL:
+        if pattern.search(text):
+            yield "identifier", f"contains {what}"
+    if prose and _LONG_NUMBER.search(text):
+        yield "identifier", "contains a number of seven or more digits"
+    if _DATES.search(text) or (prose and _YEAR.search(text)):
+        yield "date", "contains a date or a year"
+
+
+def unfit(text: str, identifiers: Sequence[str]) -> bool:
+    return any(problems(text, identifiers, prose=False))

@@ -8,8 +8,7 @@ from typing import Any
 
 from agentclinic.clinic.payloads import WriterPayload, WrittenStory
 from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.generate.privacy import REMOVED
-from agentclinic.generate.source import HistorySource, SourceCase
+from agentclinic.generate.source import REMOVED, HistorySource, SourceCase
 from agentclinic.models.base import Message, Purpose, Request
 from agentclinic.vocabulary.disease_names import Names
 from agentclinic.vocabulary.text import sentences
@@ -61,7 +60,6 @@ def _names(text: str, names: Names, *, past: bool) -> bool:
 
 
 def as_record(payload: WriterPayload) -> str:
-    """What the writer is told, as text."""
     parts = {
         "Patient": demographics(payload.age, payload.sex),
         "Arrival": payload.arrival,
@@ -81,13 +79,11 @@ def request(payload: WriterPayload, prompt: Prompt, rejected: Sequence[tuple[str
     ]
     for answer, reasons in rejected:
         listed = "\n".join(f"- {reason}" for reason in reasons)
-        messages.append(Message("assistant", answer))
-        messages.append(Message("user", fill(prompt.text("retry"), reasons=listed)))
+        messages += [Message("assistant", answer), Message("user", fill(prompt.text("retry"), reasons=listed))]
     return Request(Purpose.WRITER, tuple(messages), schema=WrittenStory, payload=payload)
 
 
 def demographics(age: int | None, sex: str) -> str:
-    """Age and sex in the words of the public cases."""
     adult, child = {"male": ("man", "boy"), "female": ("woman", "girl")}.get(sex.lower(), ("patient", "child"))
     if age is None:
         return f"{sex.lower()} patient".strip()
@@ -99,7 +95,6 @@ def demographics(age: int | None, sex: str) -> str:
 
 
 def script(payload: WriterPayload, story: WrittenStory | None) -> dict[str, Any]:
-    """The `Patient_Actor` part of a case, without the parts that are unknown."""
     patient: dict[str, Any] = {"Demographics": demographics(payload.age, payload.sex)}
     written = {name: _stripped(text) for name, text in story.model_dump().items()} if story else {}
     history = written.get("history", "")
@@ -128,7 +123,6 @@ def _stripped(value: str | list[str]) -> str | list[str]:
 
 
 def objective(payload: WriterPayload, story: WrittenStory | None) -> str:
-    """What the doctor reads at the door."""
     if story is not None and story.objective.strip():
         return story.objective.strip()
     came = f", who {payload.arrival}," if payload.arrival else ""

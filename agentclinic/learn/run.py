@@ -19,7 +19,7 @@ from agentclinic.memory.split import Split
 from agentclinic.memory.store import Known, append, read_lessons
 from agentclinic.models.base import FATAL
 from agentclinic.privacy import strictest
-from agentclinic.results.outcome import MISSING
+from agentclinic.results.record import MISSING
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import load_run
 from agentclinic.runs import shards

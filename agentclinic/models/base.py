@@ -1,4 +1,4 @@
-"""What every kind of model is asked and answers.
+"""What every kind of model is asked and answers, how it can fail, and what its tokens cost.
 
 Every role sends a `Request` and gets a `Reply`. Endpoints use `messages`, `tools` and `schema`;
 builtin models use `purpose` and `payload` and never read the prompts.
@@ -13,9 +13,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
+from agentclinic.config import PriceSettings
 from agentclinic.errors import AgentClinicError
 from agentclinic.results.differential import Differential
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.results.turn import Disclosure, Usage
 
 
@@ -65,8 +66,6 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function the model may call."""
-
     name: str
     description: str
     parameters: Mapping[str, Any]
@@ -75,8 +74,6 @@ class Tool:
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a conversation."""
-
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     images: tuple[Image, ...] = ()
@@ -88,8 +85,6 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a model."""
-
     purpose: Purpose
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
@@ -105,8 +100,6 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model answered."""
-
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     parsed: BaseModel | None = None
@@ -126,9 +119,7 @@ class Model(Protocol):
     """Anything that answers requests: an endpoint, the builtin clinic, a recording, a person."""
 
     @property
-    def name(self) -> str:
-        """The name that selects it."""
-        ...
+    def name(self) -> str: ...
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request or raise a `ModelError`."""
@@ -153,8 +144,6 @@ class ModelError(AgentClinicError):
 
 
 class AuthError(ModelError):
-    """The endpoint does not accept the key."""
-
     kind = "auth"
 
 
@@ -165,26 +154,18 @@ class QuotaError(ModelError):
 
 
 class RateLimitError(ModelError):
-    """Too many requests at the moment."""
-
     kind = "rate_limit"
 
 
 class RequestTimeout(ModelError):  # noqa: N818 - the usual name
-    """No answer within the time limit."""
-
     kind = "timeout"
 
 
 class ContextTooLongError(ModelError):
-    """The prompt does not fit the model's context."""
-
     kind = "context_too_long"
 
 
 class RefusedError(ModelError):
-    """The model declined to answer."""
-
     kind = "refused"
 
 
@@ -206,8 +187,6 @@ class ClosedForLongError(ModelError):
 
 
 class ServerError(ModelError):
-    """The endpoint failed."""
-
     kind = "server"
 
 
@@ -218,8 +197,6 @@ class ConnectError(ModelError):
 
 
 class NotRecordedError(ModelError):
-    """The recording does not contain this request."""
-
     kind = "not_recorded"
 
 
@@ -230,8 +207,6 @@ class BadRequestError(ModelError):
 
 
 class UnknownModelError(BadRequestError):
-    """The endpoint has no model with this name."""
-
     kind = "unknown_model"
 
 
@@ -245,3 +220,35 @@ FATAL = frozenset({"auth", "quota", "closed", "unknown_model", "privacy"})
 """Errors that every further request would meet as well: the run stops, and no fallback hides them."""
 OWN_FAULTS = frozenset({"refused", "context_too_long", "malformed", "doctor_program"})
 """Failures of the model or the doctor itself rather than of the endpoint: in the doctor's role they count as wrong."""
+
+ANY_MODEL = "*"
+"""The name in `prices` that stands for every model without an entry of its own."""
+
+BATCH_SHARE = 0.5
+"""What a request in a batch costs, as a share of its usual price: the discount of OpenAI and most other providers."""
+
+
+def cost_usd(
+    model: str, base_url: str, usage: Mapping[str, int | None], prices: Mapping[str, PriceSettings] | None = None
+) -> float | None:
+    """The price of these tokens at that provider; None if it is not known.
+
+    The user's own `prices` come first, then the list prices in the `genai-prices` package. A local server has no list
+    price, even if the same model is sold elsewhere.
+    """
+    sent, received = usage.get("input_tokens"), usage.get("output_tokens")
+    if sent is None or received is None:
+        return None
+    cached = usage.get("cached_tokens") or 0
+    own = prices.get(model) or prices.get(ANY_MODEL) if prices else None
+    if own is not None:
+        again = own.input if own.cached_input is None else own.cached_input
+        return ((sent - cached) * own.input + cached * again + received * own.output) / 1_000_000
+    # Imported here: it takes 0.2 s, and only hosted models need it.
+    from genai_prices import Usage, calc_price
+
+    tokens = Usage(input_tokens=sent, output_tokens=received, cache_read_tokens=cached or None)
+    try:
+        return float(calc_price(tokens, model_ref=model, provider_api_url=base_url).total_price)
+    except LookupError:
+        return None

@@ -1,7 +1,7 @@
 """Requests through a provider's batch endpoint: uploaded as a file, answered within a day, at half the price.
 
 What will be submitted is first noted in a file, so that the same command finds its batches again after it was killed.
-The requests are those that an `Endpoint` would send: `hold` keeps them back, and `FromBatch` supplies the answers.
+The requests are those that an `Endpoint` would send: `capture` collects them, and `FromBatch` supplies the answers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,7 +27,8 @@ from agentclinic.models import wire
 from agentclinic.models.base import ModelError, Purpose, ServerError
 from agentclinic.models.endpoint import Endpoint, HttpAnswer, body_of
 from agentclinic.models.faults import NoRouteError
-from agentclinic.models.retry import RETRYABLE, Clock, with_retries
+from agentclinic.models.retry import RETRYABLE, Clock, Value
+from agentclinic.models.wire import as_object, encoded, objects
 from agentclinic.results.turn import Usage
 
 MOST_REQUESTS = 50_000
@@ -46,8 +48,6 @@ _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _PASSING = frozenset({"connection", "timeout", "server", "rate_limit"})
 """Failures that pass during a wait of hours: a laptop that sleeps, a server that restarts."""
 
-Value = TypeVar("Value")
-
 
 class NotAnsweredError(ModelError):
     """The request failed in its batch, or its follow-up was not sent."""
@@ -59,7 +59,7 @@ class NoBatchesError(InputError):
     """The server has no batch endpoint."""
 
 
-class Held(Exception):  # noqa: N818 - not an error: it carries a request
+class Captured(Exception):  # noqa: N818 - not an error: it carries a request
     """A request that was not sent, because it goes into a batch."""
 
     def __init__(self, content: bytes) -> None:
@@ -67,10 +67,10 @@ class Held(Exception):  # noqa: N818 - not an error: it carries a request
         self.content = content
 
 
-async def hold(path: str, content: bytes | None, purpose: Purpose) -> NoReturn:
-    """Instead of sending a request, raise it as `Held`."""
+async def capture(path: str, content: bytes | None, purpose: Purpose) -> NoReturn:
+    """Instead of sending a request, raise it as `Captured`."""
     del path, purpose
-    raise Held(content or b"")
+    raise Captured(content or b"")
 
 
 class FromBatch:
@@ -87,7 +87,6 @@ class FromBatch:
         self._stop = stop
 
     async def send(self, path: str, content: bytes | None, purpose: Purpose) -> HttpAnswer:
-        """Return the batch's answer the first time, as if the server had just sent it; later, ask the server."""
         client = self._endpoint.client
         answer, self._answer = self._answer, None
         if answer is None:
@@ -103,8 +102,6 @@ class FromBatch:
 
 
 class Part(BaseModel):
-    """One batch."""
-
     model_config = ConfigDict(extra="forbid")
 
     token: str
@@ -129,7 +126,7 @@ class Note(BaseModel):
 
 
 class Batches:
-    """The batches that hold one set of requests to a model; `path` is where they are noted."""
+    """The batches for one set of requests to a model; `path` is where they are noted."""
 
     def __init__(self, path: Path, endpoint: Endpoint, purpose: Purpose, clock: Clock | None = None) -> None:
         self.path = path
@@ -151,13 +148,12 @@ class Batches:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The batches at the provider."""
+        """The provider's names of the batches."""
         return tuple(part.batch_id for part in self._parts if part.batch_id)
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys of the requests in the note."""
-        return _keys(self.note)
+        return frozenset(key for part in self._parts for key in part.requests)
 
     @property
     def _parts(self) -> list[Part]:
@@ -218,7 +214,9 @@ class Batches:
             "metadata": {"agentclinic": part.token},
         }
         part.batch_id = await self._made(
-            "/batches", lambda entry: _dict(entry.get("metadata")).get("agentclinic") == part.token, _json(order)
+            "/batches",
+            lambda entry: as_object(entry.get("metadata")).get("agentclinic") == part.token,
+            encoded(order),
         )
         self._write()
 
@@ -236,7 +234,7 @@ class Batches:
                 if once or error.kind not in _PASSING:
                     raise
                 if not warned:
-                    say(f"warning: {error}; the batch is looked for again every {POLL:g} s")
+                    say(f"warning: {error}; checking the batch again every {POLL:g} s")
                 warned = True
             else:
                 warned = False
@@ -253,14 +251,14 @@ class Batches:
         for part in self._parts:
             state = self._states[part.token]
             keys = {custom_id: key for key, custom_id in part.requests.items() if key not in self._outdated}
-            said = [str(error.get("message")) for error in _objects(_dict(state.get("errors")).get("data"))]
+            said = [str(error.get("message")) for error in objects(as_object(state.get("errors")).get("data"))]
             for name in ("output_file_id", "error_file_id"):
                 if not state.get(name):
                     continue
                 for entry in _entries(await self._content(str(state[name]))):
                     key, response = keys.get(str(entry.get("custom_id"))), entry.get("response")
                     if key is not None and isinstance(response, dict) and isinstance(response.get("status_code"), int):
-                        found.setdefault(key, HttpAnswer(response["status_code"], {}, _json(response.get("body"))))
+                        found.setdefault(key, HttpAnswer(response["status_code"], {}, encoded(response.get("body"))))
                     elif isinstance(entry.get("error"), dict):
                         said.append(str(entry["error"].get("message")))
             missing = sum(key not in found for key in keys.values())
@@ -283,17 +281,14 @@ class Batches:
             self.note.to_delete = [str(file) for file in files if file]
             self._write()
         for file in self.note.to_delete:
-            await self._delete(file, say)
+            try:
+                await self._retried(partial(self._ask, f"/files/{quote(file, safe='')}", delete=True))
+            except NoRouteError:
+                pass  # an earlier call has deleted it
+            except ModelError as error:
+                say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
         self.path.unlink(missing_ok=True)
         self.note = None
-
-    async def _delete(self, file: str, say: Callable[[str], None]) -> None:
-        try:
-            await self._retried(lambda: self._ask(f"/files/{quote(file, safe='')}", delete=True))
-        except NoRouteError:
-            pass  # an earlier call has deleted it
-        except ModelError as error:
-            say(f"warning: {file} could not be deleted at {self._client.host.name} ({error}); delete it there")
 
     @property
     def _api(self) -> wire.Api:
@@ -372,7 +367,7 @@ class Batches:
                 page = await self._ask(f"{path}?limit=100{after}")
             except NoRouteError:  # a server without lists
                 break
-            entries = _objects(page.get("data"))
+            entries = objects(page.get("data"))
             for entry in entries:
                 if ours(entry):
                     return entry
@@ -386,15 +381,10 @@ class Batches:
         return body_of(answer, self._client.host, self._endpoint.name)
 
     async def _retried(self, attempt: Callable[[], Awaitable[Value]]) -> Value:
-        runtime = self._client.runtime
-        got = await with_retries(
-            attempt, tries=runtime.tries, pause=runtime.timeout, limiter=self._client.limiter, clock=self._clock
-        )
-        return got.value
+        return (await self._client.retried(attempt, self._clock)).value
 
 
 def read_note(path: Path) -> Note | None:
-    """The note of a batch; None if there is none."""
     if not path.exists():
         return None
     try:
@@ -408,11 +398,7 @@ def read_note(path: Path) -> Note | None:
 
 
 def keys_noted(path: Path) -> frozenset[str]:
-    """The keys of the requests in a note, if there is one."""
-    return _keys(read_note(path))
-
-
-def _keys(note: Note | None) -> frozenset[str]:
+    note = read_note(path)
     return frozenset(key for part in note.parts for key in part.requests) if note else frozenset()
 
 
@@ -445,7 +431,6 @@ def _line(api: wire.Api, custom_id: str, content: bytes) -> bytes:
 
 
 def _form(name: str, content: bytes) -> bytes:
-    """A file for upload, as a form."""
     boundary = secrets.token_hex(16)
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -453,10 +438,6 @@ def _form(name: str, content: bytes) -> bytes:
         "Content-Type: application/jsonl\r\n\r\n"
     )
     return head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _entries(content: bytes) -> Iterator[wire.Json]:
@@ -468,20 +449,12 @@ def _entries(content: bytes) -> Iterator[wire.Json]:
                 yield entry
 
 
-def _objects(value: object) -> list[wire.Json]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _dict(value: object) -> wire.Json:
-    return value if isinstance(value, dict) else {}
-
-
 def _is_over(batch: wire.Json) -> bool:
     return str(batch.get("status")) in _OVER
 
 
 def _done(batch: wire.Json, most: int) -> int:
     """How many requests are done, according to the server: of ours, so at most as many as there are."""
-    counts = _dict(batch.get("request_counts"))
+    counts = as_object(batch.get("request_counts"))
     done = sum(count for name in ("completed", "failed") if isinstance(count := counts.get(name), int))
     return min(max(done, 0), most)

@@ -9,16 +9,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
-import ipaddress
-import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -38,11 +34,10 @@ from agentclinic.models.base import (
     Request,
     ServerError,
 )
-from agentclinic.models.clipping import clip
-from agentclinic.models.gate import OPEN, Gate
-from agentclinic.models.images import image_url
-from agentclinic.models.retry import Clock, Limiter, Turns, with_retries
+from agentclinic.models.gate import OPEN, Gate, is_loopback_address
+from agentclinic.models.retry import Clock, Limiter, Retry, Turns, Value, with_retries
 from agentclinic.models.structured import (
+    Format,
     InvalidReplyError,
     complaint,
     format_of,
@@ -53,7 +48,6 @@ from agentclinic.models.structured import (
 from agentclinic.results.turn import NOTHING_ASKED, Usage
 
 if TYPE_CHECKING:
-    import httpx2
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
 
@@ -78,8 +72,6 @@ Share = Callable[[str, str, int], Turns]
 
 
 class HttpAnswer(NamedTuple):
-    """An HTTP answer of any status."""
-
     status: int
     headers: Mapping[str, str]
     content: bytes
@@ -99,7 +91,6 @@ class Client:
         *,
         runtime: RuntimeSettings | None = None,
         workers: int = 1,
-        proxies: bool = True,
         clock: Clock | None = None,
         gate: Gate = OPEN,
         connect_timeout: float = CONNECT_TIMEOUT,
@@ -132,13 +123,15 @@ class Client:
         else:
             self._authorization = ""
         self.host = faults.Host(address, self._key)
-        self.is_openai = (parts.hostname or "").endswith((".openai.com", ".openai.azure.com"))
+        host = parts.hostname or ""
+        self.is_openai = host.endswith((".openai.com", ".openai.azure.com"))
+        local = host == "localhost" or host.endswith(".localhost") or is_loopback_address(host)
         # Never a proxy for loopback, nor for what has to pass the gate: a proxy is another host.
-        self._trust_env = proxies and not is_loopback(parts.hostname or "") and not gate.closed
+        self._trust_env = not local and not gate.closed
         self._own_transport = gate.closed or unix is not None
         self._connections = _connections()
         self._most = min(workers, self._connections)
-        # A limit that is shared by processes is not that of this process's connections.
+        # A limit that processes share does not depend on how many connections this one may open.
         shared = share(address.rstrip("/"), self._key, workers) if share else None
         self.limiter: Turns = shared or Limiter(self._most, self.clock)
         self.auto = self.runtime.llm_api == "auto"
@@ -158,23 +151,16 @@ class Client:
         return f"Client({self.host.name!r})"
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._sdk is not None:
             await self._sdk.close()
             self._sdk = None
 
     async def send(
-        self,
-        path: str,
-        content: bytes | None,
-        purpose: Purpose,
-        *,
-        delete: bool = False,
-        limit: float | None = None,
+        self, path: str, content: bytes | None, purpose: Purpose, *, delete: bool = False, limit: float | None = None
     ) -> HttpAnswer:
-        """Post a body; without one, get the path or delete it. Returns an answer of any status, raises anything else.
+        """Post a body; without one, get or delete the path. Returns answers of any status; raises anything else.
 
-        A body that begins with `--` is a form whose first line is its boundary. `limit` is in seconds, for what takes
+        A body that begins with `--` is a form whose first line is its boundary. `limit`, in seconds, is for what takes
         longer than a request to a model.
         """
         import aiohttp
@@ -187,12 +173,11 @@ class Client:
             raise ConfigError(
                 f"base_url: {self.host.name} is not a host; write e.g. http://127.0.0.1:8000/v1"
             ) from None
-        # Explicit, so that no key, organization or header from the environment can replace it.
-        authorization = self._authorization or openai.Omit()
         options: RequestOptions = {
             "headers": {
                 PURPOSE_HEADER: str(purpose),
-                "Authorization": authorization,
+                # Explicit, so that no key, organization or header from the environment can replace it.
+                "Authorization": self._authorization or openai.Omit(),
                 "X-Stainless-Retry-Count": openai.Omit(),
                 "X-Stainless-Read-Timeout": openai.Omit(),
             }
@@ -202,12 +187,11 @@ class Client:
         try:
             # The socket timeout only limits silence: a server that sends a byte now and then would never time out.
             async with asyncio.timeout(limit):
-                if delete:
-                    response = await sdk.delete(path, cast_to=httpx2.Response, options=options)
-                elif content is None:
-                    response = await sdk.get(path, cast_to=httpx2.Response, options=options)
-                else:
+                if content is not None:
                     response = await sdk.post(path, content=content, cast_to=httpx2.Response, options=options)
+                else:
+                    ask = sdk.delete if delete else sdk.get
+                    response = await ask(path, cast_to=httpx2.Response, options=options)
         except openai.APIStatusError as error:
             response = error.response
         except (openai.OpenAIError, aiohttp.ClientError, httpx2.HTTPError, OSError, faults.TooLargeError) as error:
@@ -217,17 +201,22 @@ class Client:
             raise failure
         return HttpAnswer(response.status_code, response.headers, self.host.scrub(response.content))
 
+    async def retried(self, attempt: Callable[[], Awaitable[Value]], clock: Clock | None = None) -> Retry[Value]:
+        """`with_retries`, by the settings and within the limits of this connection."""
+        tries, pause = self.runtime.tries, self.runtime.timeout
+        return await with_retries(attempt, tries=tries, pause=pause, limiter=self.limiter, clock=clock or self.clock)
+
     def _open(self) -> AsyncOpenAI:
         import httpx2
         from openai import AsyncOpenAI, Omit
 
+        from agentclinic.models.transport import LeanHttp, Transport
+
         if self._most >= MANY_WORKERS:
-            _spare_the_collector()
+            tune_gc()
         timeout = httpx2.Timeout(self.runtime.request_timeout, connect=self._connect_timeout, pool=None)
         transport = None
         if self._own_transport:
-            from agentclinic.models.transport import Transport
-
             transport = Transport(self._address, self.gate, connections=self._connections, keep_alive=KEEP_ALIVE)
         headers: Any = {f"X-Stainless-{name}": Omit() for name in _SDK_HEADERS}
         self._sdk = AsyncOpenAI(
@@ -236,7 +225,7 @@ class Client:
             max_retries=0,
             timeout=timeout,
             default_headers=headers,
-            http_client=_lean_http()(
+            http_client=LeanHttp(
                 limits=httpx2.Limits(
                     max_connections=self._connections,
                     max_keepalive_connections=self._connections,
@@ -270,79 +259,55 @@ class Clients:
         llm: LLMSettings | None = None,
         *,
         workers: int = 1,
-        proxies: bool = True,
         clock: Clock | None = None,
         gate: Gate = OPEN,
         connect_timeout: float = CONNECT_TIMEOUT,
         share: Share | None = None,
     ) -> None:
-        self._connect_timeout = connect_timeout
-        self._share = share
         self._llm = llm or LLMSettings()
-        self._gate = gate
-        self._workers = workers
-        self._proxies = proxies
-        self._clock = clock
+        self._connect = partial(
+            Client,
+            runtime=self._llm.runtime,
+            workers=workers,
+            clock=clock,
+            gate=gate,
+            connect_timeout=connect_timeout,
+            share=share,
+        )
         self._clients: dict[tuple[str, str], Client] = {}
 
     async def __aenter__(self) -> Clients:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for client in self._clients.values():
             await client.aclose()
 
     def endpoint(
         self, name: str, *, base_url: str | None = None, api_key: SecretStr | None = None, send: Send | None = None
     ) -> Endpoint:
-        """The model `name` at an address (default: OpenAI's); all models there share one client.
-
-        With `send`, its requests go through that instead of the client.
-        """
+        """The model `name` at an address (default: OpenAI's); all models there share one client."""
         where = ((base_url or OPENAI_URL).rstrip("/"), api_key.get_secret_value() if api_key else "")
         if where not in self._clients:
-            self._clients[where] = Client(
-                base_url,
-                api_key,
-                runtime=self._llm.runtime,
-                workers=self._workers,
-                proxies=self._proxies,
-                clock=self._clock,
-                gate=self._gate,
-                connect_timeout=self._connect_timeout,
-                share=self._share,
-            )
+            self._clients[where] = self._connect(base_url, api_key)
         return Endpoint(name, self._clients[where], responses=self._llm.responses, send=send)
 
 
 class Endpoint:
-    """One model at an endpoint."""
+    """One model at an endpoint. With `send`, its requests go through that instead of the client."""
 
     def __init__(
         self, name: str, client: Client, *, responses: Mapping[str, Any] | None = None, send: Send | None = None
     ) -> None:
-        self._name = name
-        self._client = client
+        self.name = name
+        self.client = client
         self._send = send or client.send
         self._target = wire.Target(name, responses or {}, client.is_openai)
 
     def __repr__(self) -> str:
-        return f"Endpoint({self._name!r} at {self._client.host.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._name
-
-    @property
-    def client(self) -> Client:
-        """The connection to its server."""
-        return self._client
+        return f"Endpoint({self.name!r} at {self.client.host.name!r})"
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request or raise a `ModelError`."""
         tally = _Tally()
         try:
             return await self._reply(request, tally)
@@ -355,8 +320,7 @@ class Endpoint:
         if request.purpose is Purpose.EMBEDDING:
             return tally.reply(await self._embed(request, tally))
         if request.schema is None:
-            answer = await self._ask(request, request.messages, tally)
-            return tally.reply(answer)
+            return tally.reply(await self._ask(request, request.messages, tally))
         messages = with_instruction(request.messages, request.schema)
         answer = await self._ask(request, messages, tally)
         if answer.tool_calls:
@@ -378,134 +342,119 @@ class Endpoint:
         raise self._malformed("two answers", problem, answer)
 
     async def named_like(self) -> str:
-        """After an unknown model: the name that was probably meant, among those the server lists; else empty."""
+        """For the error about an unknown model: the listed name that was probably meant, or nothing."""
         try:
-            answer = await self._client.send("/models", None, Purpose.CHECK)
+            answer = await self.client.send("/models", None, Purpose.CHECK)
         except ModelError:
             return ""
-        body = _loads(answer.content)
-        listed = body.get("data") if isinstance(body, dict) else None
-        entries = listed if isinstance(listed, list) else []
-        names = [
-            str(entry["id"])
-            for entry in entries
-            if isinstance(entry, dict) and entry.get("id") not in (None, self._name)
-        ]
-        near = nearest(self._name, names) or (names[0] if len(names) == 1 else None)
-        return f"; did you mean {self._client.host.quote(near)!r}?" if near else ""
+        entries = wire.objects(wire.as_object(_loads(answer.content)).get("data"))
+        names = [str(entry["id"]) for entry in entries if entry.get("id") not in (None, self.name)]
+        near = nearest(self.name, names) or (names[0] if len(names) == 1 else None)
+        return f"; did you mean {self.client.host.quote(near)!r}?" if near else ""
 
     async def has(self, api: wire.Api) -> bool:
-        """Whether the server has an API."""
         # A request without content costs nothing: a server with that API rejects it, one without has no such address.
         status, headers, data = await self._send(wire.PATHS[api], b"{}", Purpose.CHECK)
-        answer = faults.from_answer(status, _loads(data), headers, self._client.host, self._name)
+        answer = faults.from_answer(status, _loads(data), headers, self.client.host, self.name)
         return not isinstance(answer, faults.NoRouteError)
 
     async def _embed(self, request: Request, tally: _Tally) -> wire.Answer:
         """The embeddings of the messages; the same in both APIs."""
-        runtime = self._client.runtime
-        body = wire.embedding_body(self._name, [message.content for message in request.messages])
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        content = wire.embedding_body(self.name, [message.content for message in request.messages])
 
         async def once() -> wire.Answer:
             answer = await self._post(wire.EMBEDDINGS, content, request.purpose, tally)
-            return wire.read_embeddings(answer, self._client.host.name)
+            return wire.read_embeddings(answer, self.client.host.name)
 
-        got = await with_retries(
-            once, tries=runtime.tries, pause=runtime.timeout, limiter=self._client.limiter, clock=self._client.clock
-        )
+        got = await self.client.retried(once)
         tally.retries += got.retries
         return got.value
 
     def _doubt_formats(self, tally: _Tally) -> None:
         """After a reply without the required form: if the server may ignore formats, use the other API from now on."""
-        client = self._client
+        client = self.client
         if client.auto and client.api == "responses" and not client.is_openai and not client.doubts_formats:
             client.doubts_formats = True
             client.api = "chat"
             tally.note("the reply did not have the required form: chat completions are used from now on")
 
     def _malformed(self, tried: str, problem: InvalidReplyError, answer: wire.Answer) -> MalformedError:
-        said = self._client.host.quote(str(problem))
-        return MalformedError(f"{self._name} gave no usable structured reply in {tried}: {said}", text=answer.text)
+        said = self.client.host.quote(str(problem))
+        return MalformedError(f"{self.name} gave no usable structured reply in {tried}: {said}", text=answer.text)
 
     async def _ask(self, request: Request, messages: tuple[Message, ...], tally: _Tally) -> wire.Answer:
         """One turn, with retries, through the API and in the form that the server supports."""
-        client, runtime = self._client, self._client.runtime
+        client, runtime = self.client, self.client.runtime
         if client.gate.closed:
             _refuse_remote_images(messages)
         if runtime.clip_prompt:
-            messages, left_out = clip(messages, runtime.max_prompt_len)
+            messages, left_out = wire.clip(messages, runtime.max_prompt_len)
             if left_out:
                 tally.note(f"prompt clipped: {left_out} characters left out")
         while True:
             api = client.api or "responses"
-            here = (api, self._name)
+            here = (api, self.name)
             must_call = bool(request.tools) and request.tool_choice == "required"
             if must_call and not client.calls_tools.get(here, True):
-                raise BadRequestError(f"{self._name} makes no tool calls: it wrote an earlier one as text")
-            bounds = not client.is_openai and here not in client.no_bounds
+                raise BadRequestError(f"{self.name} makes no tool calls: it wrote an earlier one as text")
             form = None
             if request.schema and here not in client.prompt_only:
-                form = format_of(request.schema, bounds=bounds)
-            body = wire.request_body(api, self._target, request, messages, form)
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+                form = format_of(request.schema, bounds=not client.is_openai and here not in client.no_bounds)
+            content = wire.encoded(wire.request_body(api, self._target, request, messages, form))
             try:
-                got = await with_retries(
-                    partial(self._try, api, content, request.purpose, tally),
-                    tries=runtime.tries,
-                    pause=runtime.timeout,
-                    limiter=client.limiter,
-                    clock=client.clock,
-                )
-            except faults.NoRouteError as error:
-                if not client.auto:
-                    raise await self._with_other_api(error, api) from None
-                if client.api == "responses":
+                got = await client.retried(partial(self._try, api, content, request.purpose, tally))
+            except (faults.NoRouteError, faults.FormatRejectedError) as error:
+                if not await self._adapt(error, api, request.schema, form):
                     raise
-                if api == "chat" and client.doubts_formats:
-                    # There is only the Responses API, whatever it does with formats.
-                    client.api = "responses"
-                    tally.retries += error.retries
-                    continue
-                if api == "chat":
-                    # Neither API exists: the address is wrong, so there is nothing to remember.
-                    client.api = None
-                    raise
-                client.api = "chat"
-                tally.retries += error.retries
-                continue
-            except faults.FormatRejectedError as error:
-                if form is None:
-                    raise
-                plain = request.schema and form == format_of(request.schema)
-                (client.prompt_only if plain else client.no_bounds).add(here)
                 tally.retries += error.retries
                 continue
             if not client.doubts_formats:
                 # Otherwise the choice is made, and an answer still on its way must not undo it.
                 client.api = api
             tally.retries += got.retries
-            if self._cap_is_too_small(request, got.value):
-                self._target = self._target._replace(capped=False)
-                tally.note("asked again without a cap on the output")
-                continue
-            break
-        answer = got.value
+            answer = got.value
+            empty = not answer.text.strip() and not answer.tool_calls
+            if not (answer.truncated and empty and wire.output_cap(self._target, request) is not None):
+                break
+            # Our own cap was too small: a model that thinks aloud needs more than its answer takes.
+            self._target = self._target._replace(capped=False)
+            tally.note("asked again without a cap on the output")
         if client.auto and api == "chat":
             tally.note("answered by chat completions")
         if request.schema and form is None:
             tally.note("structured output asked for in the prompt only")
         if answer.truncated:
-            if not answer.text.strip() and not answer.tool_calls:
+            if empty:
                 # Not retried: it would cost as many tokens and end the same way.
                 raise MalformedError(
-                    f"{self._name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
+                    f"{self.name} used all its output tokens before any text; raise llm.responses.max_output_tokens"
                 )
             tally.note("truncated: out of output tokens")
         return self._with_written_call(request, answer, here, tally) if must_call else answer
 
-    async def _with_other_api(self, error: faults.NoRouteError, api: wire.Api) -> faults.NoRouteError:
+    async def _adapt(
+        self, error: ModelError, api: wire.Api, schema: type[BaseModel] | None, form: Format | None
+    ) -> bool:
+        """After a refusal, use another form or API from now on; False if there is no other."""
+        client = self.client
+        if isinstance(error, faults.FormatRejectedError):
+            if schema is None or form is None:
+                return False
+            (client.prompt_only if form == format_of(schema) else client.no_bounds).add((api, self.name))
+            return True
+        if not client.auto:
+            raise await self._with_other_api(error, api) from None
+        if client.api == "responses":
+            return False
+        if api == "responses":
+            client.api = "chat"
+        else:
+            # Either there is only the Responses API, whatever it does with formats, or neither exists: then the address
+            # is wrong, and there is nothing to remember.
+            client.api = "responses" if client.doubts_formats else None
+        return client.api is not None
+
+    async def _with_other_api(self, error: ModelError, api: wire.Api) -> ModelError:
         """The error if a server lacks the API in `llm_api`; it names the other API if the server has that one."""
         other: wire.Api = "chat" if api == "responses" else "responses"
         try:
@@ -514,7 +463,7 @@ class Endpoint:
         except ModelError:
             return error
         return faults.NoRouteError(
-            f"{self._client.host.name} has only {wire.API_NAMES[other]}, and llm_api is {api}; "
+            f"{self.client.host.name} has only {wire.API_NAMES[other]}, and llm_api is {api}; "
             f"set llm.runtime.llm_api to {other} or auto"
         )
 
@@ -527,33 +476,26 @@ class Endpoint:
         """
         call = None if answer.tool_calls else written_call(answer.text, request.tools)
         if answer.tool_calls:
-            self._client.calls_tools[here] = True
+            self.client.calls_tools[here] = True
         elif call or answer.truncated:
-            self._client.calls_tools.setdefault(here, False)
+            self.client.calls_tools.setdefault(here, False)
         if call is None:
             return answer
         tally.note("the tool call was written as text")
         return replace(answer, text="", tool_calls=(call,))
 
-    def _cap_is_too_small(self, request: Request, answer: wire.Answer) -> bool:
-        """Whether our own cap left no answer: a model that thinks aloud needs more than its answer takes."""
-        capped = answer.truncated and wire.output_cap(self._target, request) is not None
-        return capped and not answer.text.strip() and not answer.tool_calls
-
     async def _try(self, api: wire.Api, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Answer:
-        """One HTTP request, through one of the two APIs."""
         body = await self._post(wire.PATHS[api], content, purpose, tally)
-        return wire.read_answer(api, body, self._client.host.name)
+        return wire.read_answer(api, body, self.client.host.name)
 
     async def _post(self, path: str, content: bytes, purpose: Purpose, tally: _Tally) -> wire.Json:
-        """One HTTP request, and the JSON object in its answer."""
-        host = self._client.host
+        host = self.client.host
         tally.requests += 1
         answer = await self._send(path, content, purpose)
-        body = body_of(answer, host, self._name)
+        body = body_of(answer, host, self.name)
         error = wire.error_in(body)
         if error is not None:
-            raise faults.from_answer(answer.status, error, answer.headers, host, self._name)
+            raise faults.from_answer(answer.status, error, answer.headers, host, self.name)
         tally.spent.append(wire.read_usage(body))
         return body
 
@@ -562,7 +504,10 @@ def body_of(answer: HttpAnswer, host: faults.Host, model: str) -> wire.Json:
     """The JSON object in an answer; raises a `ModelError` for a redirect, an error status, and anything else."""
     status, headers, data = answer
     if 300 <= status < 400:
-        raise faults.from_redirect(status, host)
+        # What was sent to one endpoint must not go to another.
+        raise BadRequestError(
+            f"{host.name} answered {status} (redirect, not followed); set base_url to the final address"
+        )
     body = _loads(data)
     if status >= 400:
         raise faults.from_answer(status, body, headers, host, model)
@@ -604,69 +549,8 @@ class _Tally:
 def _refuse_remote_images(messages: tuple[Message, ...]) -> None:
     """The server would fetch a web address from elsewhere, so images of credentialed cases must be local files."""
     for image in (image for message in messages for image in message.images):
-        if not image_url(image.url).lower().startswith("data:"):
+        if not wire.image_url(image.url).lower().startswith("data:"):
             raise InputError("an image of a credentialed case is a web address; save it as a local file")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, judging by its name alone."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-@cache
-def _lean_http() -> type[httpx2.AsyncClient]:
-    """The SDK's HTTP client on aiohttp, without repeating for each request what is the same for all.
-
-    Merging headers and parsing the address took 0.2 of 1.4 ms of CPU per call (benchmarks/harness.py).
-    """
-    import httpx2
-    from openai import DefaultAioHttpClient
-
-    address = cache(httpx2.URL)
-
-    class LeanHttp(DefaultAioHttpClient):
-        def build_request(self, method: str, url: httpx2.URL | str, **given: Any) -> httpx2.Request:
-            # We only send bytes; the SDK provides all headers except these.
-            own = [(name, self.headers[name]) for name in ("Accept-Encoding", "Connection")]
-            headers, content = given["headers"], given.get("content")
-            if content and content.startswith(b"--"):
-                # Said here, because the SDK takes no form that is already written. No JSON begins like this.
-                boundary = content[2 : content.index(b"\r\n")].decode()
-                headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
-                own.append(("Content-Type", f"multipart/form-data; boundary={boundary}"))
-            return httpx2.Request(
-                method,
-                address(url),
-                headers=[*headers, *own],
-                content=content,
-                cookies=self.cookies,
-                extensions={"timeout": self.timeout.as_dict()},
-            )
-
-        async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
-            # Read here, because httpx2 has no limit: an answer may be packed, or never end.
-            response = await super().send(request, **{**given, "stream": True})
-            most = faults.LARGEST_FILE if request.url.path.endswith("/content") else faults.LARGEST_ANSWER
-            content = bytearray()
-            try:
-                async with aclosing(response.aiter_bytes()) as pieces:
-                    async for piece in pieces:
-                        content += piece
-                        if len(content) > most:
-                            raise faults.TooLargeError(most // 2**20)
-            finally:
-                await response.aclose()
-            response.headers.pop("Content-Encoding", None)
-            return httpx2.Response(
-                response.status_code, headers=response.headers, content=bytes(content), request=request
-            )
-
-    return LeanHttp
 
 
 @cache
@@ -678,10 +562,10 @@ def _trusted(trust_env: bool, _file: str | None, _folder: str | None) -> ssl.SSL
 
 
 @cache
-def _spare_the_collector() -> None:
-    """Keep garbage collection from scanning all modules again and again; done once in a process with many requests.
+def tune_gc() -> None:
+    """Keep garbage collection from scanning all modules again and again; called once in a process with many requests.
 
-    With 500 encounters at once it took a fifth of all CPU time (benchmarks/README.md), and everything paused meanwhile.
+    With 500 encounters at once, collecting took a fifth of all CPU time (benchmarks/README.md) and paused everything.
     """
     gc.collect()
     gc.freeze()

@@ -29,12 +29,12 @@ LONGEST_QUOTE = 200
 """Most characters quoted from a server: enough for its message, too few for a web page."""
 
 LONGEST_MESSAGE = 10_000
-"""Most characters of a server's message that are looked at: what it says is at the beginning, and the searches below
-take two seconds for a megabyte."""
+"""Most characters of a server's message that are searched: its beginning says what is wrong, and a megabyte takes the
+searches below two seconds."""
 
 LARGEST_ANSWER = 8 * 2**20
-"""Most bytes of an answer, unpacked. The longest outputs of today's models, 128,000 tokens, are about half a megabyte,
-and six times that if every character is escaped; a packed body of 1.5 MB can unpack to gigabytes."""
+"""Most bytes of an answer, uncompressed. The longest outputs of today's models, 128,000 tokens, are about half a
+megabyte, and six times that if every character is escaped; a compressed body of 1.5 MB can expand to gigabytes."""
 
 LARGEST_FILE = 512 * 2**20
 """Most bytes of a file with the answers of a batch: 10 kB for each of 50,000, where a short answer takes about 2."""
@@ -69,7 +69,7 @@ class FormatRejectedError(BadRequestError):
 
 
 class TooLargeError(Exception):
-    """An answer was larger than is accepted; the rest of it was not read."""
+    """An answer was too large; the rest of it was not read."""
 
 
 class Host:
@@ -131,38 +131,34 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str], host: Host, 
         given = int(code) if re.fullmatch("[1-9][0-9]{2}", code) else _STATUS_BY_CODE.get(code, 500)
     quoted = f": {host.quote(message)}" if message else ""
 
-    def told(what: str, advice: str = "") -> str:
+    def describe(what: str, advice: str = "") -> str:
         return f"{host.name} answered {status} ({what}){quoted}{'; ' + advice if advice else ''}"
 
     if code in _QUOTA_CODES or kind in _QUOTA_CODES or given == 402:
-        return QuotaError(told("no credit left", "add credit or use another endpoint"))
+        return QuotaError(describe("no credit left", "add credit or use another endpoint"))
     if given in (401, 403):
-        return AuthError(told("key not accepted", "set the endpoint's key in the environment, .env or the config"))
+        return AuthError(describe("key not accepted", "set the endpoint's key in the environment, .env or the config"))
     if code in _REFUSAL_CODES:
-        return RefusedError(told("refused"))
+        return RefusedError(describe("refused"))
     if code == "context_length_exceeded" or (given in (400, 413, 422) and _CONTEXT.search(said)):
-        return ContextTooLongError(told("prompt too long for the model"))
+        return ContextTooLongError(describe("prompt too long for the model"))
     if given == 429:
-        return RateLimitError(told("too many requests"), retry_after=retry_after(headers))
+        return RateLimitError(describe("too many requests"), retry_after=retry_after(headers))
     if given in (408, 504):
-        return RequestTimeout(told("the server timed out"))
-    if given in (404, 405, 501) and not _names_model(code, said):
-        return NoRouteError(told("no such address", "check base_url, which usually ends in /v1, and llm_api"))
+        return RequestTimeout(describe("the server timed out"))
+    names_model = code == "model_not_found" or "model" in said.lower()
+    if given in (404, 405, 501) and not names_model:
+        return NoRouteError(describe("no such address", "check base_url, which usually ends in /v1, and llm_api"))
     if given == 404:
-        return UnknownModelError(told(f"unknown model {model!r}", "`agentclinic probe` checks a name"))
+        return UnknownModelError(describe(f"unknown model {model!r}", "`agentclinic probe` checks a name"))
     # Not only 400: the Python server of llama.cpp answers 500 to a format it does not know.
     if given >= 400 and _FORMAT.search(f"{said} {error.get('param') or ''}"):
-        return FormatRejectedError(told("structured output not accepted"))
+        return FormatRejectedError(describe("structured output not accepted"))
     if 400 <= given < 500:
         if _NO_ROUTE.search(said):
-            return NoRouteError(told("no such address"))
-        return BadRequestError(told("request not accepted"))
-    return ServerError(told("server error"), retry_after=retry_after(headers))
-
-
-def from_redirect(status: int, host: Host) -> ModelError:
-    """A redirect is an error: what was sent to one endpoint must not go to another."""
-    return BadRequestError(f"{host.name} answered {status} (redirect, not followed); set base_url to the final address")
+            return NoRouteError(describe("no such address"))
+        return BadRequestError(describe("request not accepted"))
+    return ServerError(describe("server error"), retry_after=retry_after(headers))
 
 
 def from_exception(error: BaseException, host: Host, limit: float) -> ModelError:
@@ -197,7 +193,3 @@ def _error_of(body: Any) -> dict[str, Any]:
     if isinstance(error, dict):
         return error
     return {"message": error} if isinstance(error, str) and not error.lstrip().startswith("<") else {}
-
-
-def _names_model(code: str, said: str) -> bool:
-    return code == "model_not_found" or "model" in said.lower()

@@ -1,8 +1,7 @@
 """Where requests may go: credentialed data only to this machine and to attested hosts.
 
-`gate_for(settings, data_class)` makes the gate for data of that class. `Gate.check` refuses an address in advance;
-`models.transport` asks `Gate.local_addresses` again for each connection and connects only to those. Host names are
-never trusted, only the addresses they resolve to.
+`Gate.check` refuses an address in advance; `models.transport` calls `Gate.local_addresses` again for each connection
+and connects only to those. Host names are never trusted, only the addresses they resolve to.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ def system_addresses(host: str) -> list[str]:
 
 
 def is_loopback_address(address: str) -> bool:
-    """Whether this is a loopback address in canonical form."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -60,8 +58,6 @@ _NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0[xX][0-9a-fA-F]*)\.?")
 
 @dataclass(frozen=True)
 class Gate:
-    """Where data of one class may be sent."""
-
     data_class: DataClass = DataClass.PUBLIC
     attested: Mapping[str, Attestation] = field(default_factory=dict)
     """Hosts with a complete attestation in the config and `--allow-host` on the command line."""
@@ -71,11 +67,9 @@ class Gate:
 
     @property
     def closed(self) -> bool:
-        """Whether requests may go only to this machine and to attested hosts."""
         return self.data_class is DataClass.CREDENTIALED
 
     def attests(self, base_url: str) -> bool:
-        """Whether the host of this address is attested."""
         return not is_unix(base_url) and any(name in self.attested for name in _names(base_url))
 
     def check(self, base_url: str, setting: str) -> None:

@@ -44,7 +44,6 @@ def enter_unit(name: str) -> None:
 
 
 def requests_made() -> Asked:
-    """The requests made so far in the current unit, for `forget_requests_since`."""
     return unit.get(("", Counter()))[1].copy()
 
 
@@ -86,19 +85,16 @@ def _request_content(request: Request) -> dict[str, Any]:
 
 
 class Recorder:
-    """A model whose answers are also written to a file."""
+    """A model whose answers and failures are also written to a file."""
 
     def __init__(self, model: Model, sink: JsonLines, data_class: DataClass = DataClass.PUBLIC) -> None:
         self.name = model.name
         self._model = model
         self._sink = sink
-        self._class = _class_in(data_class)
+        self._class = data_class
 
     async def reply(self, request: Request) -> Reply:
-        """Ask the model and record what it answered, or how it failed."""
-        name, digest, occurrence = _place(request, "record")
-        place = {"unit": name, "key": digest, "n": occurrence, "model": self.name}
-        entry = {**place, **self._class, "request": _request_content(request)}
+        entry = _line(_place(request, "record"), self.name, self._class, request)
         try:
             reply = await self._model.reply(request)
         except ModelError as error:
@@ -110,8 +106,11 @@ class Recorder:
         return reply
 
 
-def _class_in(data_class: DataClass) -> dict[str, str]:
-    return {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
+def _line(place: tuple[str, str, int], model: str, data_class: DataClass, request: Request) -> dict[str, Any]:
+    """A line of a recording, without the answer."""
+    unit, key, n = place
+    marked = {} if data_class is DataClass.PUBLIC else {"data_class": data_class.value}
+    return {"unit": unit, "key": key, "n": n, "model": model, **marked, "request": _request_content(request)}
 
 
 def _as_json(reply: Reply) -> Any:
@@ -125,7 +124,7 @@ class _Failure(BaseModel):
 
 
 class _Entry(BaseModel):
-    """A line of a recording, as far as it is needed to answer."""
+    """The part of a line that is needed to answer."""
 
     unit: str
     key: str
@@ -158,7 +157,6 @@ class Replay:
         return frozenset(entry.model for entry in self._entries.values() if entry.request.get("purpose") == purpose)
 
     async def reply(self, request: Request) -> Reply:
-        """The recorded answer to this request."""
         place = _place(request, self.name)
         entry = self._entries.get(place)
         if entry is None:
@@ -172,7 +170,7 @@ class Replay:
             if isinstance(failure, MalformedError):
                 failure.text = entry.error.text
             raise failure
-        assert entry.reply is not None, "an entry has a reply or an error"
+        assert entry.reply is not None
         return _again(entry.reply, request, self._path)
 
 
@@ -188,7 +186,7 @@ def _again(reply: Reply, request: Request, path: Path) -> Reply:
 
 
 class Ongoing:
-    """An encounter's own recording: after a stop, its models repeat what they said, and go on from there.
+    """An encounter's own recording: when the encounter is resumed, its models repeat what they said, then continue.
 
     Every new reply is on the disk before it is used. Failures are not kept.
     """
@@ -201,22 +199,19 @@ class Ongoing:
         self._sink = JsonLines(path, private=data_class is DataClass.CREDENTIALED)
 
     async def reply(self, model: str, ask: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
-        """What the model of this name said in this place before; else ask it, and keep the answer."""
-        name, digest, occurrence = _place(request, "ongoing")
-        kept = self._replies.get((name, digest, occurrence))
+        """What the model of this name said here before; otherwise ask it, and keep the answer."""
+        place = _place(request, "ongoing")
+        kept = self._replies.get(place)
         if kept is not None:
             return _again(kept, request, self.path)
         reply = await ask(request)
-        entry = {"unit": name, "key": digest, "n": occurrence, "model": model, **_class_in(self._data_class)}
-        self._sink.append({**entry, "request": _request_content(request), "reply": _as_json(reply)})
+        self._sink.append({**_line(place, model, self._data_class, request), "reply": _as_json(reply)})
         return reply
 
     def wrap(self, model: Model) -> Model:
-        """The model, answering through this recording."""
         return _Continued(model, self)
 
     def close(self) -> None:
-        """Close the file."""
         self._sink.close()
 
 

@@ -18,7 +18,6 @@ from typing import Generic, Protocol, TypeVar
 from agentclinic.models.base import ClosedForLongError, ModelError, RateLimitError
 
 Value = TypeVar("Value")
-Release = Callable[[], None]
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server", "connection", "malformed"})
 """Failures that another try may avoid. In this layer, malformed means an empty answer."""
@@ -49,17 +48,11 @@ class Clock:
 class Turns(Protocol):
     """Who may send a request to an endpoint, and when."""
 
-    async def acquire(self) -> float:
-        """Wait for a turn and take it; returns the time when it was taken."""
-        ...
+    async def acquire(self) -> float: ...
 
-    def release(self) -> None:
-        """Give the turn back."""
-        ...
+    def release(self) -> None: ...
 
-    def succeeded(self) -> None:
-        """Record that a request was answered."""
-        ...
+    def succeeded(self) -> None: ...
 
     def throttled(self, since: float, retry_after: float | None) -> None:
         """Record a 429 for a request begun at `since`."""
@@ -73,7 +66,8 @@ class Limiter:
         self._start = max(1, start)
         self._clock = clock or Clock()
         self._limit = float(self._start)
-        self._active = 0
+        self.active = 0
+        """Requests in flight."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
         self._halved_at: float | None = None
@@ -83,16 +77,10 @@ class Limiter:
         """Requests allowed at once now."""
         return int(self._limit)
 
-    @property
-    def active(self) -> int:
-        """Requests in flight now."""
-        return self._active
-
     def __repr__(self) -> str:
-        return f"Limiter({self._active} of {self.limit}, started at {self._start})"
+        return f"Limiter({self.active} of {self.limit}, started at {self._start})"
 
     async def acquire(self) -> float:
-        """Wait for a turn and take it; returns the time when it was taken."""
         while True:
             while self._paused_until and (wait := self._paused_until - self._clock.now()) > 0:
                 await self._clock.sleep(wait)
@@ -105,31 +93,30 @@ class Limiter:
 
     def take_free(self, most: int) -> int:
         """Take up to `most` further turns that are free now, without waiting; returns how many."""
-        free = 0 if self._waiting else max(0, min(most, self.limit - self._active))
-        self._active += free
+        free = 0 if self._waiting else max(0, min(most, self.limit - self.active))
+        self.active += free
         return free
 
     async def _take(self) -> None:
-        if self._active < self.limit and not self._waiting:
-            self._active += 1
+        if self.active < self.limit and not self._waiting:
+            self.active += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         await waited_for(turn, self._waiting, self.release)
 
     def release(self) -> None:
-        """Pass the turn on to the request that has waited longest."""
-        self._active -= 1
+        self.active -= 1
         self._admit()
 
     def succeeded(self) -> None:
-        """Record that a request was answered: raise the limit by its share of a round."""
+        """Raise the limit by a request's share of a round."""
         if self._limit < self._start:
             self._limit = min(self._start, self._limit + self._start / (RECOVERY_ROUNDS * self._limit))
             self._admit()
 
     def throttled(self, since: float, retry_after: float | None) -> None:
-        """Record a 429 for a request begun at `since`: halve once per cause, and pause as the endpoint asked."""
+        """Halve the limit, once per cause, and pause for as long as the endpoint asked."""
         now = self._clock.now()
         if retry_after is not None:
             self._paused_until = max(self._paused_until, now + retry_after)
@@ -138,14 +125,16 @@ class Limiter:
             self._limit = max(1.0, self._limit / 2)
 
     def _admit(self) -> None:
-        while self._waiting and self._active < self.limit:
+        while self._waiting and self.active < self.limit:
             turn = self._waiting.popleft()
             if not turn.done():
-                self._active += 1
+                self.active += 1
                 turn.set_result(None)
 
 
-async def waited_for(turn: asyncio.Future[Value], waiting: deque[asyncio.Future[Value]], release: Release) -> Value:
+async def waited_for(
+    turn: asyncio.Future[Value], waiting: deque[asyncio.Future[Value]], release: Callable[[], None]
+) -> Value:
     """Wait for a turn; one that was given to a request that is cancelled meanwhile is passed on."""
     try:
         return await turn
@@ -186,30 +175,19 @@ async def with_retries(
         if failure is None:
             limiter.succeeded()
             return Retry(value, retries)
-        if (failure.retry_after or 0.0) > LONGEST_RETRY_AFTER:
-            failure = _closed(failure)
+        wait = failure.retry_after or 0.0
+        if wait > LONGEST_RETRY_AFTER:
+            failure = ClosedForLongError(
+                f"{failure}; it asks to wait {wait / 3600:,.1f} hours, and no request waits over "
+                f"{LONGEST_RETRY_AFTER / 60:g} minutes"
+            )
         elif isinstance(failure, RateLimitError):
             limiter.throttled(since, failure.retry_after)
         failure.retries = retries
-        wait = _wait(failure, pause, clock)
         retries += 1
-        if wait is None or retries >= tries:
+        if failure.kind not in RETRYABLE or retries >= tries:
             raise failure
-        await clock.sleep(wait)
-
-
-def _closed(failure: ModelError) -> ClosedForLongError:
-    asked, most = (failure.retry_after or 0.0) / 3600, LONGEST_RETRY_AFTER / 60
-    return ClosedForLongError(
-        f"{failure}; it asks to wait {asked:,.1f} hours, and no request waits over {most:g} minutes"
-    )
-
-
-def _wait(failure: ModelError, pause: float, clock: Clock) -> float | None:
-    """Seconds until the next try; None if another try would not help."""
-    if failure.kind not in RETRYABLE:
-        return None
-    return max(pause, failure.retry_after or 0.0) * clock.random.uniform(1, 1 + JITTER)
+        await clock.sleep(max(pause, wait) * clock.random.uniform(1, 1 + JITTER))
 
 
 def retry_after(headers: Mapping[str, str], wall_clock: Callable[[], float] = time.time) -> float | None:

@@ -22,8 +22,6 @@ class Lease(NamedTuple):
 
 
 class Report(NamedTuple):
-    """How turns were used since the last report."""
-
     returned: int
     succeeded: int
     throttled: Sequence[tuple[float, float | None]]
@@ -51,7 +49,6 @@ class Limits:
         return Lease(turns, since)
 
     async def report(self, process: str, endpoint: str, what: Report) -> None:
-        """Record what a process reports."""
         limiter = self._limiters.get(endpoint)
         if limiter is None:
             return  # the process with the limits was restarted
@@ -76,19 +73,15 @@ class Limits:
 
 
 class RemoteLimits(Protocol):
-    """`Limits` in another process."""
+    """`Limits` in another process, asked for this one."""
 
-    def lease(self, endpoint: str, start: int, wanted: int) -> Awaitable[Lease]:
-        """As `Limits.lease`, for this process."""
-        ...
+    def lease(self, endpoint: str, start: int, wanted: int) -> Awaitable[Lease]: ...
 
-    def report(self, endpoint: str, what: Report) -> Awaitable[None]:
-        """As `Limits.report`, for this process."""
-        ...
+    def report(self, endpoint: str, what: Report) -> Awaitable[None]: ...
 
 
 class SharedLimiter:
-    """The turns of one process at an endpoint, out of a limit that it shares with others."""
+    """The `Turns` of one process at an endpoint, out of a limit that it shares with others."""
 
     def __init__(self, limits: RemoteLimits, endpoint: str, start: int) -> None:
         self._limits = limits
@@ -101,7 +94,6 @@ class SharedLimiter:
         self._throttled: list[tuple[float, float | None]] = []
 
     async def acquire(self) -> float:
-        """Wait for a turn and take it; returns the time when it was given."""
         turn: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if self._asking is None:
@@ -109,17 +101,14 @@ class SharedLimiter:
         return await waited_for(turn, self._waiting, self.release)
 
     def release(self) -> None:
-        """Give the turn back."""
         self._returned += 1
         self._tell()
 
     def succeeded(self) -> None:
-        """Record that a request was answered."""
         self._succeeded += 1
         self._tell()
 
     def throttled(self, since: float, retry_after: float | None) -> None:
-        """Record a 429 for a request whose turn was given at `since`."""
         self._throttled.append((since, retry_after))
         self._tell()
 

@@ -23,7 +23,7 @@ _CANDIDATES = 50
 
 
 def at_most(characters: int) -> dict[str, Any]:
-    """The greatest length of a string for a schema that is sent; a longer string is still accepted."""
+    """The maximum length of a string, for the schema that is sent; a longer string is still accepted."""
     return {"maxLength": characters}
 
 
@@ -41,8 +41,6 @@ class InvalidReplyError(ValueError):
 
 
 class Format(NamedTuple):
-    """A JSON schema in the form the APIs require."""
-
     name: str
     schema: dict[str, Any]
     strict: bool
@@ -53,7 +51,7 @@ class Format(NamedTuple):
 def format_of(shape: type[BaseModel], *, bounds: bool = False) -> Format:
     """The schema of a model, closed and with all properties required, as strict mode demands.
 
-    With `bounds`, strings keep their greatest length, which OpenAI's own strict mode does not accept.
+    With `bounds`, strings keep their maximum length, which OpenAI's own strict mode does not accept.
     """
     schema = _close(shape.model_json_schema(), _DROPPED if bounds else _DROPPED | _BOUNDS)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in shape.__name__)
@@ -84,7 +82,6 @@ def with_instruction(messages: Sequence[Message], shape: type[BaseModel]) -> tup
 
 
 def complaint(problem: InvalidReplyError) -> Message:
-    """The user message of the one repair turn."""
     return Message(
         "user",
         f"Your last answer cannot be used: {problem}. "

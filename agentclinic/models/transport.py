@@ -1,7 +1,6 @@
-"""The transport for requests that must pass the gate or go over a unix socket.
+"""The HTTP client for all requests, and the transport for those that must pass the gate or go over a unix socket.
 
-No redirects, no cookies, and no proxies whatever the environment says; with a closed gate, connections only to
-addresses that were checked just before. Imported with the first request, because aiohttp and httpx2 are slow to import.
+Imported with the first request, because aiohttp, httpx2 and the SDK are slow to import.
 """
 
 from __future__ import annotations
@@ -9,21 +8,72 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx2
 from aiohttp.abc import AbstractResolver, ResolveResult
+from openai import DefaultAioHttpClient
 
 from agentclinic.config import unix_parts
+from agentclinic.models.faults import LARGEST_ANSWER, LARGEST_FILE, TooLargeError
 from agentclinic.models.gate import Gate, NotAllowedError, is_loopback_address
 
 if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
 
 
+_address = cache(httpx2.URL)
+
+
+class LeanHttp(DefaultAioHttpClient):
+    """The SDK's HTTP client on aiohttp, without repeating for each request what is the same for all.
+
+    Merging headers and parsing the address took 0.2 of 1.4 ms of CPU per call (benchmarks/harness.py).
+    """
+
+    def build_request(self, method: str, url: httpx2.URL | str, **given: Any) -> httpx2.Request:
+        # We only send bytes; the SDK provides all headers except these.
+        own = [(name, self.headers[name]) for name in ("Accept-Encoding", "Connection")]
+        headers, content = given["headers"], given.get("content")
+        if content and content.startswith(b"--"):
+            # Set here, because the SDK takes no form that is already written. No JSON begins like this.
+            boundary = content[2 : content.index(b"\r\n")].decode()
+            headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
+            own.append(("Content-Type", f"multipart/form-data; boundary={boundary}"))
+        return httpx2.Request(
+            method,
+            _address(url),
+            headers=[*headers, *own],
+            content=content,
+            cookies=self.cookies,
+            extensions={"timeout": self.timeout.as_dict()},
+        )
+
+    async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+        # Read here, because httpx2 has no limit: an answer may be compressed, or never end.
+        response = await super().send(request, **{**given, "stream": True})
+        most = LARGEST_FILE if request.url.path.endswith("/content") else LARGEST_ANSWER
+        content = bytearray()
+        try:
+            async with aclosing(response.aiter_bytes()) as pieces:
+                async for piece in pieces:
+                    content += piece
+                    if len(content) > most:
+                        raise TooLargeError(most // 2**20)
+        finally:
+            await response.aclose()
+        response.headers.pop("Content-Encoding", None)
+        return httpx2.Response(response.status_code, headers=response.headers, content=bytes(content), request=request)
+
+
 class Transport(httpx2.AsyncBaseTransport):
-    """Sends requests to a single address."""
+    """Sends requests to a single address, without redirects, cookies or proxies, whatever the environment says.
+
+    With a closed gate, it connects only to addresses that were checked just before.
+    """
 
     def __init__(self, base_url: str, gate: Gate, *, connections: int, keep_alive: float) -> None:
         self._base_url = base_url
@@ -32,7 +82,6 @@ class Transport(httpx2.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request; the answer, whatever its status, is read as it is asked for."""
         session = self._session or self._open()
         limits = request.extensions.get("timeout", {})
         answer = await session.request(
@@ -51,7 +100,6 @@ class Transport(httpx2.AsyncBaseTransport):
         return httpx2.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -78,7 +126,7 @@ class Transport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer, piece by piece: how much of it is read is for the reader to decide."""
+    """The body of an answer, piece by piece: the reader decides how much of it to read."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
@@ -123,7 +171,7 @@ class _Resolver(AbstractResolver):
 
 
 def _loopback_socket(info: AddrInfoType) -> socket.socket:
-    """The last check: no socket is made for an address that is not loopback, wherever it came from."""
+    """The last check: no socket is made for an address that is not loopback, wherever the address came from."""
     family, kind, protocol, _, address = info
     if not is_loopback_address(str(address[0])):
         raise NotAllowedError(f"{address[0]}: not a loopback address")

@@ -17,8 +17,7 @@ from agentclinic.errors import InputError
 from agentclinic.privacy import names_secret
 from agentclinic.report.numbers import sections
 from agentclinic.report.tables import markdown_cell, markdown_table
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_cases import CASES, read_cases
 from agentclinic.results.run_data import RunData, load_run
 from agentclinic.results.run_folder import CONFIG

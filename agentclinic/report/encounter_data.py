@@ -22,13 +22,12 @@ from agentclinic.jsonl import inert
 from agentclinic.memory.doctor import DETAILS
 from agentclinic.memory.experience import Experience
 from agentclinic.memory.store import read_lessons
+from agentclinic.models.base import cost_usd
 from agentclinic.models.endpoint import OPENAI_URL
-from agentclinic.models.prices import cost_usd
 from agentclinic.report.encounters import confidence, reasons
 from agentclinic.results.differential import Differential, Source
 from agentclinic.results.original import case_of_result
-from agentclinic.results.outcome import JUDGEABLE, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import JUDGEABLE, Record, Verdict
 from agentclinic.results.run_cases import case_finder
 from agentclinic.results.run_data import RunData, diagnosis_of, read_judgements, unit_of, verdict_of
 from agentclinic.results.run_folder import MEMORY

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from agentclinic.report.text import plural
 from agentclinic.results.differential import Source
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.scoring.differentials import committed, course, differentials, final_differentials, number_of, scale_of
 from agentclinic.scoring.format import percent

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from agentclinic.config import is_builtin_or_person
 from agentclinic.report.collect import Report, RunReport
 from agentclinic.report.text import plural
-from agentclinic.results.outcome import MISSING
+from agentclinic.results.record import MISSING
 from agentclinic.scoring.breakdown import MOST_UNPRICED
 from agentclinic.scoring.calibration import FEWEST_PER_CLASS
 from agentclinic.scoring.format import percent

@@ -20,8 +20,6 @@ from agentclinic.results.turn import Turn
 SPEAKERS = {"Doctor": "doctor", "Patient": "patient", "Measurement": "measurement"}
 """Who speaks in a `dialogue_history`, and the role."""
 
-# --- histories ------------------------------------------------------------------------------------------------------
-
 
 def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
     """The turns of a record without a transcript, as far as they can be told apart, and whether these are all.
@@ -50,11 +48,8 @@ def turns_in_histories(record: Record) -> tuple[list[Turn], bool]:
     if whole and DIAGNOSIS_READY in last:
         number += 1
         turns.append(_turn(number, "doctor", [last]))
-    if whole and record.num_turns not in (
-        None,
-        number,
-    ):  # an empty entry leaves no trace, so turns may have been joined
-        return [], False
+    if whole and record.num_turns not in (None, number):
+        return [], False  # an empty entry leaves no trace, so turns may have been joined
     return turns, whole
 
 
@@ -79,16 +74,13 @@ def _turn(number: int, role: str, blocks: Sequence[str]) -> Turn:
     return Turn.model_validate({"turn": number, "role": role, "text": text})
 
 
-# --- result lines ---------------------------------------------------------------------------------------------------
-
-
 def is_result_line(entry: Mapping[str, Any]) -> bool:
     """Whether a line was written by `agentclinic_api_only.py`."""
     return "model_diagnosis" in entry and "correct_diagnosis" in entry and "status" not in entry
 
 
 class _Result(BaseModel):
-    """What is read from a result line in other ways than from a record."""
+    """The fields of a result line that a record does not have."""
 
     model_config = ConfigDict(strict=True)
 
@@ -151,7 +143,6 @@ def _dialogue(lines: Sequence[str]) -> list[Turn]:
 
 
 def _usage(used: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
-    """Tokens by role; None if the line does not have them."""
     counted = {
         role: {"input_tokens": tokens.get("prompt_tokens"), "output_tokens": tokens.get("completion_tokens")}
         for role, tokens in used.items()

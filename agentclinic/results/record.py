@@ -1,7 +1,9 @@
-"""The record of one scenario: a line of `scenarios.jsonl`, with all that scoring and reports need."""
+"""How an encounter ended, and its record: a line of `scenarios.jsonl`, with all that scoring and reports need."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -11,8 +13,43 @@ from agentclinic.cases.model import Door
 from agentclinic.config import MOST_TURNS
 from agentclinic.privacy import DataClass
 from agentclinic.results.differential import Differential
-from agentclinic.results.outcome import Fault, Status, Verdict
 from agentclinic.results.turn import Turn
+
+
+class Status(StrEnum):
+    DIAGNOSED = "diagnosed"
+    MAX_INFS_REACHED = "max_infs_reached"
+    DOCTOR_FAILED = "doctor_failed"
+    MODEL_FAILED = "model_failed"
+    JUDGE_FAILED = "judge_failed"
+
+
+MISSING = frozenset({Status.MODEL_FAILED.value, Status.JUDGE_FAILED.value})
+"""There is no verdict, through no fault of the doctor: missing data, never a wrong answer."""
+JUDGEABLE = frozenset({Status.DIAGNOSED.value, Status.JUDGE_FAILED.value})
+"""Statuses that leave a diagnosis to be judged."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    role: str
+    error: str
+    """Kind of a `ModelError`, or the name of an exception raised by a custom doctor."""
+    message: str = ""
+    traceback: str | None = None
+    """Where a custom doctor's program failed."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    correct: bool | None = None
+    """Yes or No by the strict rule; None if the diagnosis was not judged."""
+    relation: str | None = None
+    """How the diagnosis relates to the truth, if the judge says so."""
+    reason: str | None = None
+    """Why; for a diagnosis that was not judged, why not."""
+    correct_lenient: bool | None = None
+    """Right by the lenient rule: strictly right, or accepted in part by the case's answer key."""
 
 
 class Record(BaseModel):

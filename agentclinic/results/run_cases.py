@@ -23,7 +23,7 @@ _NO_CASE = "a case of a run; restore the file"
 
 
 def case_lines(cases: Iterable[Case]) -> list[str]:
-    """The lines that hold these cases: each row as it was written, with what is needed to read it back."""
+    """Each case's row as it was written, with what is needed to read it back."""
     return [
         json.dumps(
             {
@@ -52,7 +52,7 @@ def write_cases(folder: Path, cases: Iterable[Case]) -> None:
 
 
 def planned_units(folder: Path) -> Callable[[Record], bool] | None:
-    """Whether a record is of a unit that a run was to play; None if its folder does not say."""
+    """Tells whether a record belongs to a run's planned units; None if the folder does not say what was planned."""
     path, config = folder / CASES, folder / USED
     if not path.is_file() or not config.is_file():
         return None
@@ -75,7 +75,7 @@ def read_cases(folder: Path) -> list[Case]:
 
 
 def case_finder(folder: Path) -> Callable[[Record], Case | None]:
-    """Finds the case of a record among a run's cases; each is read only when it is asked for.
+    """Finds the case of a record, and reads it only then.
 
     None for a record without a case's hash, and in a run of an older version, which did not keep its cases.
     """

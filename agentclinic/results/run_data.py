@@ -14,15 +14,12 @@ from agentclinic.errors import InputError
 from agentclinic.jsonl import read_json_lines
 from agentclinic.results.actions import parse_action
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import JUDGEABLE, Fault, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import JUDGEABLE, Fault, Record, Verdict
 from agentclinic.results.run_folder import ARMS
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A run on disk."""
-
     path: Path
     """The file of records."""
     name: str
@@ -34,12 +31,11 @@ class RunData:
 
     @property
     def planned(self) -> int | None:
-        """Encounters that the run has when it is complete; None if it was not written by this program."""
+        """Encounters in the complete run; None if it was not written by this program."""
         units = (self.config.get("agentclinic") or {}).get("units")
         return units if isinstance(units, int) else None
 
     def records(self) -> Iterator[Record]:
-        """The records, with the chosen judge's verdicts."""
         for record in read_records(self.path):
             yield record if self.verdicts is None else _rejudged(record, self.verdicts.get(record.unit))
 

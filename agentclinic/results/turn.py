@@ -26,7 +26,6 @@ class Usage:
     retries: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Add field by field; a sum with an unknown part is unknown."""
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.output_tokens, other.output_tokens),
@@ -48,8 +47,6 @@ NOTHING_ASKED = Usage(0, 0, 0, 0, requests=0)
 
 
 class Provenance(StrEnum):
-    """Where an answer of the patient or the laboratory comes from."""
-
     CHART = "chart"
     CHART_EQUIVALENT = "chart_equivalent"
     DEFAULT_NEGATIVE = "default_negative"

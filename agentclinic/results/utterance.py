@@ -71,7 +71,7 @@ _LONGEST_PLACEHOLDER = 100
 
 @dataclass(frozen=True)
 class Utterance:
-    """A doctor's words as they count, with what was wrong with the raw ones."""
+    """The words of a doctor that count, and what was wrong with the raw ones."""
 
     text: str
     action: Action
@@ -109,7 +109,7 @@ def read_utterance(raw: str, earlier: Iterable[str] = (), *, cut: bool = True) -
 
 
 def shortened(text: str) -> str:
-    """A text that is too long without its middle: what a model means to do is at the beginning or at the end."""
+    """A text without its middle if it is too long: what a model means to do is at the beginning or the end."""
     if len(text) <= LONGEST:
         return text
     half = (LONGEST - len(_LEFT_OUT)) // 2
@@ -136,7 +136,7 @@ def own_words(raw: str, own: str, others: str) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=8)
 def _label(names: str, *, opening: bool = False) -> re.Pattern[str]:
-    """A speaker's label at the beginning of a line, or at the beginning of the text with what decorates the words."""
+    """A speaker's label at the beginning of a line or, with any decoration after it, at the beginning of the text."""
     label = rf"{_DECORATION}(?:{names})(?:\s+(?:response|reply|answer))?{_LABEL_END}"
     return re.compile(rf"^{label}{_DECORATION}" if opening else rf"(?:^|\n){label}", re.IGNORECASE)
 
@@ -150,7 +150,7 @@ def _near_token(text: str) -> str | None:
 
 
 def _exact_form(text: str, token: str) -> str:
-    """How the speaker should have written it: the token, and what it wrote after its own version of it."""
+    """What the speaker should have written: the token, and what followed its own version of it."""
     if token == REQUEST_IMAGES:
         return token
     found = _NEAR[token].search(text) or _NEAR_FINAL.search(text)
@@ -164,5 +164,4 @@ def _is_placeholder(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _spoken(text: str) -> list[str]:
-    """The words of an utterance without case, spaces and punctuation."""
     return re.findall(r"\w+", text.lower())

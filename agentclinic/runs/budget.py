@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentclinic.config import Settings
 from agentclinic.errors import ConfigError
-from agentclinic.models.prices import ANY_MODEL
+from agentclinic.models.base import ANY_MODEL
 from agentclinic.results.record import Record
 from agentclinic.runs.build import REPLAY, Models, Used
 

@@ -28,11 +28,10 @@ from agentclinic.config import (
 from agentclinic.doctors.custom import is_custom
 from agentclinic.errors import ConfigError
 from agentclinic.jsonl import JsonLines
-from agentclinic.models.base import Model, Purpose
+from agentclinic.models.base import Model, Purpose, cost_usd
 from agentclinic.models.endpoint import OPENAI_URL, Clients, Endpoint, Send, Share
 from agentclinic.models.faults import Host
 from agentclinic.models.gate import Resolve, gate_for, system_addresses
-from agentclinic.models.prices import cost_usd
 from agentclinic.models.recording import Ongoing, Recorder, Replay, refuse_other_file
 from agentclinic.models.wire import Api
 from agentclinic.privacy import DataClass

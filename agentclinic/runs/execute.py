@@ -22,8 +22,7 @@ from agentclinic.models.base import FATAL
 from agentclinic.models.gate import Gate, in_force
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import drop_records, read_records
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_cases import write_cases
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced
 from agentclinic.runs.build import Models, current

@@ -28,8 +28,7 @@ from agentclinic.memory.doctor import RememberingDoctor
 from agentclinic.memory.retrieval import CaseMemory, Picker
 from agentclinic.models.base import Model, ModelError, Reply, Request
 from agentclinic.models.recording import enter_unit
-from agentclinic.results.outcome import Fault, Status, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record, Status, Verdict
 from agentclinic.results.turn import Turn, Usage
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.plan import Plan, Unit

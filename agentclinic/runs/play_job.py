@@ -16,8 +16,7 @@ from agentclinic.models.base import FATAL
 from agentclinic.models.endpoint import Share
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.run_cases import read_cases
 from agentclinic.runs.build import Models, current
 from agentclinic.runs.job import Work

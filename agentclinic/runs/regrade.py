@@ -13,14 +13,12 @@ from agentclinic.config import Settings
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import JsonLines, repair, sealed
-from agentclinic.models.base import FATAL
+from agentclinic.models.base import BATCH_SHARE, FATAL
 from agentclinic.models.batch import keys_noted
-from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.retry import Clock
 from agentclinic.results import run_folder as folders
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import Fault
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record
 from agentclinic.results.run_data import diagnosis_of
 from agentclinic.runs import shards
 from agentclinic.runs.budget import Budget, Spent, refuse_unpriced

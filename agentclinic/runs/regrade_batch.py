@@ -8,10 +8,9 @@ from dataclasses import replace
 import anyio.lowlevel
 
 from agentclinic.errors import InputError
-from agentclinic.models.base import ModelError, Purpose
-from agentclinic.models.batch import Batches, FromBatch, Held, hold
+from agentclinic.models.base import BATCH_SHARE, ModelError, Purpose
+from agentclinic.models.batch import Batches, Captured, FromBatch, capture
 from agentclinic.models.endpoint import Endpoint, HttpAnswer
-from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.retry import Clock
 from agentclinic.results.record import Record
 from agentclinic.runs.budget import Budget, Spent, money
@@ -103,11 +102,11 @@ class Batched:
     async def _request(self, record: Record) -> bytes:
         """What the judge would be asked about a record: the request that a plain call sends first."""
         await anyio.lowlevel.checkpoint()
-        bench = replace(self._task.judge, model=self._through(hold))
+        bench = replace(self._task.judge, model=self._through(capture))
         try:
             await judge_record(record, bench, self._task.diagnoses, self._charts.get(record.case_hash or "", ""))
-        except Held as held:
-            return held.content
+        except Captured as captured:
+            return captured.content
         raise AssertionError("a judge at an endpoint sends a request for every diagnosis")
 
     def bench(self, record: Record, stop: Callable[[], str | None]) -> Bench:

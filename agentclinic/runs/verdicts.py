@@ -20,10 +20,9 @@ from agentclinic.doctors.uncertainty.synthesis import synthesise
 from agentclinic.doctors.uncertainty.tools import top_of
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
-from agentclinic.models.base import Model, ModelError
+from agentclinic.models.base import BATCH_SHARE, Model, ModelError
 from agentclinic.models.batch import FromBatch
 from agentclinic.models.endpoint import Share
-from agentclinic.models.prices import BATCH_SHARE
 from agentclinic.models.recording import enter_unit
 from agentclinic.privacy import DataClass
 from agentclinic.results import run_folder as folders

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import Turn
 from agentclinic.results.utterance import SLIPS
 from agentclinic.scoring.estimates import Proportion, proportion

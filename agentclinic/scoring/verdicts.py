@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from agentclinic.cases.formats import answer_key_of
 from agentclinic.cases.model import AnswerKey
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.vocabulary.compare import STRICT, Relation, compare
 
 _CONSIDERED = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT, Relation.NARROWER_UNSUPPORTED, Relation.BROADER})

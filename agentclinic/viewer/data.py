@@ -71,15 +71,13 @@ def row_of(record: Record, name: str) -> list[Any]:
 
 
 def said_in(record: Record) -> list[tuple[int, str]]:
-    """What was said in an encounter, with the numbers of the turns; the original may have kept it as one text."""
+    """What was said in an encounter, by turn; some records of the original have only one text."""
     if record.transcript is None:
         return [(0, inert(record.doctor_hist))]
     return [(turn.turn, inert(turn.text)) for turn in record.transcript if turn.role not in UNSAID]
 
 
 class Place(NamedTuple):
-    """Where a record is in its file."""
-
     start: int
     length: int
     number: int
@@ -88,7 +86,7 @@ class Place(NamedTuple):
 
 
 class RunIndex:
-    """A row about each encounter of a run, read as far as there was time for, and continued as the run's file grows."""
+    """A row about each encounter of a run, read in short steps and continued as the run's file grows."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RECORDS
@@ -112,13 +110,13 @@ class RunIndex:
         self._line = 0
 
     def read(self, seconds: float = BRIEF) -> bool:
-        """Read what is new for so many seconds, at least one record; returns whether there is more."""
+        """Read what is new for this many seconds, and at least one record; returns whether there is more."""
         until = time.monotonic() + seconds
         with self._lock:
             return any(time.monotonic() > until for _ in self.new())
 
     def new(self) -> Iterator[Record]:
-        """The records that were added since the last time, each once its row is there; a problem ends the reading."""
+        """The records added since the last call, each after its row; a problem ends the reading."""
         with self._lock:
             try:
                 for number, start, written in self._lines():
@@ -164,7 +162,6 @@ class RunIndex:
         self.summary.add(record)
 
     def encounter(self, name: str) -> Data:
-        """Everything to show about one encounter."""
         while name not in self.places and self.read():
             pass
         if name not in self.places:
@@ -174,7 +171,6 @@ class RunIndex:
         return self.shown(record)
 
     def shown(self, record: Record) -> Data:
-        """What is shown about a record."""
         with self._lock:
             judged = [path.stat().st_mtime_ns for path in sorted(self.path.parent.glob("judgements/*.jsonl"))]
             if self._folder is None or judged != self._judged:  # judged again since it was read
@@ -192,9 +188,9 @@ class RunIndex:
         return record
 
     def search(self, text: str, first: int, seconds: float = BRIEF) -> tuple[list[tuple[str, int, str]], int | None]:
-        """Encounters in which something was said: name, turn and the words around it; and from where to go on.
+        """Encounters in which something was said (name, turn, the words around it), and the row to continue from.
 
-        Begins with the row `first`, which is searched in any case, and stops after so many seconds.
+        Begins with the row `first`, which is always searched, and stops after this many seconds.
         """
         wanted = folded(text)
         escaped = json.dumps(wanted, ensure_ascii=False)[1:-1]
@@ -235,8 +231,6 @@ def first_said(said: Sequence[tuple[int, str]], wanted: str) -> tuple[int, str] 
 
 
 class Library:
-    """The runs in a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if not folder.is_dir():
@@ -255,7 +249,6 @@ class Library:
         return self._places
 
     def index(self, name: str) -> RunIndex:
-        """A run by its name."""
         if name not in self._places and name not in self.places():
             raise InputError(f"{self.folder}: there is no run {name}")
         return self._index(self._places[name])
@@ -288,7 +281,7 @@ class Library:
         return {"runs": shown, "more": more, "outcomes": OUTCOMES, "columns": COLUMNS, "private": privacy.silent()}
 
     def rows(self, name: str, first: int, version: str | None) -> Data:
-        """The rows of a run from one on; all of them if the file was replaced since that version."""
+        """The rows of a run, beginning with `first`; all of them if the file was replaced since that version."""
         index = self.index(name)
         more = index.read(LONGER if first else BRIEF)
         first = first if version == index.version else 0
@@ -300,7 +293,7 @@ class Library:
         if len(names) < 2:
             raise InputError("select two runs or more to compare them; the first is the baseline")
         report = compare_arms([load_arm(load_run(self.index(name).path.parent), name) for name in names])
-        told = compared(report, report.comparisons)
+        table = compared(report, report.comparisons)
         flips = []
         for comparison in report.comparisons:
             strict = next((verdict for verdict in comparison.verdicts if verdict.rule == "strict"), None)
@@ -308,12 +301,12 @@ class Library:
             sides = {"gained": [flip.scenario_id for flip in gained], "lost": [flip.scenario_id for flip in lost]}
             flips.append({"run": comparison.arm, **sides})
         return {
-            "columns": list(told.columns),
-            "rows": [list(cells) for cells in zip(*told.columns.values(), strict=True)],
-            "words": told.words,
-            "sentences": told.sentences,
-            "remarks": told.remarks,
-            "warnings": told.warnings,
+            "columns": list(table.columns),
+            "rows": [list(cells) for cells in zip(*table.columns.values(), strict=True)],
+            "words": table.words,
+            "sentences": table.sentences,
+            "remarks": table.remarks,
+            "warnings": table.warnings,
             "runs": list(names),
             "flips": flips,
         }

@@ -1,7 +1,7 @@
 """The viewer as a folder of files that opens without a server.
 
-A page opened from a file may not fetch data, but it may load scripts: the data are in scripts, in parts small enough to
-be loaded when they are shown.
+A page opened from a file may not fetch data, but it may load scripts. So the data are in scripts, each small enough to
+be loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def export(folder: Path, target: Path, progress: Progress | None = None) -> Path
     if not library.places():
         raise InputError(f"{folder}: there is no run in this folder; runs are written to run.output_dir")
     _check(target)
-    while library.runs()["more"]:  # also tells whether data are credentialed, before anything is written
+    while library.runs()["more"]:  # this also finds out whether data are credentialed, before anything is written
         pass
     new = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
     progress.start(sum(run["encounters"] for run in library.runs()["runs"]), 0, "encounters")
@@ -48,11 +48,7 @@ def export(folder: Path, target: Path, progress: Progress | None = None) -> Path
         shown = {}
         for number, name in enumerate(library.places()):
             shown[name] = {**_export_run(library, name, new / "data", number, progress), "place": number}
-        _write(
-            new / "data",
-            "runs",
-            {**library.runs(), "runs": list(shown.values()), "part": ROWS},
-        )
+        _write(new / "data", "runs", {**library.runs(), "runs": list(shown.values()), "part": ROWS})
         _write(new / "data", "compared", dict(_comparisons(library, list(shown))))
         _write_page(new)
         if target.exists():
@@ -65,7 +61,7 @@ def export(folder: Path, target: Path, progress: Progress | None = None) -> Path
 
 
 def _check(target: Path) -> None:
-    """Refuse a place that cannot be written to, and a folder that holds something else."""
+    """Refuse a place that cannot be written to, and a folder with other content."""
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}; create it first")
     if not target.exists():
@@ -113,7 +109,6 @@ class _Blocks:
             self.count += 1
 
     def close(self) -> None:
-        """Write what is left."""
         self._packer.close()
         self._flush()
 

@@ -31,8 +31,7 @@ from agentclinic.models.recording import Ongoing
 from agentclinic.results import run_folder as folders
 from agentclinic.results.differential import Differential
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import MISSING
-from agentclinic.results.record import Record
+from agentclinic.results.record import MISSING, Record
 from agentclinic.results.turn import NO_TOKENS, Exchange
 from agentclinic.runs.budget import Budget, Spent
 from agentclinic.runs.build import Models

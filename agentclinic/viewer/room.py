@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from agentclinic import sync_bridge
 from agentclinic.errors import InputError
-from agentclinic.models.images import image_url
+from agentclinic.models.wire import image_url
 from agentclinic.runs.plan import Plan
 from agentclinic.viewer.ending import calibration, ending
 from agentclinic.viewer.game import Game, Room, Say

@@ -1,7 +1,8 @@
-"""The web server of the viewer and the consulting room: on this machine only, unless there is a password.
+"""The web server of the viewer and the consulting room, and the viewer's own pages.
 
-Pages of other sites can neither read from it nor act on it: the names it answers to and the origins it takes requests
-from are its own, and its pages run only scripts of this package.
+It answers on this machine only, unless there is a password. Pages of other sites can neither read from it nor act on
+it: it answers only to its own names, accepts requests only from its own pages, and those run only scripts of this
+package.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 
 from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.viewer.data import Library
 
 try:
     import uvicorn
     from starlette.applications import Starlette
-    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.datastructures import Headers, MutableHeaders, QueryParams
     from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -37,20 +39,10 @@ LOOPBACK = "127.0.0.1"
 PASSWORD = "AGENTCLINIC_PASSWORD"
 """Environment variable with the password: a flag could be read in the list of processes."""
 SHORTEST = 8
-"""Characters a password has at least: anyone on the network may try."""
-POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    ]
+"""Minimum length of a password: anyone on the network may guess."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """Scripts, styles and requests of this server only; nothing inline, no frames, no markup made from text."""
 HEADERS = {
@@ -82,7 +74,6 @@ def make_app(
 
 
 def static_files() -> dict[str, Path]:
-    """Scripts, styles and icons of the package, by name."""
     return {path.name: path for folder in STATIC for path in sorted(folder.iterdir()) if path.suffix in _TYPES}
 
 
@@ -90,8 +81,6 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 def file_route(address: str, path: Path) -> Route:
-    """A route to a file of the package: a page, a script, a style."""
-
     async def send(_: Request) -> Response:
         return FileResponse(path, media_type=_TYPES.get(path.suffix, "text/html"))
 
@@ -103,7 +92,7 @@ def _explained(_: Request, error: Exception) -> Response:
 
 
 class Guard:
-    """Refuses what does not come from a page of this server, asks for the password, and sets the headers of safety."""
+    """Refuses requests from pages of other sites, asks for the password, and adds the security headers."""
 
     def __init__(self, app: ASGIApp, *, shared: bool, password: str | None) -> None:
         self._app = app
@@ -111,7 +100,6 @@ class Guard:
         self._password = password
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -121,7 +109,7 @@ class Guard:
         async def guarded(message: Message) -> None:
             nonlocal blocked
             if message["type"] == "http.response.start":
-                # Asked here, after the answer was made: only then is it known which data it was made from.
+                # Checked here, once the answer has been made: only then is it known which data it contains.
                 blocked = self._shared and privacy.silent()
                 if blocked:
                     await _LEAVES(scope, receive, send)
@@ -134,7 +122,7 @@ class Guard:
         except Exception as error:
             if not privacy.silent():
                 raise
-            # The web server prints the traceback of what reaches it; this one has the places only.
+            # The web server prints a traceback of whatever reaches it; this one names only the places in the code.
             raise RuntimeError(privacy.crash(error, error.__traceback__)) from None
 
     def _refusal(self, headers: Headers, method: str, path: str) -> Response | None:
@@ -182,7 +170,7 @@ def _knows(authorization: str, password: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own, which no other machine can reach."""
+    """Whether no other machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -190,7 +178,7 @@ def is_loopback(host: str) -> bool:
 
 
 def password_for(host: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The password that guards an address that other machines can reach; None for this machine's own address."""
+    """The password for an address that other machines can reach; None for one that they cannot."""
     if is_loopback(host):
         return None
     password = environment.get(PASSWORD, "")
@@ -213,7 +201,6 @@ def listen(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     if ip_address(host).is_unspecified:
         host = LOOPBACK
@@ -222,7 +209,7 @@ def address_of(listener: socket.socket) -> str:
 
 def web_server(app: ASGIApp) -> uvicorn.Server:
     """The server of an application; `run(sockets=[...])` answers requests until its `should_exit` is set."""
-    # A request that is being answered when the server stops has two seconds; then Ctrl-C is meant.
+    # When the server stops, requests in progress have two seconds to finish: Ctrl-C means stop.
     return uvicorn.Server(
         uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=2
@@ -231,12 +218,7 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(
-    app: ASGIApp,
-    *,
-    host: str = LOOPBACK,
-    port: int = 0,
-    browser: bool = True,
-    say: Callable[[str], object],
+    app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, browser: bool = True, say: Callable[[str], object]
 ) -> None:
     """Serve until Ctrl-C, and open the page in a browser if wanted and there is one."""
     with listen(host, port) as listener:
@@ -250,3 +232,44 @@ def serve(
             web_server(app).run(sockets=[listener])
         except KeyboardInterrupt:
             say("stopped")
+
+
+PAGE = Path(__file__).parent / "static" / "index.html"
+
+
+def viewer_app(folder: Path, *, host: str = LOOPBACK, password: str | None = None) -> Starlette:
+    library = Library(folder)
+    answers: dict[str, Callable[[QueryParams], Any]] = {
+        "runs": lambda _: library.runs(),
+        "rows": lambda asked: library.rows(_text(asked, "run"), _number(asked, "first"), asked.get("version")),
+        "encounter": lambda asked: library.index(_text(asked, "run")).encounter(_text(asked, "case")),
+        "search": lambda asked: _searched(library, asked),
+        "compare": lambda asked: library.compare(asked.getlist("run")),
+    }
+    routes = [Route(f"/data/{name}", _answering(answer)) for name, answer in answers.items()]
+    return make_app([file_route("/", PAGE), *routes], host=host, password=password)
+
+
+def _searched(library: Library, asked: QueryParams) -> Any:
+    found, rest = library.index(_text(asked, "run")).search(_text(asked, "text"), _number(asked, "first"))
+    return {"found": found, "next": rest}
+
+
+def _answering(answer: Callable[[QueryParams], Any]) -> Callable[[Request], Response]:
+    def respond(request: Request) -> Response:  # not async: it reads files, so it is called in a thread
+        return JSONResponse(answer(request.query_params))
+
+    return respond
+
+
+def _text(asked: QueryParams, name: str) -> str:
+    if not asked.get(name):
+        raise InputError(f"{name}: missing from the address")
+    return asked[name]
+
+
+def _number(asked: QueryParams, name: str) -> int:
+    try:
+        return max(0, int(asked.get(name, "0")))
+    except ValueError:
+        raise InputError(f"{name}: not a number") from None

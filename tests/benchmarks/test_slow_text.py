@@ -18,7 +18,7 @@ FROZE = {
     "builtin.patient.answer": "x/",
     "cases.matcher.asked_of_measurement(order)": "fever, ",
     "generate.mimic.story.note_story": "CT ",
-    "generate.privacy.problems": "a",
+    "generate.source.problems": "a",
     "results.utterance.read_utterance": "\n",
     "vocabulary.disease_names.Names.find": "GOUT ",
     "vocabulary.disease_names.diagnosis_names": "(",

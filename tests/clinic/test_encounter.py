@@ -21,7 +21,7 @@ from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.models import base
 from agentclinic.models.base import Image, ModelError, Reply, Request
 from agentclinic.results.actions import Action
-from agentclinic.results.outcome import Status
+from agentclinic.results.record import Status
 from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.runs.human import Leave
 from agentclinic.runs.plan import Unit

@@ -23,7 +23,7 @@ from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import Session, SessionStore
 from agentclinic.models.base import BadRequestError, Message, Purpose, Request
-from agentclinic.results.outcome import Status
+from agentclinic.results.record import Status
 from agentclinic.runs.human import Human, Leave
 from agentclinic.runs.undo import Tape
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -444,21 +443,6 @@ def test_a_call_works_in_a_notebook_where_a_loop_is_always_running() -> None:
         return agents.compare_results("Migraine", "Migraine", "builtin")
 
     assert asyncio.run(cell()) == "yes"
-
-
-def test_calls_from_plain_threads_use_one_background_loop() -> None:
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def note() -> None:
-        loops.append(asyncio.get_running_loop())
-
-    threads = [threading.Thread(target=sync_bridge.call, args=(note,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONG)
-    assert len(loops) == 8
-    assert len(set(loops)) == 1
 
 
 @pytest.mark.slow

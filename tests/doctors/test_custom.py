@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import textwrap
-import threading
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ import pytest
 from fakes import NEJM, OSCE, case_of, plan_of
 from scripted_server import LONG
 
-from agentclinic import sync_bridge
 from agentclinic.cli import main
 from agentclinic.clinic.doctor import Incoming, Utterance, utterance
 from agentclinic.config import RunSettings, Settings
@@ -488,33 +484,6 @@ async def test_a_doctor_that_hangs_loses_by_time_and_may_not_ask_models_afterwar
     assert module.tried.wait(LONG)
     assert isinstance(module.complaint[0], AgentClinicError)
     assert "is over" in str(module.complaint[0])
-
-
-def test_a_doctor_that_hangs_does_not_keep_the_process_alive(tmp_path: Path) -> None:
-    script = """
-        import anyio, threading
-        from agentclinic import sync_bridge
-
-        async def main():
-            with anyio.move_on_after(0.01):
-                await sync_bridge.in_thread(threading.Event().wait)
-
-        anyio.run(main)
-        print("over")
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=LONG, check=True
-    )
-    assert (done.stdout, done.stderr) == ("over\n", "")
-
-
-async def test_in_thread_keeps_context_and_passes_exceptions_on() -> None:
-    mood: ContextVar[str] = ContextVar("mood", default="unknown")
-    mood.set("good")
-    assert await sync_bridge.in_thread(mood.get) == "good"
-    assert await sync_bridge.in_thread(threading.get_ident) != threading.get_ident()
-    with pytest.raises(ZeroDivisionError):
-        await sync_bridge.in_thread(lambda: 1 // 0)
 
 
 def test_the_digest_is_of_the_files_content(write: Any) -> None:

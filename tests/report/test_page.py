@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_support import needs_browser, running_browser, watched
+from browser_support import Watched, needs_browser, running_browser, watched
 from hostile_support import ATTACKS, RAN, hostile
 from playwright.sync_api import Browser, Page
 from report_support import Json, in_the_originals_format, page_of, record, write_run
@@ -76,29 +76,30 @@ def browser(folders: dict[str, Path]) -> Iterator[Browser]:
         yield browser
 
 
-SLOW = ("hostile", "hostile_several")
-"""The hostile text has a test of its own."""
-REPORTS = ("played", "several", "hostile", "hostile_several", "original", "scores")
+def check_fit_and_quiet(watch: Watched) -> None:
+    """The open page fits phone and desktop, and has logged and requested nothing."""
+    for width in (360, 1280):
+        watch.page.set_viewport_size({"width": width, "height": 800})
+        assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
+    watch.page.locator("#theme").click()
+    watch.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    assert watch.problems == []
+    assert watch.requests == []
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in REPORTS]
+    "name",
+    ["played", "several", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hostile", "hostile_several"))],
 )
 def test_a_page_fits_phone_and_desktop_and_opens_without_errors_and_requests(
     name: str, browser: Browser, folders: dict[str, Path]
 ) -> None:
+    """The pages on runs of the original and on scores have this checked in their own tests below."""
     with watched(browser, folders[name]) as watch:
-        for width in (360, 1280):
-            watch.page.set_viewport_size({"width": width, "height": 800})
-            assert watch.page.evaluate("document.documentElement.scrollWidth") <= width
         watch.page.locator("#rows .open").first.click()
         watch.page.wait_for_selector("dialog[open]")
         watch.page.keyboard.press("Escape")
-        watch.page.locator("#theme").click()
-        watch.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-
-        assert watch.problems == []
-        assert watch.requests == []
+        check_fit_and_quiet(watch)
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folders: dict[str, Path]) -> None:
@@ -394,6 +395,8 @@ def test_a_run_in_the_originals_format_leaves_out_what_it_cannot_know_and_says_s
         page.wait_for_selector("dialog[open]")
         assert "What brings you in today?" in page.locator("#t-body").inner_text()
         assert "kept the dialogue as one text" in page.locator("#t-body").inner_text()
+        page.keyboard.press("Escape")
+        check_fit_and_quiet(watch)
 
 
 def test_scores_are_never_drawn_as_probabilities(browser: Browser, folders: dict[str, Path]) -> None:
@@ -406,3 +409,5 @@ def test_scores_are_never_drawn_as_probabilities(browser: Browser, folders: dict
         watch.page.wait_for_selector("dialog[open]")
         assert "Note: planned" in watch.page.locator("#t-body").inner_text()
         assert "%" not in watch.page.locator("#t-body summary").first.inner_text()
+        watch.page.keyboard.press("Escape")
+        check_fit_and_quiet(watch)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentclinic.cases.registry import load_cases
-from agentclinic.errors import InputError
-from agentclinic.jsonl import sealed
+from agentclinic.errors import AgentClinicError, InputError
+from agentclinic.jsonl import JsonLines, sealed
 from agentclinic.results.journal import read_records
 from agentclinic.results.run_cases import write_cases
 
@@ -97,3 +98,14 @@ def test_odd_identities_in_the_runs_cases_belong_to_no_record(journal: Path) -> 
     write(journal, entry(0))
     with pytest.raises(InputError, match=r"line 1: scenario 0, repeat 0 is not in this run's cases\.jsonl"):
         list(read_records(journal))
+
+
+def test_a_line_that_reads_differently_from_what_was_written_stops_the_run(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    with JsonLines(journal, journal=True) as lines:
+        lines.append(entry(0))
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data.replace(b"true", b"tru3")))  # a bad disk
+        with pytest.raises(AgentClinicError, match=r"cannot be written \(the last line reads differently"):
+            lines.append(entry(1))

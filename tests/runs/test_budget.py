@@ -201,7 +201,7 @@ def test_a_budget_must_be_an_amount(amount: str, tmp_path: Path) -> None:
 
 
 def test_cached_tokens_cost_as_much_as_others_unless_the_user_says_otherwise() -> None:
-    from agentclinic.models.prices import cost_usd
+    from agentclinic.models.base import cost_usd
 
     usage = {"input_tokens": USD, "output_tokens": USD, "cached_tokens": USD // 2}
     prices = {"a": PriceSettings(input=2, output=3), "b": PriceSettings(input=2, output=3, cached_input=0)}

@@ -16,7 +16,6 @@ from scripted_server import ScriptedServer
 from agentclinic.cli import main
 from agentclinic.config import Settings, with_limits
 from agentclinic.errors import InputError
-from agentclinic.models import batch as batches
 from agentclinic.models.retry import Clock
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.regrade import Regraded, estimate_regrade, regrade
@@ -222,20 +221,6 @@ async def test_a_process_that_is_killed_submits_nothing_twice(
     assert not note_of(folder).exists()
 
 
-async def test_a_batch_whose_creation_was_not_answered_is_found_again(folder: Path, server: ScriptedServer) -> None:
-    server.control(
-        rules=[{"match": {"api": api}, "fault": "500", "times": 1} for api in ("files", "batches")]
-        + [{"match": {"api": "poll"}, "fault": "503", "times": 2}]
-    )
-    shown = Said()
-
-    done = await by_batch(folder, settings(server), progress=shown)
-
-    assert done.judged == 4
-    assert (len(calls(server, "files", "lines")), len(calls(server, "batches", "endpoint"))) == (1, 1)
-    assert any("looked for again" in message for message in shown.messages), "an outage is waited for"
-
-
 @pytest.mark.slow
 def test_ctrl_c_while_waiting_says_that_the_batch_goes_on(folder: Path, server: ScriptedServer, tmp_path: Path) -> None:
     point_at(tmp_path, server)
@@ -283,22 +268,6 @@ def test_a_jury_submits_all_its_batches_before_it_waits(folder: Path, server: Sc
     judges = [judge["name"] for judge in json.loads(done)["comparison"]["judges"]]
     assert judges == ["builtin", "kind", "harsh", "jury"]
     assert len(calls(server, "batches", "endpoint")) == 2
-
-
-async def test_more_requests_than_fit_go_in_several_batches(
-    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "MOST_REQUESTS", 3)
-    done = await by_batch(folder, settings(server))
-    assert [len(upload) for upload in calls(server, "files", "lines")] == [3, 1]
-    assert (done.judged, len(done.batches)) == (4, 2)
-    assert len(calls(server, "files", "delete")) == 4
-
-    monkeypatch.setattr(batches, "MOST_BYTES", 6000)
-    await by_batch(folder, settings(server, moderator_llm="other"))
-    sizes = [sum(len(json.dumps(line)) + 1 for line in upload) for upload in calls(server, "files", "lines")[2:]]
-    assert len(sizes) > 1
-    assert max(sizes) <= 6000
 
 
 async def test_a_server_without_the_responses_api_gets_a_batch_of_chat_completions(
@@ -451,17 +420,3 @@ async def test_a_process_killed_while_it_deletes_does_not_ask_again(folder: Path
     assert calls(server, "files", "delete")[-2:] == [file, "file-gone"]
     assert len(calls(server, "files", "lines")) == 1
     assert not note_of(folder).exists()
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"status": ["completed"], "request_counts": {"completed": 10**12, "failed": 10**400}},
-        {"status": {"state": "expired"}, "request_counts": {"completed": -5}},
-        {"status": None, "request_counts": [4], "errors": "x"},
-    ],
-)
-async def test_odd_reports_about_a_batch_are_waited_out(odd: Any, folder: Path, server: ScriptedServer) -> None:
-    """A count that was taken at its word kept the progress bar counting for hours."""
-    server.control(batch_polls=2, batch_odd=odd)
-    assert (await by_batch(folder, settings(server))).judged == 4

@@ -15,8 +15,7 @@ from agentclinic import privacy
 from agentclinic.errors import AgentClinicError, InputError
 from agentclinic.privacy import DataClass
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import Fault
-from agentclinic.results.record import Record
+from agentclinic.results.record import Fault, Record
 from agentclinic.runs import shards
 from agentclinic.runs.execute import Finished
 from agentclinic.runs.progress import Progress

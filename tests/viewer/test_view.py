@@ -17,7 +17,7 @@ from viewer_support import serving
 
 from agentclinic.files import Lock
 from agentclinic.viewer.export import export
-from agentclinic.viewer.view import viewer_app
+from agentclinic.viewer.server import viewer_app
 
 pytestmark = needs_browser
 SPECIALTIES = ("Cardiology", "Rheumatology", "Neurology")

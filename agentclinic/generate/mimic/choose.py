@@ -1,16 +1,25 @@
-"""Choose admissions: one per patient, spread over the chapters of disease, the same for the same seed."""
+"""Choose admissions: one per patient, spread over the chapters of disease, the same for the same seed.
+
+A salt hides which patient a case was made from.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
 import re
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.generate.mimic import icd
-from agentclinic.generate.mimic.salt import case_key
 from agentclinic.generate.mimic.tables import ADMISSIONS, DIAGNOSES, PATIENTS, TITLES, Folder, fill_cache, opened, run
 from agentclinic.generate.settings import MimicSettings
 
@@ -26,8 +35,6 @@ BEYOND_LIMIT = "beyond the limit"
 
 @dataclass(frozen=True)
 class Admission:
-    """A chosen admission and its principal diagnosis."""
-
     subject_id: int = field(repr=False)
     hadm_id: int = field(repr=False)
     key: str
@@ -38,8 +45,6 @@ class Admission:
 
 
 class ChapterCount(NamedTuple):
-    """How many admissions of a chapter there are and how many were chosen."""
-
     chapter: str
     available: int
     """Admissions whose principal diagnosis is in this chapter."""
@@ -62,11 +67,9 @@ class Coverage:
 
     @property
     def chosen(self) -> int:
-        """Admissions chosen."""
         return sum(row.chosen for row in self.chapters)
 
     def as_dict(self) -> dict[str, object]:
-        """The report for the manifest."""
         return {
             "admissions": self.admissions,
             "patients": self.patients,
@@ -77,7 +80,6 @@ class Coverage:
         }
 
     def lines(self) -> list[str]:
-        """The report for people."""
         width = max([7, *(len(row.chapter) for row in self.chapters)])
         return [
             f"{'chapter':{width}}  available  eligible  patients  chosen",
@@ -119,7 +121,6 @@ def choose(settings: MimicSettings, salt: str, *, tell: Callable[[str], None] = 
 
 
 def titles_table(folder: Folder) -> str:
-    """SQL for our own table with one title for each code and version."""
     return (
         "CREATE TABLE titles AS SELECT upper(trim(icd_code)) AS code, icd_version AS version, "
         f"min(trim(long_title)) AS title FROM {folder.source(TITLES)} GROUP BY ALL"
@@ -174,11 +175,11 @@ def _classify_codes(connection: DuckDBPyConnection, settings: MimicSettings) -> 
 
 
 _Target = Callable[[str, int, str], bool]
-"""Whether a code, version and title are what a target means."""
+"""Whether a code, version and title match a target."""
 
 
 def _targets(connection: DuckDBPyConnection, targets: tuple[str, ...]) -> _Target:
-    """Whether any target means a code; a target that means no code at all is an error."""
+    """Whether a code is one of the targets; a target that matches no code at all is an error."""
     tests = {target: _target(target) for target in targets}
     titles = connection.execute("SELECT code, version, coalesce(title, '') FROM titles").fetchall() if tests else []
     missing = [target for target, test in tests.items() if not any(test(*row) for row in titles)]
@@ -194,7 +195,7 @@ _CODE = re.compile(r"(?:(9|10):)?([A-Z]?\d[\dA-Z]*(?:\.[\dA-Z]*)?)", re.IGNORECA
 
 
 def _target(target: str) -> _Target:
-    """What a target means: the beginning of a code, in one version if it says so, or words in a title."""
+    """Matches the beginning of a code, in one version if the target names it, or words in a title."""
     as_code = _CODE.fullmatch(target.strip())
     if as_code:
         only = int(as_code[1]) if as_code[1] else None
@@ -207,7 +208,7 @@ def _target(target: str) -> _Target:
 def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> None:
     """Give each admission the first reason that excludes it, or none."""
     planned = ", ".join(f"'{kind}'" for kind in _PLANNED)
-    principal = "principal diagnosis is"
+    principal, first_only = "principal diagnosis is", not settings.include_recurrent
     rules = [
         ("no principal diagnosis", "s.code IS NULL", True),
         ("no time of admission", "s.admittime IS NULL", True),
@@ -221,11 +222,7 @@ def _apply_rules(connection: DuckDBPyConnection, settings: MimicSettings) -> Non
         (f"{principal} an external cause", f"c.kind = '{icd.Kind.EXTERNAL}'", not settings.include_symptoms),
         ("title says other or unspecified", "c.vague", not settings.include_unspecified),
         ("planned admission", f"s.kind IN ({planned})", not settings.include_elective),
-        (
-            "principal code was already coded at an earlier admission",
-            "s.hadm_id IN (FROM recurrent)",
-            not settings.include_recurrent,
-        ),
+        ("principal code was already coded at an earlier admission", "s.hadm_id IN (FROM recurrent)", first_only),
     ]
     reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test, applies in rules if applies)
     connection.execute(
@@ -258,12 +255,7 @@ def _draw(connection: DuckDBPyConnection, settings: MimicSettings) -> tuple[list
     ).fetchall():
         eligible.setdefault(name, deque()).append((subject, hadm))
     sizes = {name: (len(rows), len({subject for subject, _ in rows})) for name, rows in eligible.items()}
-    drawn: list[tuple[int, int]] = []
-    for stay in _in_turn(eligible):
-        if len(drawn) == settings.limit:
-            break
-        drawn.append(stay)
-    return drawn, sizes
+    return list(islice(_in_turn(eligible), settings.limit)), sizes
 
 
 def _in_turn(eligible: dict[str, deque[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
@@ -310,3 +302,30 @@ def _coverage(connection: DuckDBPyConnection, admissions: tuple[Admission, ...],
     chosen = Counter(one.chapter for one in admissions)
     chapters = tuple(ChapterCount(name, count, *sizes.get(name, (0, 0)), chosen[name]) for name, count in available)
     return Coverage(total, patients, chapters, (*excluded, *(row for row in rest if row[1])))
+
+
+def case_key(salt: str, subject_id: int, hadm_id: int) -> str:
+    """The key of an admission: the same for the same salt, and meaningless without it."""
+    return hmac.new(salt.encode(), f"mimic:{subject_id}:{hadm_id}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def load_salt(path: Path) -> str:
+    """The salt in a file that only its owner can read; a random one is made if there is no file."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        if not path.exists():
+            # Written in full under another name, then linked: two processes that start together read the same salt.
+            with open(draft, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(secrets.token_hex(32) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(draft, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    salt = path.read_text(encoding="ascii", errors="replace").strip()
+    if len(salt) < 16:
+        raise InputError(f"{path}: contains no salt; remove the file (cases made with it will then be made again)")
+    return salt

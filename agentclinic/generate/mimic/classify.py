@@ -25,14 +25,11 @@ RESERVED_TO = 999_999_999
 
 
 class Classified(NamedTuple):
-    """A data class and the reason for it."""
-
     data_class: DataClass
     reason: str
 
 
 def data_class(base_dir: Path) -> DataClass:
-    """The data class of the folder."""
     return classify(base_dir).data_class
 
 
@@ -102,7 +99,6 @@ def _subjects_within(folder: Folder, allowed: str) -> bool:
 
 
 def _hashes(folder: Folder) -> dict[str, str]:
-    """The SHA-256 of each table we read."""
     found = {}
     for table in READ:
         if path := folder.file(table):

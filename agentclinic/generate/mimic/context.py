@@ -22,17 +22,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # Tables worth caching: those with many rows per patient, or much text.
-_CACHED = (
-    tables.LABS,
-    tables.DIAGNOSES,
-    tables.CULTURES,
-    tables.OMR,
-    tables.TRIAGE,
-    tables.ED_VITALS,
-    tables.ED_DRUGS,
-    tables.ED_STAYS,
-    tables.NOTES,
-)
+_SMALL = (tables.PATIENTS, tables.ADMISSIONS, tables.TITLES, tables.LAB_ITEMS)
+_CACHED = tuple(table for table in tables.READ if table not in _SMALL)
 # Admissions held in memory at a time: a few hundred rows each, so about ten megabytes.
 _BATCH = 128
 # An older weight or blood pressure says little about the patient today.
@@ -59,7 +50,7 @@ _TRANSPORTS = {"AMBULANCE": "by ambulance", "WALK IN": "on foot", "HELICOPTER": 
 def source_cases(
     settings: MimicSettings, chosen: Chosen, *, tell: Callable[[str], None] = lambda _: None
 ) -> Generator[SourceCase, None, None]:
-    """The context of each chosen admission, in the order chosen; the first one makes it read the tables.
+    """The context of each chosen admission, in the order chosen; the tables are read when the first one is needed.
 
     `tell` is called with a line before each table, which can take minutes. Closing the generator early removes what
     was read.
@@ -111,9 +102,7 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
         tables.ADMISSIONS,
         f"CREATE TABLE own AS SELECT a.* FROM {source(tables.ADMISSIONS)} a SEMI JOIN wanted USING (subject_id)",
     )
-    yield (
-        tables.PATIENTS,
-        f"""
+    sql = f"""
         CREATE TABLE chosen AS
         SELECT w.place, w.subject_id, w.hadm_id, a.admittime, a.dischtime, a.admission_location, p.gender,
                p.anchor_age, p.anchor_year,
@@ -125,38 +114,32 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
                a.admittime + to_seconds({settings.hours * 3600}) AS until
         FROM wanted w JOIN own a USING (subject_id, hadm_id)
         LEFT JOIN (SELECT DISTINCT ON (subject_id) * FROM {source(tables.PATIENTS)}) p USING (subject_id)
-        """,
-    )
+    """
+    yield tables.PATIENTS, sql
     yield tables.LAB_ITEMS, f"CREATE TABLE items AS SELECT DISTINCT ON (itemid) * FROM {source(tables.LAB_ITEMS)}"
     yield tables.TITLES, titles_table(folder)
     own, hours = _OWN.format(time="x.charttime"), _HOURS.format(time="x.charttime")
-    yield (
-        tables.LABS,
-        f"""
+    sql = f"""
         CREATE TABLE labs AS
         SELECT c.place, x.charttime, x.labevent_id, x.itemid, {hours} AS hours, x.value, x.valuenum, x.valueuom,
                x.ref_range_lower, x.ref_range_upper, x.flag, x.comments
         FROM {source(tables.LABS)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE x.charttime BETWEEN c.since AND c.until AND {own}
         ORDER BY c.place
-        """,
-    )
+    """
+    yield tables.LABS, sql
     # A specimen with a date but no time counts if the whole day is within the hours read.
     day_own = _OWN.format(time="x.chartdate")
-    yield (
-        tables.CULTURES,
-        f"""
+    sql = f"""
         CREATE TABLE cultures AS
         SELECT c.place, x.*, CASE WHEN x.charttime IS NOT NULL THEN {hours} END AS hours
         FROM {source(tables.CULTURES)} x JOIN chosen c ON x.subject_id = c.subject_id
         WHERE (x.charttime BETWEEN c.since AND c.until AND {own})
            OR (x.charttime IS NULL AND x.chartdate >= c.since AND x.chartdate + INTERVAL 1 DAY <= c.until AND {day_own})
         ORDER BY c.place
-        """,
-    )
-    yield (
-        tables.OMR,
-        f"""
+    """
+    yield tables.CULTURES, sql
+    sql = f"""
         CREATE TABLE body AS
         SELECT c.place, x.result_name, x.result_value, x.seq_num, x.chartdate,
                date_diff('day', x.chartdate, c.admittime) AS days
@@ -165,11 +148,9 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
           AND (x.result_name IN ('Height (Inches)', 'Weight (Lbs)', 'BMI (kg/m2)')
                OR x.result_name LIKE 'Blood Pressure%')
         ORDER BY c.place
-        """,
-    )
-    yield (
-        tables.DIAGNOSES,
-        f"""
+    """
+    yield tables.OMR, sql
+    sql = f"""
         CREATE TABLE past AS
         SELECT c.place, t.code, t.version, t.title, count(DISTINCT b.hadm_id) AS times, max(b.admittime) AS last
         FROM {source(tables.DIAGNOSES)} x
@@ -177,47 +158,39 @@ def _passes(folder: Folder, settings: MimicSettings) -> Iterator[tuple[Table, st
         JOIN own b ON b.hadm_id = x.hadm_id AND b.subject_id = x.subject_id AND b.admittime < c.admittime
         JOIN titles t ON t.code = upper(trim(x.icd_code)) AND t.version = x.icd_version
         GROUP BY ALL ORDER BY c.place
-        """,
-    )
-    yield (
-        tables.ED_STAYS,
-        f"""
+    """
+    yield tables.DIAGNOSES, sql
+    sql = f"""
         CREATE TABLE arrivals AS
         SELECT c.place, x.stay_id, x.intime, x.arrival_transport, {_HOURS.format(time="x.intime")} AS hours
         FROM {source(tables.ED_STAYS)} x JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id
-        """,
-    )
+    """
+    yield tables.ED_STAYS, sql
     yield (
         tables.TRIAGE,
         f"CREATE TABLE triage AS SELECT s.place, s.intime, s.hours, x.* FROM {source(tables.TRIAGE)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id",
     )
-    yield (
-        tables.ED_VITALS,
-        f"""
+    sql = f"""
         CREATE TABLE signs AS SELECT s.place, x.*, {hours} AS hours FROM {source(tables.ED_VITALS)} x
         JOIN arrivals s ON x.stay_id = s.stay_id JOIN chosen c ON c.place = s.place
         WHERE x.charttime <= c.until ORDER BY s.place
-        """,
-    )
+    """
+    yield tables.ED_VITALS, sql
     yield (
         tables.ED_DRUGS,
         f"CREATE TABLE drugs AS SELECT DISTINCT s.place, x.name FROM {source(tables.ED_DRUGS)} x "
         "JOIN arrivals s ON x.stay_id = s.stay_id ORDER BY s.place",
     )
-    yield (
-        tables.NOTES,
-        f"""
+    sql = f"""
         CREATE TABLE notes AS SELECT c.place, x.note_id, x.note_seq, x.text FROM {source(tables.NOTES)} x
         JOIN chosen c ON x.subject_id = c.subject_id AND x.hadm_id = c.hadm_id ORDER BY c.place
-        """,
-    )
+    """
+    yield tables.NOTES, sql
 
 
 @dataclass
 class _Stay:
-    """The rows of one admission."""
-
     patient: tuple[Any, ...] = ()
     rows: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -247,7 +220,6 @@ _READ_BACK = {
 
 
 def _stays(connection: DuckDBPyConnection, start: int, end: int) -> dict[int, _Stay]:
-    """The rows of the admissions from place `start` up to `end`."""
     within = f"place BETWEEN {start} AND {end - 1}"
     people = connection.execute(
         "SELECT place, gender, anchor_age, anchor_year, admittime, dischtime, admission_location "
@@ -261,7 +233,7 @@ def _stays(connection: DuckDBPyConnection, start: int, end: int) -> dict[int, _S
 
 
 def _case(admission: Admission, stay: _Stay, source_class: DataClass) -> SourceCase:
-    """One admission's context, without anything that code can see names the diagnosis."""
+    """One admission's context, without anything that is found to name the diagnosis."""
     gender, anchor_age, anchor_year, admitted, _, location = stay.patient
     names = Names(admission.title, codes=(admission.code, icd.dotted(admission.code, admission.version)))
 
@@ -325,7 +297,7 @@ def _past(stay: _Stay, admission: Admission, names: Names) -> tuple[str, ...]:
 
 
 def _story(stay: _Stay, gives_away: story.Gives, past: tuple[str, ...]) -> tuple[tuple[str, ...], HistorySource]:
-    """What the patient's story can be told from, and its kind: the best source available."""
+    """The best source for the patient's story, and its kind."""
     for row in stay.rows["notes"]:
         told = story.note_story(row[0] or "", gives_away)
         if told:

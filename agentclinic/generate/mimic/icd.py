@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What the codes of a chapter stand for."""
-
     DISEASE = "disease"
     SYMPTOM = "symptom"
     """Symptoms, signs and abnormal findings: where a case starts, not where it ends."""
@@ -22,8 +20,6 @@ class Kind(StrEnum):
 
 
 class Chapter(NamedTuple):
-    """A chapter's shared name and kind."""
-
     name: str
     kind: Kind = Kind.DISEASE
 

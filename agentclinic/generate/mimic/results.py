@@ -17,8 +17,6 @@ BODY = "Body_Measurements"
 
 
 class LabRow(NamedTuple):
-    """A row of labevents with the names of its item."""
-
     row: int
     label: str | None
     fluid: str | None
@@ -49,8 +47,6 @@ class CultureRow(NamedTuple):
 
 
 class VitalRow(NamedTuple):
-    """A row of triage or vitalsign."""
-
     table: str
     hours: float | None
     temperature: str | None
@@ -63,8 +59,6 @@ class VitalRow(NamedTuple):
 
 
 class BodyRow(NamedTuple):
-    """A row of omr."""
-
     name: str
     value: str
     days: int
@@ -162,7 +156,7 @@ def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
         grouped.setdefault(isolate, []).append(row)
     found: dict[tuple[object, ...], Culture] = {}
     for isolate, own in grouped.items():
-        comment = _readable(own)
+        comment = " ".join(dict.fromkeys(said for row in own for said in _readable(row.comments or "")))
         if not (isolate.organism or comment) or not isolate.test:
             continue
         tried = {_clean(row.drug): _clean(row.verdict) for row in own if _clean(row.drug) and _clean(row.verdict)}
@@ -174,12 +168,8 @@ def cultures(rows: Iterable[CultureRow]) -> tuple[Culture, ...]:
     return tuple(found.values())
 
 
-def _readable(rows: Iterable[CultureRow]) -> str:
-    """The sentences of the comments from which nothing was removed and that mention no time and no telephone call."""
-    return " ".join(dict.fromkeys(sentence for row in rows for sentence in _sentences(row.comments or "")))
-
-
-def _sentences(comment: str) -> list[str]:
+def _readable(comment: str) -> list[str]:
+    """The sentences from which nothing was removed and that mention no time and no telephone call."""
     parts = [" ".join(part.split()) for part in re.split(r"(?<=[.;])\s+", comment.strip())]
     told = [part for part in parts if re.search(r"\w", part) and not _PHONED.search(part)]
     # The result comes first. If something was removed from it, what follows ("Performed by …") is not a result.

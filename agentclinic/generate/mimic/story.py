@@ -95,7 +95,7 @@ def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
     story: dict[str, str] = {}
     for heading, name in _TOLD.items():
         if name not in story and heading in found:
-            told = _told(found[heading], gives_away, is_list=not name.startswith("History"))
+            told = _kept(found[heading], gives_away, is_list=not name.startswith("History"))
             if told:
                 story[name] = told
     if not {"Chief complaint", "History of present illness"} & story.keys():
@@ -103,7 +103,7 @@ def note_story(note: str, gives_away: Gives) -> tuple[str, ...]:
     return tuple(f"{name}: {text}" for name, text in story.items())
 
 
-def _told(text: str, gives_away: Gives, *, is_list: bool) -> str:
+def _kept(text: str, gives_away: Gives, *, is_list: bool) -> str:
     """A section without gaps, hospital findings, and what gives the diagnosis away."""
     kept: list[str] = []
     for sentence in _parts(text, is_list=is_list):
@@ -143,7 +143,6 @@ def without_gaps(sentence: str) -> str:
 
 
 def note_drugs(note: str, gives_away: Gives) -> tuple[str, ...]:
-    """The drugs in a note's list of medications on admission."""
     lines = sections(note).get(_DRUGS, "").splitlines()
     numbered = [re.sub(r"^\s*\d+\.\s*", "", line).strip() for line in lines if re.match(r"\s*\d+\.\s*\S", line)]
     return tuple(dict.fromkeys(line for line in numbered if REMOVED not in line and not gives_away(line)))
@@ -171,6 +170,5 @@ def complaints(triage: str, gives_away: Gives) -> tuple[str, ...]:
 
 
 def drug_names(names: Iterable[str | None], gives_away: Gives) -> tuple[str, ...]:
-    """The names of drugs, without repeats."""
     plain = (" ".join((name or "").split()) for name in names)
     return tuple(dict.fromkeys(name for name in plain if name and REMOVED not in name and not gives_away(name)))

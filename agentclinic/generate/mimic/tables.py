@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from agentclinic.errors import AgentClinicError, ConfigError, InputError
+from agentclinic.generate.rows import installed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -91,18 +91,9 @@ ED_STAYS = _table(
     "arrival_transport",
     required=False,
 )
-TRIAGE = _table(
-    "ed/triage",
-    "subject_id:bigint stay_id:bigint chiefcomplaint",
-    "temperature heartrate resprate o2sat sbp dbp pain",
-    required=False,
-)
-ED_VITALS = _table(
-    "ed/vitalsign",
-    "subject_id:bigint stay_id:bigint charttime:timestamp",
-    "temperature heartrate resprate o2sat sbp dbp pain",
-    required=False,
-)
+_SIGNS = "temperature heartrate resprate o2sat sbp dbp pain"
+TRIAGE = _table("ed/triage", "subject_id:bigint stay_id:bigint chiefcomplaint", _SIGNS, required=False)
+ED_VITALS = _table("ed/vitalsign", "subject_id:bigint stay_id:bigint charttime:timestamp", _SIGNS, required=False)
 ED_DRUGS = _table("ed/medrecon", "subject_id:bigint stay_id:bigint name", required=False)
 NOTES = _table(
     "note/discharge", "subject_id:bigint hadm_id:bigint text", "note_id note_seq", required=False, long_text=True
@@ -118,15 +109,12 @@ written with the diagnosis in mind, or after it."""
 
 @dataclass
 class Folder:
-    """A MIMIC-IV folder and the files of its tables."""
-
     base: Path
     cache: Path | None = None
     _headers: dict[str, list[str]] = field(default_factory=dict)
     _modules: dict[str, Path | None] = field(default_factory=dict)
 
     def module(self, name: str) -> Path | None:
-        """The folder of a module, or None."""
         if not self.base.is_dir():
             raise InputError(f"{self.base}: no such folder; name the one that contains MIMIC-IV's hosp folder")
         if name not in self._modules:
@@ -224,14 +212,13 @@ def _module(base: Path, module: str) -> Path | None:
 
 
 def _text(value: object) -> str:
-    """A value as an SQL string."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 @contextmanager
 def opened(memory_limit: str, threads: int, scratch_in: Path | None = None) -> Iterator[DuckDBPyConnection]:
     """A DuckDB connection whose files are in a private folder that is removed at the end."""
-    duckdb = _duckdb()
+    duckdb = installed("duckdb", "MIMIC-IV")
     with _scratch(scratch_in) as folder:
         settings = {
             "temp_directory": str(folder / "overflow"),
@@ -250,16 +237,6 @@ def opened(memory_limit: str, threads: int, scratch_in: Path | None = None) -> I
             yield connection
         finally:
             connection.close()
-
-
-def _duckdb() -> ModuleType:
-    try:
-        import duckdb
-    except ImportError:
-        raise ConfigError(
-            "reading MIMIC-IV needs DuckDB, which is not installed: pip install '.[generate]' in a clone"
-        ) from None
-    return duckdb
 
 
 @contextmanager
@@ -291,7 +268,7 @@ def _scratch(parent: Path | None) -> Iterator[Path]:
 
 def run(connection: DuckDBPyConnection, folder: Folder, table: Table, sql: str) -> DuckDBPyConnection:
     """Run SQL that reads a table; errors name the place in the file but show none of its rows."""
-    duckdb = _duckdb()
+    duckdb = installed("duckdb", "MIMIC-IV")
     try:
         return connection.execute(sql)
     except duckdb.OutOfMemoryException:

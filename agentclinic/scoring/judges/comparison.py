@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentclinic.errors import InputError
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.results.run_data import load_run
 from agentclinic.scoring.estimates import Estimate, Proportion, proportion
 from agentclinic.scoring.judges.against_labels import AgainstLabels, against_labels, panel_and_labels

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agentclinic.errors import InputError
 from agentclinic.files import Lock, make_folder, write_whole
 from agentclinic.jsonl import sealed
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.results.run_data import read_judgements
 from agentclinic.scoring.judges.panel import RECORDED, Unit, judgements_file, load_panel
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from agentclinic.errors import InputError
 from agentclinic.results.journal import read_records
-from agentclinic.results.outcome import JUDGEABLE, MISSING, Verdict
-from agentclinic.results.record import Record
+from agentclinic.results.record import JUDGEABLE, MISSING, Record, Verdict
 from agentclinic.results.run_data import diagnosis_of, load_run, read_judgements, unit_of, verdict_of
 from agentclinic.scoring.verdicts import case_key
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judges_support import judge, original_run
 
-from agentclinic.results.outcome import Verdict
+from agentclinic.results.record import Verdict
 from agentclinic.scoring.judges.majority import write_majority
 from agentclinic.scoring.judges.panel import Panel, Unit, load_panel
 from agentclinic.scoring.judges.sample import Stratum, draw, drawing_judges, sampled_from, strata

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentclinic.config import Settings
-from agentclinic.models.prices import cost_usd
+from agentclinic.models.base import cost_usd
 from agentclinic.runs.build import Models
 
 OPENAI = "https://api.openai.com/v1"
