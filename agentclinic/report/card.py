@@ -45,7 +45,6 @@ _FEW = 100
 
 
 def card(place: Path, judge: str | None = None) -> str:
-    """The card of a run."""
     run = _load(place, judge)
     parts = (_head, _repeat, _models, _data, _judging, _results, _limits, _checklists)
     return "\n\n".join("\n".join(part(run)) for part in parts) + "\n"

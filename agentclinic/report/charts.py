@@ -58,7 +58,6 @@ def svg(name: str, title: str, description: str, *parts: object, width: float = 
 
 
 def words(x: float, y: float, text: str, anchor: str = "middle", class_: str = "tick") -> Html:
-    """Text at a place."""
     return tag("text", text, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
@@ -79,7 +78,6 @@ def axes(frame: Frame, xs: Sequence[tuple[float, str]], ys: Sequence[tuple[float
 
 
 def percents(top: float = 1.0, steps: int = 4) -> list[tuple[float, str]]:
-    """Marks of a percentage axis."""
     return [(top * i / steps, f"{100 * top * i / steps:g}%") for i in range(steps + 1)]
 
 
@@ -94,12 +92,10 @@ def nice(top: float, steps: int = 4) -> list[float]:
 
 
 def path(points: Sequence[tuple[float, float]], class_: str) -> Html:
-    """A line through places."""
     return tag("path", d="M" + "L".join(f"{x:g} {y:g}" for x, y in points), class_=class_, fill="none")
 
 
 def area(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], class_: str) -> Html:
-    """The band between two lines."""
     points = [*upper, *reversed(lower)]
     return tag("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in points), class_=class_)
 

@@ -347,7 +347,6 @@ class _Shown:
         self._uncover(0, self._facts([AT_THE_DOOR]))
 
     def turn(self, place: int, turn: Turn) -> Data:
-        """One utterance."""
         details = turn.details or {}
         told = [
             _full({"topic": _text(part.topic), "from": _text(part.provenance), "facts": self._facts(part.paths)})

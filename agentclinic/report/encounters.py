@@ -70,7 +70,6 @@ class Encounter:
 
 
 def encounter_of(record: Record, bill: Bill | None) -> Encounter:
-    """The line about a record."""
     sure, source = confidence(record)
     ended = outcome(record)
     return Encounter(

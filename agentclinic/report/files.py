@@ -33,7 +33,6 @@ _STARTS = (f"<!-- {MARK} -->", f'{{\n  "made_by": "{MARK}"', HEAD)
 
 
 def render(collected: Collected, format_: Format) -> str:
-    """The report in one of the formats."""
     if format_ == "html":
         return page(collected)
     if format_ == "md":
@@ -106,7 +105,6 @@ def run_names(places: Sequence[Path]) -> list[str]:
 
 
 def gather(places: Sequence[Path], judge: str | None, seed: int) -> Collected:
-    """Everything a report shows about these runs."""
     places = runs_in(places)
     return collect([load_run(place, judge) for place in places], run_names(places), seed=seed)
 

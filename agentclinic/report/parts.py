@@ -53,7 +53,6 @@ class View:
         return tag("span", self.badge(run), tag("span", self.labels[run]), class_="chip")
 
     def badge(self, run: int) -> Html:
-        """The run's letter in its colour."""
         return tag("b", self.letters[run], class_=f"letter {self.colour(run)}")
 
     def section(
@@ -81,28 +80,23 @@ def section(name: str, title: str, lede: object, *parts: object) -> Html:
 
 
 def figure(caption: str, note: str, *parts: object) -> Html:
-    """A chart with its caption."""
     return tag("figure", tag("figcaption", tag("strong", caption), tag("span", note)), *parts)
 
 
 def details(summary: str, *parts: object) -> Html:
-    """A part that can be unfolded."""
     return tag("details", tag("summary", summary), *parts)
 
 
 def note(text: object) -> Html:
-    """A remark."""
     return tag("p", text, class_="note")
 
 
 def open_button(run: int, place: int, text: str, label: str | None = None) -> Html:
-    """The button that opens a transcript."""
     says = label or f"Transcript of scenario {text}"
     return tag("button", text, type="button", class_="open", data_run=run, data_place=place, aria_label=says)
 
 
 def outcome_name(outcome: str) -> str:
-    """The page's label of an outcome."""
     return OUTCOMES.get(outcome) or line(outcome.replace("_", " "), 40)
 
 

@@ -51,7 +51,6 @@ def clipped(p: Floats) -> Floats:
 
 
 def count_clipped(p: Floats) -> int:
-    """How many forecasts `clipped` moves."""
     return int(np.count_nonzero((p < EPSILON) | (p > 1 - EPSILON)))
 
 
@@ -230,7 +229,6 @@ class Forecasts:
 
     @property
     def n(self) -> int:
-        """Number of forecasts."""
         return int(self.p.size)
 
     @classmethod

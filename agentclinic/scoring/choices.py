@@ -59,7 +59,6 @@ def count(told: Collection[str], marked: Marked) -> Counts:
 
 
 def added(counts: Iterable[Counts]) -> Counts:
-    """The sum over rows."""
     return sum(counts, Counts())
 
 

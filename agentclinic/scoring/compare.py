@@ -76,7 +76,6 @@ class CaseOutcomes:
     """Whether every repeat had the same dialogue."""
 
     def add(self, record: Record) -> None:
-        """Count one repeat."""
         dialogue = zlib.crc32(record.doctor_hist.encode())
         self.same = self.same and (self.repeats == 0 or dialogue == self.dialogue)
         self.dialogue = dialogue
@@ -117,7 +116,6 @@ class Arm:
 
     @property
     def repeats(self) -> int:
-        """The most repeats any case has."""
         return max((case.repeats for case in self.cases.values()), default=0)
 
     @property
@@ -130,7 +128,6 @@ class Arm:
         return builtin and set(self.conditions["doctor"]) <= {"plain", "uncertainty", "None"}
 
     def add(self, record: Record) -> None:
-        """Count one record."""
         self.records += 1
         case = self.cases.get(case_key(record))
         if case is None:
@@ -299,7 +296,6 @@ def compare_arms(arms: Sequence[Arm], *, seed: int = 0, corrected: bool = False)
 
 
 def compared_runs(arms: Sequence[Arm], labels: Sequence[str]) -> list[ComparedRun]:
-    """The lines of the table of runs."""
     return [
         ComparedRun(
             arm=arm.name,

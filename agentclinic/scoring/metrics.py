@@ -76,7 +76,6 @@ class Metric:
         return self.value([row], 0).value
 
     def value(self, rows: Rows, seed: int) -> Value:
-        """The value for these rows."""
         return self.of(rows, seed) if self.resampled else self.of(rows)
 
 
@@ -127,7 +126,6 @@ class Measured(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     def value(self, key: str) -> Value | None:
-        """The value of a registered metric."""
         found: Value | None = getattr(self, key)
         return found
 

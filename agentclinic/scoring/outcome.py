@@ -98,7 +98,6 @@ class RunningSummary:
         """What each test ordered cost, if a record says."""
 
     def add(self, record: Record) -> None:
-        """Count one record."""
         self.presented += 1
         self.turns += record.num_turns or 0
         self.outcomes[outcome(record)] += 1
@@ -149,16 +148,13 @@ class RunningSummary:
 
     @property
     def missing(self) -> int:
-        """Units without a verdict."""
         return sum(self.outcomes[name] for name in MISSING)
 
     @property
     def accuracy(self) -> Proportion:
-        """Strict accuracy so far."""
         return proportion(self.correct, self.presented - self.missing)
 
     def summary(self) -> Summary:
-        """The summary so far."""
         presented = self.presented
         scored = presented - self.missing
         known = [cost for cost in self.tests or () if cost is not None]
@@ -202,7 +198,6 @@ def outcome(record: Record) -> str:
 
 
 def summarise(records: Iterable[Record]) -> Summary:
-    """The summary of records."""
     running = RunningSummary()
     for record in records:
         running.add(record)

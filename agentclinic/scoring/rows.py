@@ -130,7 +130,6 @@ class Row(NamedTuple):
 
 
 def row_of(record: Record, price_of: PriceOf = knowledge_prices) -> Row:
-    """Reduce a record to its row."""
     cut_short = record.status == "model_failed"
     asked = None if cut_short else requests(record)
     finals, names = final_differentials(record), must_not_miss(record)

@@ -18,12 +18,10 @@ DOCTORS_PARTS = ("doctor", "planner", "synthesis", "memory", "embedding")
 
 
 def turns(record: Record) -> float | None:
-    """Turns the doctor took."""
     return record.num_turns
 
 
 def tests(record: Record) -> float | None:
-    """Orders for tests or examinations."""
     if record.transcript is None:
         return None
     return sum(turn.action is not None and turn.action.kind == "test" for turn in record.transcript)

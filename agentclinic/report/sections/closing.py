@@ -11,7 +11,6 @@ from agentclinic.report.text import DASH, line
 
 
 def limits(view: View) -> Html | None:
-    """What each run can and cannot show."""
     title = f"What {'these runs' if view.several else 'this run'} can and cannot show"
     drawn = [Drawn(index, _statement(said)) for index, said in enumerate(statements(view.report))]
     return view.section("limits", title, "", drawn)
@@ -38,7 +37,6 @@ def numbers(view: View) -> Html | None:
 
 
 def settings(view: View) -> Html:
-    """The settings as recorded."""
     keys = list(dict.fromkeys(key for run in view.runs for key in run.settings))
     rows: list[list[object]] = [[key, *(line(run.settings.get(key), 120) or DASH for run in view.runs)] for key in keys]
     rows += [

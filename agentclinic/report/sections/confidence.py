@@ -18,7 +18,6 @@ from agentclinic.scoring.metrics import DifferentialCourse
 
 
 def confidence(view: View) -> Html | None:
-    """Reliability and risk-coverage, by run and source."""
     drawn = [
         Drawn(index, _source(view, index, run, source))
         for index, run in enumerate(view.runs)

@@ -81,7 +81,6 @@ _KINDS = {"specialty": "By specialty", "difficulty": "By difficulty", "harm": "B
 
 
 def groups(view: View) -> Html | None:
-    """Accuracy by specialty, difficulty and harm."""
     stated = [kind for kind in _KINDS if any(run.breakdown.groups.get(kind) for run in view.runs)]
     if not stated:
         return None

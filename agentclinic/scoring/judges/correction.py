@@ -237,7 +237,6 @@ class _Table:
 
     @property
     def cases(self) -> int:
-        """Cases with a label."""
         return int(np.count_nonzero(self.labeled.any(axis=1)))
 
     @property
