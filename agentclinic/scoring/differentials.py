@@ -15,6 +15,8 @@ from agentclinic.scoring.verdicts import names_truth
 from agentclinic.vocabulary.compare import Relation, compare
 
 Scale = Literal["probability", "score"]
+PREFERRED = (Source.POSTERIOR, Source.STATED, Source.ELICITED)
+"""Which probability is shown if a record has several: the doctor's own before one asked for afterwards."""
 
 
 def final_differentials(record: Record) -> dict[str, Differential]:
@@ -57,6 +59,20 @@ def committed(record: Record, differential: Differential) -> Hypothesis | None:
         if _plain(hypothesis.diagnosis) == plain:
             return hypothesis
     return next((h for h in hypotheses if _same_disease(diagnosis, h.diagnosis)), None)
+
+
+def confidence(record: Record) -> tuple[float | None, str | None]:
+    """The probability given to the diagnosis, and its source; planner scores are not probabilities."""
+    given = final_differentials(record)
+    for source in PREFERRED:
+        differential = given.get(source.value)
+        if differential is None or scale_of(differential) != "probability":
+            continue
+        hypothesis = committed(record, differential)
+        number = number_of(hypothesis, differential) if hypothesis else None
+        if number is not None:
+            return number, source.value
+    return None, None
 
 
 def _plain(name: str) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agentclinic.results.differential import Source
 from agentclinic.results.record import Record
-from agentclinic.scoring.differentials import committed, final_differentials, number_of, scale_of
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.information import key_facts, recall
 from agentclinic.scoring.verdicts import strict
 
@@ -54,16 +53,8 @@ def brier(record: Record) -> float | None:
 
     Uses the first available of posterior, stated and elicited probabilities; never a planner's scores.
     """
-    right, given = strict(record), final_differentials(record)
-    for source in (Source.POSTERIOR, Source.STATED, Source.ELICITED):
-        differential = given.get(source.value)
-        if right is None or differential is None or scale_of(differential) != "probability":
-            continue
-        hypothesis = committed(record, differential)
-        p = number_of(hypothesis, differential) if hypothesis else None
-        if p is not None:
-            return (p - right) ** 2
-    return None
+    right, (p, _) = strict(record), confidence(record)
+    return None if right is None or p is None else (p - right) ** 2
 
 
 MEASURES: Mapping[str, Callable[[Record], float | None]] = {

@@ -18,7 +18,7 @@ from agentclinic.files import is_locked
 from agentclinic.jsonl import inert
 from agentclinic.report.comparison import compared
 from agentclinic.report.encounter_data import RunFolder, encounter_data
-from agentclinic.report.encounters import RELATIONS, confidence
+from agentclinic.report.encounters import RELATIONS
 from agentclinic.report.parts import OUTCOMES
 from agentclinic.report.runs import ListedRun, describe_run, run_places, written_summary
 from agentclinic.report.text import line
@@ -28,6 +28,7 @@ from agentclinic.results.run_data import diagnosis_of, load_run
 from agentclinic.results.run_folder import CONFIG, RECORDS, SUMMARY
 from agentclinic.runs.budget import money
 from agentclinic.scoring.compare import compare_arms, load_arm
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.format import interval, percent
 from agentclinic.scoring.orders import ordered_in
 from agentclinic.scoring.outcome import RunningSummary, cost_of, outcome

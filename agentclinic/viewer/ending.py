@@ -12,10 +12,10 @@ from pydantic import BaseModel, ValidationError
 from agentclinic.config import is_person
 from agentclinic.report.debriefing import debriefing
 from agentclinic.report.encounter_data import RunFolder, encounter_data
-from agentclinic.report.encounters import confidence
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import load_run
 from agentclinic.results.run_folder import RECORDS
+from agentclinic.scoring.differentials import confidence
 from agentclinic.scoring.verdicts import strict
 from agentclinic.viewer.game import Game
 
