@@ -153,7 +153,7 @@ def _turns_overlaid(view: View) -> Html | None:
                 courses.setdefault(name, []).append(_series(view.letters[index], view.colour(index), points))
     for name, series in courses.items():
         if len(series) > 1:
-            chart = charts.lines(f"bits-all-{name}", "Entropy by turn", series, y="bits", unit="bits")
+            chart = charts.lines(f"bits-all-{name}", "Entropy by turn", series, y="bits")
             about = f"{name.replace('_', ' ').capitalize()}: the doubt left in the differential."
             figures.append(figure("Entropy by turn", about, chart))
     return tag("div", figures, class_="figures overlaid") if figures else None
@@ -169,7 +169,7 @@ def _entropies(view: View, index: int, run: RunReport) -> list[Html]:
 
 def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) -> Html:
     points = [(turn, bits) for turn, bits in course.entropy_bits.items() if bits.value is not None]
-    chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits", unit="bits")
+    chart = charts.lines(name, "Entropy by turn", [_series("entropy", colour, points)], y="bits")
     about = f"{source.replace('_', ' ').capitalize()}: the doubt left in the differential. 1 bit is a coin toss."
     truth = (
         f"The truth was ever listed: {as_percent(course.truth_appeared)}. It was ever first: "
@@ -178,7 +178,7 @@ def _entropy(name: str, source: str, course: DifferentialCourse, colour: str) ->
     return figure("Entropy by turn", about, chart, note(truth))
 
 
-def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]], *, dashed: bool = False) -> charts.Series:
+def _series(label: str, colour: str, points: Sequence[tuple[int, Estimate]]) -> charts.Series:
     known = [(float(turn), one.value, one) for turn, one in points if one.value is not None]
     band = [(turn, e.low, e.high) for turn, _, e in known if e.low is not None and e.high is not None]
-    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band, dashed)
+    return charts.Series(label, colour, [(turn, value) for turn, value, _ in known], band)

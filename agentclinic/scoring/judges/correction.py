@@ -35,7 +35,6 @@ _PRIOR = 1 / 3
 _WIDEST = 1.5
 """The most an interval is widened for few labels: with fewer than five labeled cases the factor means nothing."""
 _YES, _NO, _UNJUDGED, _TP, _FN, _TN, _FP = range(7)
-_CELLS = [_TP, _FN, _TN, _FP]
 _VERDICTS = ((_YES, _TP, _FP), (_NO, _FN, _TN))
 """The column of each verdict, and those of its diagnoses labeled right and labeled wrong."""
 
