@@ -14,7 +14,8 @@ from agentclinic.version import __version__
 if TYPE_CHECKING:
     from agentclinic.api import Run, compare, evaluate, load_cases, load_run
     from agentclinic.cases.model import Case
-    from agentclinic.clinic.doctor import Doctor, Utterance
+    from agentclinic.clinic.doctor import Utterance
+    from agentclinic.doctors.custom import Doctor
     from agentclinic.results.actions import Action
     from agentclinic.results.record import Record
 
@@ -22,8 +23,9 @@ _PUBLIC = {
     **dict.fromkeys(("Run", "compare", "evaluate", "load_cases", "load_run"), "agentclinic.api"),
     "Action": "agentclinic.results.actions",
     "Case": "agentclinic.cases.model",
-    **dict.fromkeys(("Doctor", "Utterance"), "agentclinic.clinic.doctor"),
+    "Doctor": "agentclinic.doctors.custom",
     "Record": "agentclinic.results.record",
+    "Utterance": "agentclinic.clinic.doctor",
 }
 _DATASETS = ("MedQA", "MedQAExtended", "NEJM", "NEJMExtended", "MIMICIV")
 _ORIGINAL = {

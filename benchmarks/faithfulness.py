@@ -29,8 +29,8 @@ from agentclinic.builtin.patient import answer
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
 from agentclinic.cases.registry import load_cases
+from agentclinic.clinic.answers import SET_PHRASES
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
-from agentclinic.clinic.telling import SET_PHRASES
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary.text import STOP_WORDS, content_words, fold, sentences, words

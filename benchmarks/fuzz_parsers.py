@@ -34,12 +34,13 @@ from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
 from agentclinic.cases.select import parse_rows
+from agentclinic.cases.story import WrittenStory
 from agentclinic.cli import main as command_line
 from agentclinic.cli import normalized
 from agentclinic.cli.app import app
 from agentclinic.clinic import payloads
-from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.encounter import Clinic, encounter
+from agentclinic.clinic.doctor import Assignment, Incoming, Observation
+from agentclinic.clinic.encounter import Clinic, Seat, encounter
 from agentclinic.clinic.findings import gather
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
@@ -485,7 +486,7 @@ SOURCE = SourceCase(
 
 
 def _written(text: str) -> None:
-    written = cast("payloads.WrittenStory", parse(text, payloads.WrittenStory))
+    written = cast("WrittenStory", parse(text, WrittenStory))
     prepared = prepare(SOURCE)
     check(case_row(prepared, written, {}), prepared)
 
@@ -561,29 +562,31 @@ def _clinic(said: Said, **ways: Any) -> Clinic:
     return Clinic(CASE, patient, Laboratory(CASE, said, PROMPTS["measurement"], **ways), PROMPTS["doctor"])
 
 
+def _assignment(said: Said, **ways: Any) -> Assignment:
+    return Assignment(CASE.door, said, PROMPTS, 2, **ways)
+
+
 def _plain(said: Said, **ways: Any) -> PlainDoctor:
-    return PlainDoctor(CASE.door, said, PROMPTS["doctor"], limit=2, **ways)
+    return PlainDoctor(_assignment(said, **ways))
 
 
 async def _encounter(said: Said) -> None:
     """The same words from doctor, patient and laboratory, in one of the two forms of the dialogue."""
     dialogue = said.one_of("chat", "transcript")
-    await encounter(_clinic(said, dialogue=dialogue), _plain(said, dialogue=dialogue), 2)
+    await encounter(Seat(_clinic(said, dialogue=dialogue), 2), _plain(said, dialogue=dialogue))
 
 
 async def _planner(said: Said) -> None:
     doctor = _plain(said, dialogue="chat")
-    engine = DifferentialDiagnosisEngine(said, POLICY, CASE.door, limit=2)
-    await PolicyDoctor(doctor, engine, inline=said.one_of(doctor, None)).act(
-        Incoming("", "Begin."), (), turn=1, last=False
-    )
+    engine = DifferentialDiagnosisEngine(_assignment(said, dialogue="chat"), POLICY)
+    await PolicyDoctor(doctor, engine, inline=said.one_of(doctor, None)).act(Observation(Incoming("", "Begin.")))
 
 
 async def _uncertainty(said: Said) -> None:
     store = SessionStore(folder() / "sessions", of_run=True)
-    doctor = UncertaintyDoctor(CASE.door, said, said, AGENT, PROMPTS, limit=2, store=store, session_id="fuzz")
+    doctor = UncertaintyDoctor(_assignment(said, dialogue="chat"), AGENT, said, store, "fuzz")
     doctor.structured = said.one_of(False, True)
-    await doctor.act(Incoming("Patient", "My toe hurts."), (), turn=2, last=said.one_of(False, True, False))
+    await doctor.act(Observation(Incoming("Patient", "My toe hurts."), turn=2, last=said.one_of(False, True, False)))
 
 
 async def _simulated(said: Said) -> None:
@@ -610,8 +613,7 @@ async def _judged(said: Said) -> None:
 async def _asked(said: Said) -> None:
     doctor = _plain(said)
     await synthesise(said, PROMPTS["synthesis"], ["toe pain"], "Gout")
-    with suppress(MalformedError):
-        await elicit(doctor, PROMPTS["doctor"], CASE.door, (), "Gout")
+    await elicit(doctor, (), "Gout", turn=2)
     found = [retrieval.Found(Experience(observation="a", suggestion="b"), 1.0)] * 3
     with suppress(MalformedError):
         await retrieval.Picker(said, PROMPTS["memory"]).pick("toe pain", found)

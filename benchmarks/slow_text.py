@@ -37,9 +37,9 @@ from agentclinic.cases import facts, leaks, values
 from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient, orders, statements
 from agentclinic.cases.model import AnswerKey, Case, Fact, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic import findings, payloads, voice, words
+from agentclinic.clinic import findings, first_person, payloads, reply_checks
 from agentclinic.doctors.planner import rules, schema, settings
-from agentclinic.doctors.uncertainty import steps, tools
+from agentclinic.doctors.uncertainty import steps, synthesis, tools
 from agentclinic.generate import checks, medqa, source
 from agentclinic.generate.mimic import story
 from agentclinic.jsonl import inert, loads
@@ -220,7 +220,7 @@ def readers() -> dict[str, Reader]:
         ),
         "builtin.laboratory.report": lambda t: laboratory.report(payloads.LaboratoryPayload(exam, t, "normal")),
         "builtin.patient.answer": lambda t: patient.answer(to_patient(t, chart)),
-        "builtin.planner.synthesize": lambda t: planner.synthesize(payloads.SynthesisPayload((t, "fever"))),
+        "builtin.planner.synthesize": lambda t: planner.synthesize(synthesis.SynthesisPayload((t, "fever"))),
         "cases.facts.exam_facts": lambda t: facts.exam_facts({"CBC": {"Hemoglobin": t}}, "Tests", Section.TESTS),
         "cases.facts.patient_facts": lambda t: facts.patient_facts({"History": t}, "Patient_Actor"),
         "cases.facts.prose_facts": lambda t: facts.prose_facts(t, "patient_info", Section.HISTORY),
@@ -238,11 +238,11 @@ def readers() -> dict[str, Reader]:
         "cases.values.pressures_in": lambda t: list(values.pressures_in([pressure(t)])),
         "clinic.findings.gather": lambda t: findings.gather(door, told(t)),
         "clinic.findings.gather_facts": lambda t: findings.gather_facts([t], 40.0),
-        "clinic.voice.caregiver_voice": lambda t: voice.caregiver_voice(t, "child", "she"),
-        "clinic.voice.own_voice": lambda t: voice.own_voice(t, Section.HISTORY),
-        "clinic.words.diseases_beyond": lambda t: words.diseases_beyond(t, ["gout"]),
-        "clinic.words.problems(said)": lambda t: words.problems(t, ["gout"], "Any fever?", silent=True),
-        "clinic.words.problems(facts)": lambda t: words.problems("I have gout for 3 days.", [t], t, silent=False),
+        "clinic.first_person.caregiver_voice": lambda t: first_person.caregiver_voice(t, "child", "she"),
+        "clinic.first_person.own_voice": lambda t: first_person.own_voice(t, Section.HISTORY),
+        "clinic.reply_checks.diseases_beyond": lambda t: reply_checks.diseases_beyond(t, ["gout"]),
+        "clinic.reply_checks.problems(said)": lambda t: reply_checks.problems(t, ["gout"], "Any fever?", silent=True),
+        "clinic.reply_checks.problems(facts)": lambda t: reply_checks.problems("Gout for 3 days.", [t], t),
         "doctors.planner.rules.check_order": lambda t: rules.check_order(policy, door, t, told(t)),
         "doctors.planner.rules.named_tests": lambda t: rules.named_tests(policy, t),
         "doctors.planner.schema.read_state": schema.read_state,
@@ -254,7 +254,7 @@ def readers() -> dict[str, Reader]:
         "lint.quality.check_quality": lambda t: check_quality(charted(t)),
         "models.structured.parse": lambda t: structured.written_call(t, ()),
         "results.actions.parse_action": lambda t: parse_action("DIAGNOSIS READY: " + t),
-        "clinic.words.own_words": words.own_words,
+        "clinic.reply_checks.own_words": reply_checks.own_words,
         "doctors.uncertainty.tools.check_step": lambda t: tools.check_step(steps.NO_DOUBTS, t),
         "doctors.uncertainty.tools.salvage": lambda t: tools.salvage(
             "diagnosis_step", json.dumps(dict.fromkeys(("new_information", "next_step_action"), t))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentclinic.audit.model import AuditedReply, Finding, Kind
+from agentclinic.audit.model import AuditedReply, Departure, Kind
 from agentclinic.cases.matcher import asked_of_measurement
 from agentclinic.cases.model import Case, Fact, Section
 from agentclinic.cases.values import Measured, measured_in
@@ -45,7 +45,7 @@ _MISSING = re.compile(
 _LINE = re.compile(r"[;\n]|\.\s|\s-\s|,\s(?=[A-Z][\w ]{2,30}:)")
 
 
-def self_contradictions(reply: AuditedReply, case: Case) -> Iterator[Finding]:
+def self_contradictions(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     """Where a reply contradicts an earlier one of the same role, once for each thing."""
     before = [said for said in reply.earlier if said.role == reply.role]
     if not before:
@@ -57,14 +57,14 @@ def self_contradictions(reply: AuditedReply, case: Case) -> Iterator[Finding]:
         yield from _availability(reply, before, case)
 
 
-def _complaints(reply: AuditedReply, before: list[AuditedReply]) -> Iterator[Finding]:
+def _complaints(reply: AuditedReply, before: list[AuditedReply]) -> Iterator[Departure]:
     affirmed, denied = stated(reply.asked, reply.text)
     for said in before:
         other, not_other = stated(said.asked, said.text)
         for name in sorted((affirmed & not_other) | (denied & other)):
             now, then = ("affirmed", "denied") if name in affirmed else ("denied", "affirmed")
             why = f"{name}: {now} here and {then} in turn {said.turn}"
-            yield Finding(kind=Kind.SELF_CONTRADICTED, words=reply.text, why=why)
+            yield Departure(kind=Kind.SELF_CONTRADICTED, words=reply.text, why=why)
 
 
 @lru_cache(maxsize=16384)
@@ -93,7 +93,7 @@ def stated(asked: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(affirmed - denied), frozenset(denied - affirmed)
 
 
-def _values(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Finding]:
+def _values(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Departure]:
     """The same quantity with another value, unless the chart has both values."""
     charted = {(value.analyte.name, value.value) for value in measured_in(case.exam_facts) if value.exact}
     now = _measured(reply.text)
@@ -105,7 +105,7 @@ def _values(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iter
             if {(name, value.value), (name, other.value)} <= charted:
                 continue
             why = f"{name}: {value.text.strip()} here and {other.text.strip()} in turn {said.turn}"
-            yield Finding(kind=Kind.SELF_CONTRADICTED, words=value.text, why=why)
+            yield Departure(kind=Kind.SELF_CONTRADICTED, words=value.text, why=why)
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +121,7 @@ def _measured(report: str) -> dict[str, Measured]:
     return found
 
 
-def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Finding]:
+def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -> Iterator[Departure]:
     """A test that is not available here and was reported earlier under that name, or the other way round."""
     for said in before:
         for missing, other in ((reply, said), (said, reply)):
@@ -129,7 +129,7 @@ def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -
             both = [reported[content_words(name)] for name in _missing(missing) if content_words(name) in reported]
             if both:
                 why = f"reported in one of turns {said.turn} and {reply.turn}, not available in the other"
-                yield Finding(kind=Kind.SELF_CONTRADICTED, words=reply.text, path=both[0].path, why=why)
+                yield Departure(kind=Kind.SELF_CONTRADICTED, words=reply.text, path=both[0].path, why=why)
                 return
 
 

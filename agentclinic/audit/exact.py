@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.audit.consistency import self_contradictions
-from agentclinic.audit.model import AuditedReply, Finding, Kind, facts_of, suggestions
+from agentclinic.audit.model import AuditedReply, Departure, Kind, facts_of, suggestions
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.matcher.asking import clauses
 from agentclinic.cases.matcher.cues import ANYTHING_ELSE, OPENING
@@ -22,7 +22,7 @@ from agentclinic.vocabulary.spoken_diseases import disease_mentions
 from agentclinic.vocabulary.text import content_words, sentences, words
 
 
-def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) -> list[Finding]:
+def exact_findings(reply: AuditedReply, case: Case, names: Names | None = None) -> list[Departure]:
     """Everything that code finds in a reply; `names`, those of the diagnosis, need be made once for a case only."""
     if not reply.text.strip():
         return []
@@ -46,7 +46,7 @@ def _known_texts(reply: AuditedReply, case: Case) -> list[str]:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Finding]:
+def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     known = KnownNumbers(_known_texts(reply, case))
     for sentence in sentences(reply.text):
         # A number word without a unit is a way of speaking: "one of the two".
@@ -54,7 +54,7 @@ def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Finding]:
         if new:
             said = ", ".join(dict.fromkeys(number.text for number in new))
             why = f"{said}: not in the chart of this role, and not said before"
-            yield Finding(kind=Kind.INVENTED_NUMBER, words=sentence, why=why)
+            yield Departure(kind=Kind.INVENTED_NUMBER, words=sentence, why=why)
 
 
 # --- diseases --------------------------------------------------------------------------------------------------------
@@ -62,14 +62,14 @@ def _invented_numbers(reply: AuditedReply, case: Case) -> Iterator[Finding]:
 _RELATED = frozenset(Relation) - {Relation.DIFFERENT, Relation.SIBLING}
 
 
-def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding]:
+def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Departure]:
     known = _known_texts(reply, case)
     if not any(not found.broad for text in known for found in names.find(text)):
         for sentence in sentences(reply.text):
             found = next((found for found in names.find(sentence) if not found.broad), None)
             if found:
                 why = f"names the diagnosis ({found.phrase}), which this role's chart does not have"
-                yield Finding(kind=Kind.DIAGNOSIS_REVEALED, words=sentence, why=why)
+                yield Departure(kind=Kind.DIAGNOSIS_REVEALED, words=sentence, why=why)
                 return
     charted = {mention.key for text in known for mention in disease_mentions(text)}
     vocabularies = [content_words(text) for text in known]
@@ -83,7 +83,7 @@ def _diseases(reply: AuditedReply, case: Case, names: Names) -> Iterator[Finding
             if any(compare(mention.key, other).relation in _RELATED for other in charted):
                 continue
             why = f"{' '.join(mention.words)}: not in the chart of this role, and not said before"
-            yield Finding(kind=Kind.DISEASE_NAMED, words=sentence, why=why)
+            yield Departure(kind=Kind.DISEASE_NAMED, words=sentence, why=why)
 
 
 # --- parts of the chart that no one asked for ------------------------------------------------------------------------
@@ -100,7 +100,7 @@ _RECITAL = 3
 """An order that fits nothing in the chart may be answered by another test, but not by this many."""
 
 
-def _unasked(reply: AuditedReply, case: Case) -> Iterator[Finding]:
+def _unasked(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     facts = {fact.path: fact for fact in facts_of(case, reply.role)}
     disclosed = reply.chosen if reply.disclosures else _told(reply.text, tuple(facts.values()))
     requests = [said for said in (*reply.earlier, reply) if said.role == reply.role]
@@ -121,7 +121,7 @@ def _unasked(reply: AuditedReply, case: Case) -> Iterator[Finding]:
         if part not in asked and part not in reported:
             reported.add(part)
             why = f"from {part}, which was not asked for"
-            yield Finding(kind=Kind.UNASKED, words=facts[path].text, path=path, why=why)
+            yield Departure(kind=Kind.UNASKED, words=facts[path].text, path=path, why=why)
 
 
 def _open_ended(request: AuditedReply) -> bool:

@@ -49,7 +49,7 @@ BY_REVIEWER = (
 """What a reviewer model is asked for."""
 
 
-class Finding(BaseModel):
+class Departure(BaseModel):
     """One departure, with everything a person needs to check it."""
 
     kind: Kind

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from agentclinic.audit.model import Audited, Finding, Kind, facts_of
+from agentclinic.audit.model import Audited, Departure, Kind, facts_of
 from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import Fact
 from agentclinic.clinic.prompts import Prompt, fill, joined
@@ -104,7 +104,7 @@ class Reviewer:
         said = "\x00".join((self.model.name, *(message.content for message in self.request(audited).messages)))
         return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
-    def findings(self, audited: Audited, reviews: Reviews | None) -> list[Finding] | None:
+    def findings(self, audited: Audited, reviews: Reviews | None) -> list[Departure] | None:
         """What the review of a reply finds; None if there is no readable review."""
         review = reviews.by_id.get(self.id_of(audited)) if reviews else None
         return None if review is None else findings_of(review, audited)
@@ -194,7 +194,7 @@ def _status(reviews: Reviews) -> str:
     return "  ".join([tokens, *([f"{reviews.failed} failed"] if reviews.failed else [])])
 
 
-def findings_of(review: Review, audited: Audited) -> list[Finding]:
+def findings_of(review: Review, audited: Audited) -> list[Departure]:
     """A review as findings; code decides whether a disease is the diagnosis."""
     facts = facts_of(audited.case, audited.reply.role)
     by_number: Mapping[Kind, Iterable[int]] = {
@@ -203,7 +203,7 @@ def findings_of(review: Review, audited: Audited) -> list[Finding]:
         Kind.UNASKED: review.unasked,
     }
     found = [
-        Finding(kind=kind, by="reviewer", words=fact.text, path=fact.path, why=_WHY[kind])
+        Departure(kind=kind, by="reviewer", words=fact.text, path=fact.path, why=_WHY[kind])
         for kind, listed in by_number.items()
         for fact in dict.fromkeys(facts[number - 1] for number in listed if 1 <= number <= len(facts))
     ]
@@ -213,7 +213,7 @@ def findings_of(review: Review, audited: Audited) -> list[Finding]:
     claims = [(Kind.INVENTED, text) for text in review.invented]
     claims += zip(revealed, review.diseases, strict=True)
     claims += [(Kind.SELF_CONTRADICTED, text) for text in review.contradicts_earlier]
-    return found + [Finding(kind=kind, by="reviewer", words=text, why=_WHY[kind]) for kind, text in claims]
+    return found + [Departure(kind=kind, by="reviewer", words=text, why=_WHY[kind]) for kind, text in claims]
 
 
 _WHY = {

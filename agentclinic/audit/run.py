@@ -18,7 +18,7 @@ from agentclinic.audit.model import (
     Audited,
     AuditedReply,
     Auditor,
-    Finding,
+    Departure,
     Kind,
     Role,
     suggestions,
@@ -44,7 +44,7 @@ from agentclinic.scoring.estimates import Estimate, Proportion
 from agentclinic.scoring.verdicts import case_key
 
 
-class Listed(Finding):
+class Listed(Departure):
     """A finding with its place in the run."""
 
     scenario_id: int
@@ -256,7 +256,7 @@ def audited_replies(record: Record) -> Iterator[tuple[Turn, AuditedReply]]:
             earlier += (reply,)
 
 
-_Read = list[tuple[Item, list[Finding]]]
+_Read = list[tuple[Item, list[Departure]]]
 """The replies that an auditor has read, with what it found."""
 
 
@@ -293,7 +293,7 @@ def _report(
     return report.model_copy(update=changes)
 
 
-def _listed(finding: Finding, item: Item) -> Listed:
+def _listed(finding: Departure, item: Item) -> Listed:
     record = item.record
     place = {"scenario_id": record.scenario_id, "repeat": record.repeat, "case_hash": record.case_hash}
     return Listed(**finding.model_dump(), **place, turn=item.turn.turn, role=item.reply.role, asked=item.reply.asked)

@@ -5,19 +5,12 @@
 
 from __future__ import annotations
 
-from agentclinic.clinic.payloads import (
-    ConfidencePayload,
-    DiscriminatorPayload,
-    DoctorPayload,
-    InlinePayload,
-    JudgePayload,
-    LaboratoryPayload,
-    LearnerPayload,
-    PatientPayload,
-    PlannerPayload,
-    SynthesisPayload,
-    WriterPayload,
-)
+from agentclinic.cases.story import WriterPayload
+from agentclinic.clinic.payloads import DoctorPayload, JudgePayload, LaboratoryPayload, PatientPayload
+from agentclinic.doctors.confidence import ConfidencePayload
+from agentclinic.doctors.planner.schema import DiscriminatorPayload, InlinePayload, PlannerPayload
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
+from agentclinic.memory.experience import LearnerPayload
 from agentclinic.models.base import BadRequestError, Reply, Request
 
 

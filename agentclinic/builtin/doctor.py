@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload
-from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
+from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.models.base import Reply
 from agentclinic.results.differential import Differential, Hypothesis, Source
 from agentclinic.results.turn import NO_TOKENS, Exchange

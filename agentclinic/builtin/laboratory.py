@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentclinic.clinic.laboratory import matched, results_line
 from agentclinic.clinic.payloads import LaboratoryPayload
-from agentclinic.clinic.reporting import matched, results_line
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS
 

@@ -11,8 +11,7 @@ from agentclinic.builtin.doctor import ranked, think
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.model import Door
 from agentclinic.clinic.findings import Evidence, gather
-from agentclinic.clinic.payloads import LearnerPayload
-from agentclinic.memory.experience import MOST, KnownExperience, Written
+from agentclinic.memory.experience import MOST, KnownExperience, LearnerPayload, Written
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS
 from agentclinic.vocabulary.base import Finding, knowledge

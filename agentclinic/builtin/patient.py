@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentclinic.clinic.answers import matched, worded
 from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.clinic.telling import matched, worded
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS
 

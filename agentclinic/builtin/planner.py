@@ -11,23 +11,21 @@ from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.doctor import act, differential, ranked, think
 from agentclinic.cases.demographics import age_in_years
 from agentclinic.cases.model import Door
-from agentclinic.clinic.findings import Evidence, gather_facts, told_by
-from agentclinic.clinic.payloads import (
-    DiscriminatorPayload,
-    DoctorPayload,
-    InlinePayload,
-    PlannerPayload,
-    SynthesisPayload,
-)
+from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.planner.schema import (
     Discriminator,
+    DiscriminatorPayload,
     Discriminators,
     FindingState,
+    InlinePayload,
     PlannedFinding,
     PlannedHypothesis,
+    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
 )
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Reply, Tool, ToolCall
 from agentclinic.results.differential import Differential
 from agentclinic.results.turn import NO_TOKENS, Exchange
@@ -109,7 +107,7 @@ def _learned(payload: DoctorPayload) -> str:
     """The findings in the newest reply; at the first step, what the doctor knows at the door."""
     if not payload.exchanges:
         return f"{payload.door.demographics}. {payload.door.objective}"
-    told = told_by(payload.exchanges[-1], age_in_years(payload.door.demographics))
+    told = evidence_in(payload.exchanges[-1], age_in_years(payload.door.demographics))
     findings = knowledge().findings
     present = [findings[finding].name for finding, state in told.items() if state]
     absent = [f"no {findings[finding].name}" for finding, state in told.items() if not state]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentclinic.clinic.payloads import WriterPayload, WrittenStory
+from agentclinic.cases.story import WriterPayload, WrittenStory
 from agentclinic.models.base import Reply
 from agentclinic.results.turn import NO_TOKENS
 

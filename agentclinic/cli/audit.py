@@ -5,23 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, counted, deliver, end_incomplete, finish, progress
-from agentclinic.cli.options import (
-    FullOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    Read,
-    RecordsArgument,
-    SeedOption,
-    with_settings,
-)
 from agentclinic.config import suggestion
 from agentclinic.errors import ConfigError
 from agentclinic.report.tables import markdown_cell, markdown_table, text_table
@@ -36,38 +26,11 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "md", "csv", "json")
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """What is shown of an audit, and how."""
-
-    role: str | None
-    kind: str | None
-    format: str
-    output: Path | None
-    list_findings: bool
-    full: bool
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be shown, before anything is paid for."""
-        from agentclinic.audit.model import ROLES, Kind
-
-        if self.role is not None and self.role not in ROLES:
-            raise ConfigError(f"role: {self.role!r} is not audited; choose {' or '.join(ROLES)}")
-        if self.kind is not None and self.kind not in list(Kind):
-            raise ConfigError(f"kind: unknown kind {self.kind!r}{suggestion(self.kind, Kind)}")
-        if self.format not in _FORMATS:
-            raise ConfigError(f"format: {self.format!r} is not one of {', '.join(_FORMATS)}")
-
-    def has(self, entry: Rate | Listed | Comparison) -> bool:
-        """Whether an entry is of the role and the kind asked for."""
-        return self.role in (None, entry.role) and self.kind in (None, getattr(entry, "kind", None))
-
-
-@with_settings("workers", "prompts_dir", limits=False)
+@opt.with_settings("workers", "prompts_dir", limits=False)
 def audit_command(
-    run: RecordsArgument,
+    run: opt.RecordsArgument,
     *,
-    read: Read,
+    read: opt.Read,
     reviewer: Annotated[
         str | None,
         typer.Option(help="Language model that also judges free-text replies. Its reviews are kept in RUN/reviews/."),
@@ -85,26 +48,19 @@ def audit_command(
     cases: Annotated[
         Path | None, typer.Option(help="Case file to use instead of the run's own cases; matched by content.")
     ] = None,
-    seed: SeedOption = 0,
-    role: Annotated[
-        str | None, typer.Option(help="Only this role: patient or measurement.", rich_help_panel="Output")
-    ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="Only this kind, e.g. invented_number.", rich_help_panel="Output")
-    ] = None,
+    seed: opt.Seed = 0,
+    role: Annotated[str | None, opt.output(help="Only this role: patient or measurement.")] = None,
+    kind: Annotated[str | None, opt.output(help="Only this kind, e.g. invented_number.")] = None,
     list_findings: Annotated[
-        bool,
-        typer.Option(
-            "--list", help="Also list each finding with the reply and the chart's words.", rich_help_panel="Output"
-        ),
+        bool, opt.output("--list", help="Also list each finding with the reply and the chart's words.")
     ] = False,
-    full: FullOption = False,
+    full: opt.Full = False,
     format: Annotated[  # noqa: A002 - the name of the flag
-        str, typer.Option(help="text, md, csv or json.", rich_help_panel="Output")
+        str, opt.output(help="text, md, csv or json.")
     ] = "text",
-    json: JsonOption = False,
-    output: OutputOption = None,
-    quiet: QuietOption = False,
+    json: opt.Json = False,
+    output: opt.Output = None,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Check the replies of patient and laboratory.
 
@@ -112,13 +68,25 @@ def audit_command(
     the chart that were not asked for, and contradictions between replies; without --reviewer no model is called. A
     reviewer also finds what is invented, contradicted or left out in free text. Nothing is played again.
     """
+    from agentclinic.audit.model import ROLES, Kind
     from agentclinic.audit.run import audit_run, review_run
 
-    shown = _Shown(role, kind, "json" if json else format, output, list_findings=list_findings, full=full)
+    if role is not None and role not in ROLES:  # before anything is paid for
+        raise ConfigError(f"role: {role!r} is not audited; choose {' or '.join(ROLES)}")
+    if kind is not None and kind not in list(Kind):
+        raise ConfigError(f"kind: unknown kind {kind!r}{suggestion(kind, Kind)}")
+    written_as = "json" if json else format
+    if written_as not in _FORMATS:
+        raise ConfigError(f"format: {format!r} is not one of {', '.join(_FORMATS)}")
+
+    def show(report: AuditReport) -> None:
+        report = _only(report, role, kind)
+        deliver(_written(report, written_as, list_findings=list_findings, full=full), output)
+
     if reviewer is None:
         if calibrate or all_replies or reviewer_endpoint:
             raise ConfigError("--calibrate, --all-replies and --reviewer-endpoint need a --reviewer MODEL")
-        _deliver(audit_run(run, cases, seed), shown)
+        show(audit_run(run, cases, seed))
         return
     report = finish(
         review_run,
@@ -131,7 +99,7 @@ def audit_command(
         calibrate=calibrate,
         progress=progress(quiet=quiet),
     )
-    _deliver(report, shown)
+    show(report)
     both = [reviews for reviews in (report.reviewer, report.calibration) if reviews]
     left = {"failed": sum(r.failed for r in both), "not tried": sum(r.not_tried for r in both)}
     if any(left.values()):
@@ -140,22 +108,28 @@ def audit_command(
         end_incomplete(message, interrupted=any(r.interrupted for r in both))
 
 
-def _deliver(report: AuditReport, shown: _Shown) -> None:
-    report = report.model_copy(
+def _only(report: AuditReport, role: str | None, kind: str | None) -> AuditReport:
+    """What the report says of a role and of a kind."""
+
+    def wanted(entry: Rate | Listed) -> bool:
+        return role in (None, entry.role) and kind in (None, entry.kind)
+
+    return report.model_copy(
         update={
-            "rates": [rate for rate in report.rates if shown.has(rate)],
-            "findings": [finding for finding in report.findings if shown.has(finding)],
-            "comparisons": [c for c in report.comparisons if shown.role in (None, c.role)],
+            "rates": [rate for rate in report.rates if wanted(rate)],
+            "findings": [finding for finding in report.findings if wanted(finding)],
+            "comparisons": [c for c in report.comparisons if role in (None, c.role)],
         }
     )
-    if shown.format == "json":
-        text = report.model_dump_json(indent=2) + "\n"
-    elif shown.format == "csv":
-        text = _findings_csv(report.findings) if shown.list_findings else _rates_csv(report.rates)
-    else:
-        as_written = _as_markdown if shown.format == "md" else _as_text if shown.full else _short_text
-        text = as_written(report, list_findings=shown.list_findings)
-    deliver(text, shown.output)
+
+
+def _written(report: AuditReport, format: str, *, list_findings: bool, full: bool) -> str:  # noqa: A002 - the flag
+    if format == "json":
+        return report.model_dump_json(indent=2) + "\n"
+    if format == "csv":
+        return _findings_csv(report.findings) if list_findings else _rates_csv(report.rates)
+    as_written = _as_markdown if format == "md" else _as_text if full else _short_text
+    return as_written(report, list_findings=list_findings)
 
 
 # --- for people -----------------------------------------------------------------------------------------------------

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, print_json
-from agentclinic.cli.options import (
-    ComparedArgument,
-    CorrectedOption,
-    FullOption,
-    JsonOption,
-    JudgeOption,
-    SeedOption,
-    with_output,
-)
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
@@ -27,14 +19,14 @@ _LABEL = 48
 """Characters of a label in a table: with the other columns, a line then fits a terminal of 120."""
 
 
-@with_output
+@opt.with_output
 def compare_command(
-    runs: ComparedArgument,
-    judge: JudgeOption = None,
-    corrected: CorrectedOption = False,
-    seed: SeedOption = 0,
-    full: FullOption = False,
-    json: JsonOption = False,
+    runs: opt.ComparedArgument,
+    judge: opt.Judge = None,
+    corrected: opt.Corrected = False,
+    seed: opt.Seed = 0,
+    full: opt.Full = False,
+    json: opt.Json = False,
 ) -> None:
     """Test whether runs really differ.
 

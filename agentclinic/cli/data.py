@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, deliver, print_json
-from agentclinic.cli.options import ConfigOption, JsonOption, dataset_paths, with_output
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.text import plural
@@ -36,8 +36,8 @@ class DatasetRow(NamedTuple):
     about: str
 
 
-@with_output
-def list_command(config: ConfigOption = None, json: JsonOption = False) -> None:
+@opt.with_output
+def list_command(config: opt.Config = None, json: opt.Json = False) -> None:
     """List the known data sets and whether their files exist."""
     from rich import box
     from rich.console import Console
@@ -45,7 +45,7 @@ def list_command(config: ConfigOption = None, json: JsonOption = False) -> None:
 
     from agentclinic.cases.fetch import PUBLIC
 
-    rows = list_datasets(dataset_paths(config))
+    rows = list_datasets(opt.dataset_paths(config))
     if json:
         print_json([row._asdict() for row in rows])
         return
@@ -87,7 +87,7 @@ def _count(path: Path) -> int | None:
 
 def fetch_command(
     names: Annotated[list[str], typer.Argument(help="MedQA, MedQA_Ext, NEJM or NEJM_Ext.", metavar="NAME...")],
-    config: ConfigOption = None,
+    config: opt.Config = None,
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -97,18 +97,10 @@ def fetch_command(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder to write to. [default: where --dataset NAME looks for the file]",
-            rich_help_panel="Output",
-        ),
+        opt.output("--output", "-o", help="Folder to write to. [default: where --dataset NAME looks for the file]"),
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Replace a file that differs from the published one.", rich_help_panel="Output"),
-    ] = False,
-    json: JsonOption = False,
+    force: Annotated[bool, opt.output("--force", help="Replace a file that differs from the published one.")] = False,
+    json: opt.Json = False,
 ) -> None:
     """Download public data sets.
 
@@ -116,7 +108,7 @@ def fetch_command(
     """
     from agentclinic.cases.fetch import fetch, public_file
 
-    paths = dataset_paths(config)
+    paths = opt.dataset_paths(config)
     for name in names:  # a wrong name is found before anything is fetched
         public_file(name)
     rows: list[dict[str, object]] = []
@@ -138,10 +130,7 @@ def fetch_command(
 def new_command(
     format_: Annotated[str, typer.Argument(help="OSCE or NEJM (docs/datasets.md).", metavar="FORMAT")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="File to write; must not exist. [default: print]", rich_help_panel="Output"
-        ),
+        Path | None, opt.output("--output", "-o", help="File to write; must not exist. [default: print]")
     ] = None,
 ) -> None:
     """Write an example row to start your own data set from.
@@ -161,16 +150,16 @@ def new_command(
         print(f"Change it, add rows, and check the file with: agentclinic data check {quote(str(output))}")
 
 
-@with_output
+@opt.with_output
 def check_command(
     files: Annotated[list[str], typer.Argument(help="Case files, or names of data sets.")],
-    config: ConfigOption = None,
+    config: opt.Config = None,
     leaks: Annotated[bool, typer.Option("--leaks", help="List every leak, not only how many there are.")] = False,
     quality: Annotated[
         bool,
         typer.Option("--quality", help="Also check units, physiology, the person, timeline, annotations and twins."),
     ] = False,
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """Check case files for errors, duplicates and leaks.
 
@@ -181,7 +170,7 @@ def check_command(
     from agentclinic.lint.check import check_file, overlaps
     from agentclinic.lint.quality import Severity, check_file_quality
 
-    paths = dataset_paths(config)
+    paths = opt.dataset_paths(config)
     reports = []
     for name in files:
         dataset, path, expected = resolve(name, paths)
@@ -246,10 +235,7 @@ def _as_json(
             "rows": report.rows,
             "errors": [str(error) for error in report.errors],
             "duplicates": [list(pair) for pair in report.duplicates],
-            "leaks": [
-                {"kind": leak.kind, "scenario_id": leak.scenario_id, "path": leak.path, "phrase": leak.phrase}
-                for leak in report.leaks
-            ],
+            "leaks": [asdict(leak) for leak in report.leaks],
         }
         if problems:
             entry["problems"] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentclinic.cli.format import print_json
+from agentclinic.report.tables import text_table
 from agentclinic.runs.budget import money
 from agentclinic.runs.estimate import Estimate, Row, added, total
 
@@ -43,15 +44,10 @@ def show_arms(arms: Mapping[str, Estimate], *, as_json: bool) -> None:
 
 def _print(title: str, some: Sequence[Row]) -> None:
     head = (title, "model", "requests", "tokens in", "tokens out", "cost")
-    lines = [head, *(_cells(row) for row in some)]
+    rows = [_cells(row) for row in some]
     if len(some) > 1:
-        lines.append(_cells(total(some)))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    print()
-    for line in lines:
-        left = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
-        print("  ".join([*left, *right]).rstrip())
+        rows.append(_cells(total(some)))
+    print("\n".join(["", *text_table(head, rows, numbers=range(2, len(head)))]))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, counted, print_json
-from agentclinic.cli.options import JsonOption, with_output
 
 _MOST = 300
 """Most characters of a note in the table: enough for the first thing to do. --json prints whole notes."""
@@ -24,10 +24,10 @@ def init_command(
     write_folder(folder)
 
 
-@with_output
+@opt.with_output
 def check_folder_command(
     folder: Annotated[Path, typer.Argument(help="Folder with files of the original, e.g. a clone of its repository.")],
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """Show how each of the original's files in a folder is used.
 

@@ -73,6 +73,13 @@ def end_without_result(message: str) -> NoReturn:
     raise SystemExit(1)
 
 
+def end_if_left(failed: int, not_tried: int, reason: str | None, again: str, *, interrupted: bool) -> None:
+    """End a command if some of its work failed or was not tried; `again` says how to continue."""
+    left = ", ".join(f"{count} {what}" for count, what in ((failed, "failed"), (not_tried, "not tried")) if count)
+    if left:
+        end_incomplete(f"{left}{f': {reason}' if reason else ''}\n{again}", interrupted=interrupted)
+
+
 def end_incomplete(message: str, *, interrupted: bool) -> NoReturn:
     """End a command that left work undone: exit code 130 after Ctrl-C, else 3."""
     sys.stderr.write(f"{message}\n")

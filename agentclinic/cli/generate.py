@@ -11,21 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.cli.options import (
-    ENGINE,
-    AllowHostOption,
-    DryRunOption,
-    JsonOption,
-    MaxCostOption,
-    QuietOption,
-    Read,
-    TokenLimitOption,
-    default_file,
-    with_fields_of,
-    with_settings,
-)
-from agentclinic.config import RunSettings, described, load_settings, with_limits
+from agentclinic.config import RunSettings, load_settings, with_limits
 from agentclinic.files import expanded
 from agentclinic.generate.settings import CommonSettings, MedqaSettings, MimicSettings, default_config, load
 from agentclinic.scoring.format import as_percent, as_points
@@ -54,32 +42,24 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         retry_quarantined: Annotated[
             bool, typer.Option("--retry-quarantined", help="Also try the cases in quarantine again.")
         ] = False,
-        check: Annotated[
-            bool | None,
-            typer.Option(
-                "--check/--no-check",
-                help=f"{described(RunSettings.model_fields['check'])} [default: true]",
-                show_default=False,
-                rich_help_panel="Limits",
-            ),
-        ] = None,
-        dry_run: DryRunOption = False,
-        allow_host: AllowHostOption = None,
-        max_cost: MaxCostOption = None,
-        token_limit: TokenLimitOption = None,
-        json: JsonOption = False,
-        quiet: QuietOption = False,
+        dry_run: opt.DryRun = False,
+        allow_host: opt.AllowHost = None,
+        max_cost: opt.MaxCost = None,
+        token_limit: opt.TokenLimit = None,
+        json: opt.Json = False,
+        quiet: opt.Quiet = False,
         overrides: dict[str, Any],
     ) -> None:
         from agentclinic.cli.estimate import show_estimate
         from agentclinic.generate.run import check_writer, estimate_work, make_cases, plan_work
 
+        run = {"check": overrides.pop("check")} if "check" in overrides else {}
         common, chosen = load(config or default_config(), source, overrides)
         llm_config = expanded(common.llm_config) if common.llm_config else None
         settings = load_settings(
-            default_file(clinic_config, "agentclinic.config.json"),
-            default_file(llm_config, "llm.config.json"),
-            {} if check is None else {"check": check},
+            opt.default_file(clinic_config, "agentclinic.config.json"),
+            opt.default_file(llm_config, "llm.config.json"),
+            run,
             allow_host,
         )
         settings = with_limits(settings, token_limit, max_cost)
@@ -95,7 +75,8 @@ def _generating(source: str, section: type[BaseModel], about: str) -> Callable[.
         _show(work, made, as_json=json)
 
     command.__doc__ = f"{about}If it stops early, the same command continues. The exit code is 3 if cases are missing."
-    return with_fields_of(CommonSettings, section)(command)
+    check = RunSettings.model_fields["check"]
+    return opt.with_fields({**CommonSettings.model_fields, **section.model_fields, "check": check})(command)
 
 
 mimic_command = _generating(
@@ -148,17 +129,17 @@ _TABLES = {
 """The counts in the manifest that are shown, by their titles."""
 
 
-@with_settings(
-    *("doctor_llm", "doctor_endpoint", "moderator_llm", "moderator_endpoint", "workers", *ENGINE),
+@opt.with_settings(
+    *("doctor_llm", "doctor_endpoint", "moderator_llm", "moderator_endpoint", "workers", *opt.ENGINE),
     *("num_scenarios", "output_dir", "check"),
     limits=False,
 )
 def solvability_command(
     file: Annotated[str, typer.Argument(help="Case file, or name of a data set.")],
     *,
-    read: Read,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    read: opt.Read,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Check that cases can be solved.
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
-from agentclinic.cli.options import JsonOption, RunArgument, SeedOption, with_output
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_number, as_percent
 
@@ -28,9 +28,9 @@ def names_in(judges: str) -> list[str]:
     return [name.strip() for name in judges.split(",") if name.strip()]
 
 
-@with_output
+@opt.with_output
 def compare_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     judges: Annotated[
         str | None,
         typer.Option(help="Names in RUN/judgements/, or `recorded`, separated by commas. [default: all of them]"),
@@ -42,8 +42,8 @@ def compare_command(
             "[default: those in RUN/labels/]"
         ),
     ] = None,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
 ) -> None:
     """Show how far a run's judges agree, and where they disagree.
 
@@ -60,12 +60,12 @@ def compare_command(
 
 
 def majority_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     judges: Annotated[str, typer.Option(help="Two or more names, separated by commas; `recorded` may be one.")],
     name: Annotated[
         str | None, typer.Option(help="Name of the new file in RUN/judgements/. [default: majority_A_B_C]")
     ] = None,
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """Combine several judges into one by majority vote.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.judge import agreement_lines, next_lines
-from agentclinic.cli.options import JudgeOption, RunArgument
 from agentclinic.errors import InputError
 from agentclinic.files import is_private, make_folder
 from agentclinic.jsonl import JsonLines, encodable
@@ -37,14 +37,14 @@ _WORDS = {"r": "right", "w": "wrong", "u": "unsure", "s": "skip", "c": "chart", 
 
 
 def label_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     *,
     labeler: Annotated[
         str | None, typer.Option(help="Your name; the labels go to RUN/labels/NAME.jsonl. [default: your login name]")
     ] = None,
     number: Annotated[int, typer.Option(min=1, help="Total number of labels to reach, earlier ones included.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the sample.")] = 0,
-    judge: JudgeOption = None,
+    judge: opt.Judge = None,
 ) -> None:
     """Label a sample of a run's diagnoses, to measure its judge.
 

@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.cli.options import (
-    ENGINE,
-    JUDGE,
-    USUAL_STORE,
-    AllOption,
-    DryRunOption,
-    JsonOption,
-    LearnerEndpointOption,
-    LearnerOption,
-    QuietOption,
-    Read,
-    with_settings,
-)
+from agentclinic.cli import options as opt
+from agentclinic.cli.format import counted, end_if_left, finish, print_json, progress
 from agentclinic.config import is_person
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.report.text import plural
@@ -30,26 +18,26 @@ if TYPE_CHECKING:
     from agentclinic.learn.run import Learnt
 
 
-@with_settings(*JUDGE, "workers", *ENGINE, "prompts_dir", "check")
+@opt.with_settings(*opt.JUDGE, "workers", *opt.ENGINE, "prompts_dir", "check")
 def learn_command(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of runs, or files of records in such folders.", metavar="RUN...")
     ],
     *,
-    read: Read,
-    learner_llm: LearnerOption = "builtin",
-    learner_endpoint: LearnerEndpointOption = None,
-    all_: AllOption = False,
+    read: opt.Read,
+    learner_llm: opt.Learner = "builtin",
+    learner_endpoint: opt.LearnerEndpoint = None,
+    all_: opt.All = False,
     split: Annotated[
         Path | None, typer.Option(help="Split of the cases; nothing is learned from its test part.", metavar="FILE")
     ] = None,
-    dry_run: DryRunOption = False,
+    dry_run: opt.DryRun = False,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="File of experiences; new ones are added to it.", rich_help_panel="Output"),
-    ] = Path(USUAL_STORE),
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+        opt.output("--output", "-o", help="File of experiences; new ones are added to it."),
+    ] = Path(opt.USUAL_STORE),
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Turn failed encounters into experiences for --memory.
 
@@ -86,11 +74,8 @@ def learn_command(
         )
     else:
         _show(learned)
-    left = {"failed": learned.failed, "not tried": learned.not_tried}
-    if any(left.values()):
-        why = f": {learned.reason}" if learned.reason else ""
-        said = ", ".join(f"{count} {what}" for what, count in left.items() if count)
-        end_incomplete(f"{said}{why}\nRun the same command again for the rest.", interrupted=learned.interrupted)
+    again = "Run the same command again for the rest."
+    end_if_left(learned.failed, learned.not_tried, learned.reason, again, interrupted=learned.interrupted)
 
 
 def _show(learned: Learnt) -> None:

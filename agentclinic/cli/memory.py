@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import clipped, print_json
-from agentclinic.cli.options import ConfigOption, JsonOption, dataset_paths, with_output
 from agentclinic.errors import ConfigError, InputError
 from agentclinic.report.text import plural
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 StoreArgument = Annotated[Path, typer.Argument(help="File of experiences, made by `agentclinic learn`.")]
 
 
-@with_output
-def list_command(store: StoreArgument, json: JsonOption = False) -> None:
+@opt.with_output
+def list_command(store: StoreArgument, json: opt.Json = False) -> None:
     """List the experiences in a file."""
     every = _experiences(store)
     if json:
@@ -31,11 +31,11 @@ def list_command(store: StoreArgument, json: JsonOption = False) -> None:
     print(f"{plural(len(every), 'experience')}; `agentclinic memory show {shlex.quote(str(store))} ID` shows one")
 
 
-@with_output
+@opt.with_output
 def show_command(
     store: StoreArgument,
     experience: Annotated[str, typer.Argument(help="Id of an experience, or the start of it.", metavar="ID")],
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """Show one experience, and where it comes from."""
     found = [(lesson, each) for lesson, each in _experiences(store) if each.id.startswith(experience)]
@@ -62,7 +62,7 @@ def show_command(
     print(f"split        {source.split or 'none'}")
 
 
-@with_output
+@opt.with_output
 def check_command(
     store: StoreArgument,
     *,
@@ -72,8 +72,8 @@ def check_command(
     dataset: Annotated[
         str | None, typer.Option(help="Data set on which they will be tested: says what may be shown on its cases.")
     ] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
+    config: opt.Config = None,
+    json: opt.Json = False,
 ) -> None:
     """Check a file of experiences.
 
@@ -109,7 +109,7 @@ def check_command(
             raise ConfigError(f"{store}: does not respect {split}: {what}; learn again with --split {split}")
     if dataset:
         memory = Memory(loaded, "bm25")
-        cases = load_cases(dataset, dataset_paths(config))
+        cases = load_cases(dataset, opt.dataset_paths(config))
         found["cases"] = len(cases)
         found["cases_kept_apart"] = sum(not memory.allowed(case).all() for case in cases)
     if json:
@@ -128,10 +128,8 @@ def check_command(
 
 def merge_command(
     stores: Annotated[list[Path], typer.Argument(help="Files of experiences.", metavar="FILE...")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; it must not exist yet.", rich_help_panel="Output")
-    ],
-    json: JsonOption = False,
+    output: Annotated[Path, opt.output("--output", "-o", help="File to write; it must not exist yet.")],
+    json: opt.Json = False,
 ) -> None:
     """Merge files of experiences, without repetitions."""
     from agentclinic.memory.store import Known, append, read_lessons

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agentclinic.config import (
@@ -25,9 +24,9 @@ from agentclinic.config import (
     with_limits,
 )
 
-_JUDGE = partial(typer.Option, rich_help_panel="Judge")
-_LIMIT = partial(typer.Option, rich_help_panel="Limits", show_default=False)
-_OUTPUT = partial(typer.Option, rich_help_panel="Output")
+_JUDGED = functools.partial(typer.Option, rich_help_panel="Judge")
+limit = functools.partial(typer.Option, rich_help_panel="Limits", show_default=False)
+output = functools.partial(typer.Option, rich_help_panel="Output")
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/MedQA_20260101_120000.", metavar="RUN")]
 RecordsArgument = Annotated[Path, typer.Argument(help="Folder of a run, or a file of records.", metavar="RUN")]
@@ -35,58 +34,54 @@ ComparedArgument = Annotated[
     list[Path],
     typer.Argument(help="Folders of runs, or files of records; the first is the baseline.", metavar="RUN..."),
 ]
-ConfigOption = Annotated[
+Config = Annotated[
     Path | None,
     typer.Option(
         help="Settings and paths of data sets; a run's config.used.json repeats that run. "
         "[default: agentclinic.config.json, if it exists]"
     ),
 ]
-LLMConfigOption = Annotated[
+LLMConfig = Annotated[
     Path | None, typer.Option(help="Endpoint, key and request settings. [default: llm.config.json, if it exists]")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
-LearnerOption = Annotated[
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the intervals.")]
+Learner = Annotated[
     str,
     typer.Option(help="Model that writes experiences: builtin, replay:FILE, or the name of a model at the endpoint."),
 ]
-LearnerEndpointOption = Annotated[str | None, typer.Option(help="Endpoint of the learner, by its name in `endpoints`.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
-HostOption = Annotated[
+LearnerEndpoint = Annotated[str | None, typer.Option(help="Endpoint of the learner, by its name in `endpoints`.")]
+All = Annotated[bool, typer.Option("--all", help="Learn from every encounter, not only from failed ones.")]
+Host = Annotated[
     str,
     typer.Option(
         help="Address to listen on; one that other machines can reach needs AGENTCLINIC_PASSWORD in the environment.",
         metavar="ADDRESS",
     ),
 ]
-PortOption = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.", show_default=False)
-]
-BrowserOption = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.", show_default=False)]
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")]
 
-JudgeOption = Annotated[
-    str | None, _JUDGE(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
+Judge = Annotated[
+    str | None, _JUDGED(help="Use the verdicts in RUN/judgements/NAME.jsonl instead of the recorded ones.")
 ]
-CorrectedOption = Annotated[
-    bool, _JUDGE("--corrected", help="Also correct the accuracy for the judge's errors, using RUN/labels/.")
+Corrected = Annotated[
+    bool, _JUDGED("--corrected", help="Also correct the accuracy for the judge's errors, using RUN/labels/.")
 ]
 
-AllowHostOption = Annotated[
+AllowHost = Annotated[
     list[str] | None,
-    _LIMIT(
+    limit(
         help="Allow credentialed data to be sent to this host, which privacy.hosts must attest. Repeatable.",
         metavar="HOST",
     ),
 ]
-DryRunOption = Annotated[
+DryRun = Annotated[
     bool,
-    _LIMIT(
-        "--dry-run", help="Estimate requests, tokens and cost by role, then stop; sends nothing and writes nothing."
-    ),
+    limit("--dry-run", help="Estimate requests, tokens and cost by role, then stop; sends nothing and writes nothing."),
 ]
-TokenLimitOption = Annotated[
+TokenLimit = Annotated[
     int | None,
-    _LIMIT(
+    limit(
         min=1,
         help="Stop cleanly after this many tokens, counting those of earlier calls. [default: llm.runtime.token_limit]",
     ),
@@ -99,9 +94,9 @@ def _dollars(amount: float | None) -> float | None:
     return amount
 
 
-MaxCostOption = Annotated[
+MaxCost = Annotated[
     float | None,
-    _LIMIT(
+    limit(
         help="Stop cleanly after this many US dollars, counting what earlier calls cost; refused if a price is "
         "unknown. [default: llm.runtime.max_cost]",
         metavar="USD",
@@ -109,13 +104,11 @@ MaxCostOption = Annotated[
     ),
 ]
 
-OutputOption = Annotated[
-    Path | None, _OUTPUT("--output", "-o", help="Write the result to this file instead of printing it.")
-]
-ReportOption = Annotated[bool, _OUTPUT("--report", help="Write report.html to the run's folder at the end.")]
-FullOption = Annotated[bool, _OUTPUT("--full", help="Print every figure, not just one table and one sentence.")]
-JsonOption = Annotated[bool, _OUTPUT("--json", help="Print the result as JSON on standard output.")]
-QuietOption = Annotated[bool, _OUTPUT("--quiet", "-q", help="Show the result only, no progress.")]
+Output = Annotated[Path | None, output("--output", "-o", help="Write the result to this file instead of printing it.")]
+Report = Annotated[bool, output("--report", help="Write report.html to the run's folder at the end.")]
+Full = Annotated[bool, output("--full", help="Print every figure, not just one table and one sentence.")]
+Json = Annotated[bool, output("--json", help="Print the result as JSON on standard output.")]
+Quiet = Annotated[bool, output("--quiet", "-q", help="Show the result only, no progress.")]
 
 JUDGE = ("moderator_llm", "moderator_endpoint", "judge_relation")
 ENGINE = ("engine", "address", "processes")
@@ -140,6 +133,7 @@ SECTION_OF = {
     for name in names.split()
 }
 """The section of each setting's flag in `--help`, in the order in which they are shown; `preset` is above them all."""
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 Read = Callable[..., Settings]
 """What a command with `with_settings` gets."""
 _PLACE = {name: place for place, name in enumerate(SECTION_OF)}
@@ -158,42 +152,32 @@ _PATHS = frozenset(
 """Fields that are called paths in the help."""
 
 
-def with_fields_of(
-    *models: type[BaseModel], only: Collection[str] | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command one option per field of the models; the values given arrive as the dict `overrides`."""
+def with_fields(fields: Mapping[str, FieldInfo]) -> Decorator:
+    """Give a command one option per field; the values given arrive as the dict `overrides`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        fields = {
-            name: field
-            for model in models
-            for name, field in model.model_fields.items()
-            if only is None or name in only
-        }
-        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "overrides"]
-
         def wrapper(**given: Any) -> None:
             overrides = {name: given.pop(name) for name in fields}
             command(**given, overrides={name: value for name, value in overrides.items() if value is not None})
 
-        generated = [_parameter(name, fields[name]) for name in sorted(fields, key=lambda name: _PLACE.get(name, -1))]
+        own = _parameters(command, without="overrides")
         arguments = [p for p in own if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-        return _called_like(command, wrapper, [*arguments, *generated, *own[len(arguments) :]])
+        flags = [_flag(name, fields[name]) for name in sorted(fields, key=lambda name: _PLACE.get(name, -1))]
+        return _called_like(command, wrapper, [*arguments, *flags, *own[len(arguments) :]])
 
     return decorate
 
 
-def with_settings(*only: str, limits: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(*names: str, limits: bool = True) -> Decorator:
     """Give a command the flags of these settings of a run, and those that name the config files and the limits.
 
     The command gets `read`, which reads all of them; its arguments are settings that flags override.
     """
+    shared: dict[str, Any] = {"config": Config, "llm_config": LLMConfig, "allow_host": AllowHost}
+    if limits:
+        shared |= {"max_cost": MaxCost, "token_limit": TokenLimit}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        shared: dict[str, Any] = {"config": ConfigOption, "llm_config": LLMConfigOption, "allow_host": AllowHostOption}
-        if limits:
-            shared |= {"max_cost": MaxCostOption, "token_limit": TokenLimitOption}
-
         def wrapper(*, overrides: Mapping[str, Any], **given: Any) -> None:
             config, llm_config, allow_host, *most = (given.pop(name) for name in shared)
             max_cost, token_limit = most or (None, None)
@@ -204,14 +188,10 @@ def with_settings(*only: str, limits: bool = True) -> Callable[[Callable[..., No
 
             command(**given, read=read)
 
-        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "read"]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        added = [
-            inspect.Parameter(name, keyword, default=None, annotation=kind)
-            for name, kind in {**shared, "overrides": dict[str, Any]}.items()
-        ]
-        plain = _called_like(command, wrapper, [*own, *added])
-        return with_fields_of(RunSettings, only=only)(plain)
+        added = [_keyword(name, kind) for name, kind in shared.items()]
+        own = _parameters(command, without="read")
+        fields = {name: RunSettings.model_fields[name] for name in names}
+        return with_fields(fields)(_called_like(command, wrapper, [*own, *added]))
 
     return decorate
 
@@ -236,30 +216,32 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
         if ended:
             raise ended
 
-    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return _called_like(
-        command, wrapper, [*parameters, inspect.Parameter("output", keyword, default=None, annotation=OutputOption)]
-    )
+    return _called_like(command, wrapper, [*_parameters(command), _keyword("output", Output)])
+
+
+def _parameters(command: Callable[..., None], without: str = "") -> list[inspect.Parameter]:
+    return [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != without]
+
+
+def _keyword(name: str, kind: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
 def _called_like(
-    command: Callable[..., None], wrapper: Callable[..., None], parameters: Sequence[inspect.Parameter]
+    command: Callable[..., None], wrapper: Any, parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """The wrapper with the command's name and docstring and these parameters."""
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    functools.update_wrapper(wrapper, command)
+    wrapper.__signature__ = inspect.Signature(parameters)
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    wrapper.__wrapped__ = command  # type: ignore[attr-defined]
-    wrapper.__name__ = command.__name__
-    wrapper.__doc__ = command.__doc__
-    return wrapper
+    return cast("Callable[..., None]", wrapper)
 
 
 _DEFAULT = re.compile(r" \(default: (.+?)\)")
 """How a field's docstring names a default that depends on something else."""
 
 
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     kinds = (field.annotation, *get_args(field.annotation))
     kind: type = next((simple for simple in _SIMPLE if simple in kinds), str)
     text = described(field)
@@ -274,9 +256,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         show_default=False,
         rich_help_panel=SECTION_OF.get(name),
     )
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
-    )
+    return _keyword(name, Annotated[kind | None, option])
 
 
 def default_file(given: Path | None, name: str) -> Path | None:

@@ -34,15 +34,14 @@ class People(Progress):
 
     def played(self, record: Record, case: Case) -> None:
         """Say how the encounter ended and what the chart held."""
-        self._screen.show("", *_told(record, case, self._doctor))
+        self._screen.show("", *_debriefing_lines(record, case, self._doctor))
 
     def _announce(self) -> None:
         if self._total > 1 and self._done < self._total:
             self._screen.show("", f"=== Case {self._done + 1} of {self._total} ===", "")
 
 
-def _told(record: Record, case: Case, doctor: str) -> Iterator[str]:
-    """The lines of a debriefing."""
+def _debriefing_lines(record: Record, case: Case, doctor: str) -> Iterator[str]:
     end = debriefing(record, case)
     yield f"=== The verdict: {end.verdict} ==="
     yield f"{doctor} said: {end.said or '(no diagnosis)'}"
@@ -59,6 +58,6 @@ def _told(record: Record, case: Case, doctor: str) -> Iterator[str]:
         yield from ("", f"Key findings: {len(end.found)} of {len(end.found) + len(end.missed)} found")
         yield from (f"  - {way}: {words}" for way, words in (*end.found, *(("MISSED", words) for words in end.missed)))
     if end.untold:
-        yield from ("", "The patient was not asked, and so did not say:", *(f"  - {told}" for told in end.untold))
+        yield from ("", "The patient was not asked, and so did not say:", *(f"  - {fact}" for fact in end.untold))
     if end.unordered:
         yield from ("", f"In the chart and never ordered: {', '.join(end.unordered)}")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import finish, progress
-from agentclinic.cli.options import JUDGE, BrowserOption, HostOption, PortOption, Read, with_settings
 from agentclinic.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ PORT = 8642
 """Always the same, so that pages that are open find the server again after a restart."""
 
 
-@with_settings(
+@opt.with_settings(
     *("dataset", "scenarios", "offset", "sample", "num_scenarios", "lockbox", "seed", "total_inferences"),
     *("patient_llm", "patient_endpoint", "doctor_llm", "doctor_endpoint", "doctor", "measurement_llm"),
-    *("measurement_endpoint", *JUDGE, "simulator", "doctor_image_request", "missing_test"),
+    *("measurement_endpoint", *opt.JUDGE, "simulator", "doctor_image_request", "missing_test"),
     *("silent_symptom", "resource_level", "prompts_dir", "output_dir", "check"),
     limits=False,
 )
 def play_command(
     *,
-    read: Read,
+    read: opt.Read,
     panel: Annotated[
         bool,
         typer.Option(
@@ -35,9 +35,9 @@ def play_command(
             "everyone is a doctor.",
         ),
     ] = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
-    browser: BrowserOption = True,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = PORT,
+    browser: opt.Browser = True,
 ) -> None:
     """Play cases in the browser, as the doctor or the patient.
 

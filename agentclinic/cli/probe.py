@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.cli.options import ConfigOption, JsonOption, LLMConfigOption, QuietOption, read_settings
 from agentclinic.config import MOST_WORKERS, RunSettings, Settings, described
 from agentclinic.errors import InputError
 from agentclinic.jsonl import loads
@@ -23,6 +20,13 @@ if TYPE_CHECKING:
     from agentclinic.models.base import Image, Request
     from agentclinic.models.endpoint import Endpoint
     from agentclinic.runs.probe_sample import Compared, Result, Trial
+
+
+_RED_SQUARE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKElEQVR4nO3NsQ0AAAzCMP5/un0CNkuZ41wybXsHAAAA"
+    "AAAAAAAAxR4yw/wuPL6QkAAAAABJRU5ErkJggg=="
+)
+"""A PNG of 32 by 32 red pixels."""
 
 
 class _Colour(BaseModel):
@@ -57,20 +61,18 @@ def probe_command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out the sample of questions and orders (about 80 requests).")
     ] = False,
-    config: ConfigOption = None,
-    llm_config: LLMConfigOption = None,
+    config: opt.Config = None,
+    llm_config: opt.LLMConfig = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        opt.limit(
             min=1,
             max=MOST_WORKERS,
             help=f"{described(RunSettings.model_fields['workers'])} [default: run.workers, else 4]",
-            show_default=False,
-            rich_help_panel="Limits",
         ),
     ] = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Find out what an endpoint and its model can do.
 
@@ -79,7 +81,7 @@ def probe_command(
     shipped sample of questions and orders, with about 80 requests, and is compared with our own matcher, to say
     whether it should play them `grounded`. The exit code is 1 if it does not answer at all.
     """
-    settings = read_settings(config, llm_config)
+    settings = opt.read_settings(config, llm_config)
     checks, sampled = finish(_probe, settings, model, endpoint, quick=quick, workers=workers, quiet=quiet, as_json=json)
     if json:
         sample = {**sampled.result.model_dump(mode="json"), "cost_usd": sampled.cost_usd} if sampled else None
@@ -231,7 +233,7 @@ async def _structured(model: Endpoint) -> tuple[bool, str]:
 async def _image(model: Endpoint) -> tuple[bool, str]:
     from agentclinic.models.base import Image
 
-    reply = await model.reply(_ask("Which colour fills this picture? One word.", Image(_red_square())))
+    reply = await model.reply(_ask("Which colour fills this picture? One word.", Image(_RED_SQUARE)))
     if "red" in reply.text.lower():
         return True, "recognized the red test picture"
     return False, f"accepted a picture but did not recognize that it is red: {_short(reply.text)!r}"
@@ -249,15 +251,3 @@ _CHECKS: dict[str, Callable[[Endpoint], Awaitable[tuple[bool, str]]]] = {
 
 def _short(text: str) -> str:
     return text.strip()[:60]
-
-
-def _red_square(size: int = 32) -> str:
-    """A small red PNG as a data URL."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = (b"\x00" + b"\xff\x00\x00" * size) * size
-    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return "data:image/png;base64," + base64.b64encode(png).decode()

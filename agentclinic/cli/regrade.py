@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
-from agentclinic.cli.judge import names_in, show_comparison, show_majority
-from agentclinic.cli.options import (
-    ENGINE,
-    JUDGE,
-    DryRunOption,
-    FullOption,
-    JsonOption,
-    QuietOption,
-    Read,
-    RunArgument,
-    with_settings,
+from agentclinic.cli import options as opt
+from agentclinic.cli.format import (
+    end_if_left,
+    end_incomplete,
+    end_without_result,
+    finish,
+    print_json,
+    progress,
 )
+from agentclinic.cli.judge import names_in, show_comparison, show_majority
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
@@ -38,11 +35,11 @@ JURY = "jury"
 _AGAIN = "Run the same command again to judge the rest."
 
 
-@with_settings(*JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *ENGINE, "prompts_dir", "check")
+@opt.with_settings(*opt.JUDGE, "synthesis_llm", "synthesis_endpoint", "workers", *opt.ENGINE, "prompts_dir", "check")
 def regrade_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     *,
-    read: Read,
+    read: opt.Read,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the new file in RUN/judgements/. [default: the name of the judge's model]"),
@@ -74,10 +71,10 @@ def regrade_command(
         bool,
         typer.Option("--wait/--no-wait", help="With --batch: wait for the answers, or fetch them with a later call."),
     ] = True,
-    dry_run: DryRunOption = False,
-    full: FullOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    dry_run: opt.DryRun = False,
+    full: opt.Full = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Judge a run again with another judge, or with several.
 
@@ -85,48 +82,31 @@ def regrade_command(
     recorded facts. Writes RUN/judgements/NAME.jsonl and does not change scenarios.jsonl. Also works on runs in the
     original's format.
     """
+    from agentclinic.cli.estimate import show_estimate
+    from agentclinic.results.run_folder import RECORDS
+    from agentclinic.runs.regrade import estimate_regrade, regrade
+
     settings = read()
     if not (batch or wait):
         raise typer.BadParameter("--no-wait is for --batch; add it")
     if jury is not None and resynthesize:
         raise typer.BadParameter("--jury judges the recorded diagnoses; leave out --resynthesize")
     if folder.is_file():
-        from agentclinic.results.run_folder import RECORDS
-
         raise InputError(
             f"{folder}: is a file, and judgements are kept in the folder of a run; put it into a folder of its own as "
             f"{RECORDS} and name that"
         )
-    options = {"batch": batch, "wait": wait, "dry_run": dry_run, "full": full, "quiet": quiet, "as_json": json}
-    if jury is None:
-        _one_judge(folder, settings, name, resynthesize=resynthesize, **options)
-    else:
-        _jury(folder, settings, jury, name, **options)
-
-
-def _one_judge(
-    folder: Path,
-    settings: Settings,
-    name: str | None,
-    *,
-    resynthesize: bool,
-    batch: bool,
-    wait: bool,
-    dry_run: bool,
-    full: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Judge a run again, with progress, and say which verdicts changed. A dry run only estimates."""
-    from agentclinic.cli.estimate import show_estimate
-    from agentclinic.runs.regrade import estimate_regrade, regrade
-
+    if jury is not None:
+        _jury(
+            folder, settings, jury, name, batch=batch, wait=wait, dry_run=dry_run, full=full, quiet=quiet, as_json=json
+        )
+        return
     how: dict[str, Any] = {"resynthesize": resynthesize, "batch": batch}
     if dry_run:
-        show_estimate(finish(partial(estimate_regrade, folder, settings, name, **how)), as_json=as_json)
+        show_estimate(finish(partial(estimate_regrade, folder, settings, name, **how)), as_json=json)
         return
     regraded = finish(regrade, folder, settings, name, progress=progress(quiet=quiet), wait=wait, **how)
-    if as_json:
+    if json:
         print_json(
             {
                 "path": str(regraded.path),
@@ -144,7 +124,7 @@ def _one_judge(
         _show(folder, settings, regraded, full=full)
     if regraded.pending:
         again = ["--moderator-llm", settings.judge.model, *(["--name", name] if name else [])]
-        _say_pending(folder, [regraded], again, as_json=as_json)
+        _say_pending(folder, [regraded], again, as_json=json)
         return
     if regraded.without_chart:
         sys.stderr.write(
@@ -154,12 +134,7 @@ def _one_judge(
     if not regraded.judged and not regraded.not_tried and not regraded.interrupted:
         why = f"the judge failed on all {regraded.failed}" if regraded.failed else "the run has no diagnosis to judge"
         end_without_result(f"no verdict: {why}{f': {regraded.reason}' if regraded.reason else ''}")
-    left = ", ".join(
-        f"{count} {what}" for count, what in ((regraded.failed, "failed"), (regraded.not_tried, "not tried")) if count
-    )
-    if left:
-        why = f": {regraded.reason}" if regraded.reason else ""
-        end_incomplete(f"{left}{why}\n{_AGAIN}", interrupted=regraded.interrupted)
+    end_if_left(regraded.failed, regraded.not_tried, regraded.reason, _AGAIN, interrupted=regraded.interrupted)
 
 
 def _jury(

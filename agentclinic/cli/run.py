@@ -5,31 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
-from agentclinic.cli.options import (
-    ENGINE,
-    USUAL_STORE,
-    AllowHostOption,
-    ConfigOption,
-    DryRunOption,
-    JsonOption,
-    LLMConfigOption,
-    MaxCostOption,
-    QuietOption,
-    Read,
-    ReportOption,
-    RunArgument,
-    TokenLimitOption,
-    read_settings,
-    with_fields_of,
-    with_settings,
-)
 from agentclinic.config import ROLES, RunSettings
 from agentclinic.errors import InputError
 from agentclinic.jsonl import inert, refuse_other
@@ -66,49 +50,32 @@ def _use_key(key: str | None) -> str | None:
     return None
 
 
-_ORIGINAL = "The original's names"
+_original = partial(typer.Option, show_default=False, rich_help_panel="The original's names")
 
 
-@with_settings(*RunSettings.model_fields)
+@opt.with_settings(*RunSettings.model_fields)
 def run_command(
     *,
-    read: Read,
-    dry_run: DryRunOption = False,
-    report: ReportOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    read: opt.Read,
+    dry_run: opt.DryRun = False,
+    report: opt.Report = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
     use_uncertainty_aware: Annotated[
-        bool,
-        typer.Option(
-            "--use-uncertainty-aware/--no-use-uncertainty-aware",
-            help="Now --doctor uncertainty.",
-            show_default=False,
-            rich_help_panel=_ORIGINAL,
-        ),
+        bool, _original("--use-uncertainty-aware/--no-use-uncertainty-aware", help="Now --doctor uncertainty.")
     ] = False,
     use_memory: Annotated[
-        bool,
-        typer.Option(
-            "--use-memory/--no-use-memory",
-            help=f"Now --memory {USUAL_STORE}.",
-            show_default=False,
-            rich_help_panel=_ORIGINAL,
-        ),
+        bool, _original("--use-memory/--no-use-memory", help=f"Now --memory {opt.USUAL_STORE}.")
     ] = False,
     output_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also append the records to this file, with the keys of the original's script.",
-            rich_help_panel=_ORIGINAL,
-        ),
+        Path | None, _original(help="Also append the records to this file, with the keys of the original's script.")
     ] = None,
     _key: Annotated[
         str | None,
-        typer.Option(
+        _original(
             "--openai-api-key",
             help="Key of the default endpoint. Better set OPENAI_API_KEY, which the shell's history does not show.",
             callback=_use_key,
-            rich_help_panel=_ORIGINAL,
         ),
     ] = None,
 ) -> None:
@@ -124,7 +91,7 @@ def run_command(
     from agentclinic.runs.plan import make_plan
 
     original: dict[str, Any] = {"doctor": "uncertainty"} if use_uncertainty_aware else {}
-    plan = make_plan(read(**original, **({"memory": USUAL_STORE} if use_memory else {})))
+    plan = make_plan(read(**original, **({"memory": opt.USUAL_STORE} if use_memory else {})))
     if dry_run:
         show_estimate(estimate_run(plan), as_json=json)
         return
@@ -136,21 +103,21 @@ def run_command(
     _end(plan, finished, as_json=json, report=report)
 
 
-@with_fields_of(RunSettings, only=("workers", *ENGINE, "record", "check"))
+@opt.with_fields({name: RunSettings.model_fields[name] for name in ("workers", *opt.ENGINE, "record", "check")})
 def resume_command(
-    folder: RunArgument,
+    folder: opt.RunArgument,
     *,
-    config: ConfigOption = None,
-    llm_config: LLMConfigOption = None,
+    config: opt.Config = None,
+    llm_config: opt.LLMConfig = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also play the scenarios that failed without a verdict again.")
     ] = False,
-    allow_host: AllowHostOption = None,
-    max_cost: MaxCostOption = None,
-    token_limit: TokenLimitOption = None,
-    report: ReportOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    allow_host: opt.AllowHost = None,
+    max_cost: opt.MaxCost = None,
+    token_limit: opt.TokenLimit = None,
+    report: opt.Report = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
     overrides: dict[str, Any],
 ) -> None:
     """Finish an incomplete run.
@@ -160,7 +127,7 @@ def resume_command(
     """
     from agentclinic.runs.resume import plan_again, resume
 
-    given = read_settings(config, llm_config, allow_hosts=allow_host)
+    given = opt.read_settings(config, llm_config, allow_hosts=allow_host)
     plan = plan_again(folder, overrides, given, token_limit, max_cost)
     finished = finish(resume, plan, folder, _progress(plan, quiet=quiet), retry_failed=retry_failed)
     _end(plan, finished, as_json=json, report=report)

@@ -1,14 +1,15 @@
-"""`agentclinic runs` and `view`: runs as a list in the terminal, and in the browser."""
+"""`agentclinic runs`, `view`, `report` and `card`: runs as a list, in the browser, and on paper."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentclinic.cli.format import print_json, progress
-from agentclinic.cli.options import BrowserOption, HostOption, JsonOption, PortOption, with_output
+from agentclinic.cli import options as opt
+from agentclinic.cli.format import deliver, print_json, progress
 from agentclinic.config import suggestion
 from agentclinic.errors import InputError
 from agentclinic.report.tables import text_table
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 STATES = ("complete", "incomplete", "running", "unreadable")
 
 
-@with_output
+@opt.with_output
 def runs_command(
     folder: Annotated[Path, typer.Argument(help="Folder with runs; folders below it are searched, too.")] = Path(
         "runs"
@@ -32,7 +33,7 @@ def runs_command(
     limit: Annotated[
         int | None, typer.Option(min=1, help="List at most this many runs, those written to last.")
     ] = None,
-    json: JsonOption = False,
+    json: opt.Json = False,
 ) -> None:
     """List runs with their results, cost and state.
 
@@ -90,9 +91,9 @@ def view_command(
             help="Write the viewer to this folder instead, as files that open without a server.", metavar="DIR"
         ),
     ] = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 0,
-    browser: BrowserOption = True,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 0,
+    browser: opt.Browser = True,
 ) -> None:
     """Look at runs and their encounters in the browser.
 
@@ -107,3 +108,48 @@ def view_command(
 
     app = viewer_app(folder, host=host, password=password_for(host))
     serve(app, host=host, port=port, browser=browser, say=lambda text: print(text, flush=True))
+
+
+def report_command(
+    runs: opt.ComparedArgument,
+    format: Annotated[  # noqa: A002 - the name of the flag
+        str | None,
+        opt.output(help="html, md, json or csv. [default: by the output's extension, else html]"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        opt.output(
+            "--output",
+            "-o",
+            help="File to write, or - to print. [default: report.html in the run's folder, or in the current folder "
+            "for several runs]",
+        ),
+    ] = None,
+    json: opt.Json = False,
+    judge: opt.Judge = None,
+    seed: opt.Seed = 0,
+) -> None:
+    """Write a report on one run, or on several side by side.
+
+    html: a self-contained page with charts and every transcript. md: a summary. json: all numbers. csv: one line per
+    encounter.
+    """
+    from agentclinic.report.files import chosen_format, gather, render, write_report
+
+    if json:
+        output, format = output or Path("-"), "json"  # noqa: A001 - the name of the flag
+    if output is not None and str(output) == "-":
+        sys.stdout.write(render(gather(runs, judge, seed), chosen_format(format, None)))
+        return
+    print(f"Report written to {write_report(runs, output, format, judge, seed)}")
+
+
+def card_command(run: opt.RunArgument, *, judge: opt.Judge = None, output: opt.Output = None) -> None:
+    """Write a model and settings card for a paper's appendix.
+
+    Holds, in Markdown, what is needed to repeat the run, its results with intervals, its limits, and the items of
+    reporting checklists that the run can answer; the other items are listed for the authors.
+    """
+    from agentclinic.report.card import card
+
+    deliver(card(run, judge), output)

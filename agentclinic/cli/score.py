@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
 from agentclinic.cli.judge import label_notes, next_lines
-from agentclinic.cli.options import (
-    CorrectedOption,
-    FullOption,
-    JsonOption,
-    JudgeOption,
-    RecordsArgument,
-    SeedOption,
-    with_output,
-)
 from agentclinic.report.tables import text_table
 from agentclinic.report.text import plural
 from agentclinic.scoring.format import as_percent, interval, percent
@@ -26,17 +18,17 @@ if TYPE_CHECKING:
     from agentclinic.scoring.score import Score
 
 
-@with_output
+@opt.with_output
 def score_command(
-    run: RecordsArgument,
-    judge: JudgeOption = None,
+    run: opt.RecordsArgument,
+    judge: opt.Judge = None,
     full_information: Annotated[
         Path | None, typer.Option(help="Run of the same cases with --doctor full_information, to show the gap to it.")
     ] = None,
-    corrected: CorrectedOption = False,
-    seed: SeedOption = 0,
-    full: FullOption = False,
-    json: JsonOption = False,
+    corrected: opt.Corrected = False,
+    seed: opt.Seed = 0,
+    full: opt.Full = False,
+    json: opt.Json = False,
 ) -> None:
     """Score a run: outcome, calibration, information, tests.
 

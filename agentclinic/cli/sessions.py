@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import print_json
-from agentclinic.cli.options import JsonOption, JudgeOption, SeedOption, with_output
 from agentclinic.cli.score import as_text
 from agentclinic.errors import InputError
 from agentclinic.report.text import plural
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentclinic.scoring.sessions import Kept, Sessions
 
 
-@with_output
+@opt.with_output
 def sessions_command(
     run: Annotated[
         Path,
@@ -32,9 +32,9 @@ def sessions_command(
     summary: Annotated[
         bool, typer.Option("--summary", help="Summarize all sessions and print the metrics of `score`.")
     ] = False,
-    judge: JudgeOption = None,
-    seed: SeedOption = 0,
-    json: JsonOption = False,
+    judge: opt.Judge = None,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
 ) -> None:
     """Show the notes of uncertainty-aware doctors.
 

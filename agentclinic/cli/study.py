@@ -9,18 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import counted, end_incomplete, finish, print_json, progress
-from agentclinic.cli.options import (
-    AllOption,
-    JsonOption,
-    LearnerEndpointOption,
-    LearnerOption,
-    QuietOption,
-    Read,
-    with_settings,
-)
 from agentclinic.config import STUDY_DECIDES, RunSettings
 from agentclinic.files import write_whole
 from agentclinic.scoring.format import as_number, as_percent, as_points, number, percent
@@ -30,24 +20,19 @@ if TYPE_CHECKING:
     from agentclinic.scoring.compare import Comparison
 
 
-@with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
+@opt.with_settings(*(name for name in RunSettings.model_fields if name not in STUDY_DECIDES))
 def learn_command(
     *,
-    read: Read,
-    learner_llm: LearnerOption = "builtin",
-    learner_endpoint: LearnerEndpointOption = None,
-    all_: AllOption = False,
+    read: opt.Read,
+    learner_llm: opt.Learner = "builtin",
+    learner_endpoint: opt.LearnerEndpoint = None,
+    all_: opt.All = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder of the study. [default: studies/learn_DATASET_DOCTOR_SEED]",
-            rich_help_panel="Output",
-        ),
+        opt.output("--output", "-o", help="Folder of the study. [default: studies/learn_DATASET_DOCTOR_SEED]"),
     ] = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Find out whether a doctor learns from experience.
 

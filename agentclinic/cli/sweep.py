@@ -10,33 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentclinic.cli import options as opt
 from agentclinic.cli.format import end_incomplete, end_without_result, finish, print_json, progress
-from agentclinic.cli.options import (
-    ENGINE,
-    DryRunOption,
-    FullOption,
-    JsonOption,
-    QuietOption,
-    Read,
-    with_settings,
-)
 
 if TYPE_CHECKING:
     from agentclinic.runs.sweep import Arm, SweepFile
     from agentclinic.scoring.compare import Comparison, ComparisonReport
 
 
-@with_settings(*ENGINE, "check")
+@opt.with_settings(*opt.ENGINE, "check")
 def sweep_command(
     file: Annotated[
         Path, typer.Argument(help="Sweep file with a name, run (shared settings) and matrix (varied settings).")
     ],
     *,
-    read: Read,
-    dry_run: DryRunOption = False,
-    full: FullOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    read: opt.Read,
+    dry_run: opt.DryRun = False,
+    full: opt.Full = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Run and compare all combinations of some settings.
 

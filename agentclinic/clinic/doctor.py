@@ -4,44 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agentclinic.cases.model import Door
-from agentclinic.models.base import Image, Message, Reply
+from agentclinic.clinic.prompts import Prompts
+from agentclinic.jsonl import encodable
+from agentclinic.models.base import Image, Message, Model, Reply
 from agentclinic.results.actions import Action
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
-from agentclinic.results.turn import Exchange, Turn
+from agentclinic.results.turn import Exchange, Turn, Usage
 from agentclinic.results.utterance import REPEATED, TOO_LONG, read_utterance, shortened
-
-
-@dataclass(frozen=True)
-class Recalled:
-    """An experience from earlier cases, as memory offers it to a doctor; it does not say which case it comes from."""
-
-    id: str
-    observation: str
-    """The clinical pattern that it is about."""
-    suggestion: str
-    """What to ask, examine or order, and why."""
-    step: str | None = None
-    """The same as an id of the knowledge base, `finding:NAME` or `test:NAME`, for the builtin doctor."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What memory offers the doctor for one turn."""
-
-    text: str
-    """The experiences as a marked block of the prompt."""
-    recalled: tuple[Recalled, ...]
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """What to do, as ids of the knowledge base."""
-        return tuple(each.step for each in self.recalled if each.step)
-
-
-NO_ADVICE = Advice("", ())
 
 
 @dataclass(frozen=True)
@@ -52,13 +24,56 @@ class Incoming:
     """Patient, Measurement or Clinic; empty before anyone has spoken."""
     text: str
     images: tuple[Image, ...] = ()
-    advice: Advice = NO_ADVICE
-    """From memory, for this turn alone: it does not become part of the dialogue."""
 
     @property
     def line(self) -> str:
         """The words with their speaker, as they appear in a prompt."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+        return _line(self.speaker, self.text)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the doctor knows when it is its turn."""
+
+    incoming: Incoming
+    exchanges: tuple[Exchange, ...] = ()
+    """The finished turns."""
+    turn: int = 1
+    """Counted from 1."""
+    last: bool = False
+    """Whether only a diagnosis helps now."""
+    notes: str = ""
+    """A planner's notes, which come after everything else."""
+    advice: str = ""
+    """Advice from elsewhere. Like the notes, it is for this turn alone and does not become part of the dialogue."""
+    suggested: tuple[str, ...] = ()
+    """The steps in the advice, as ids of the knowledge base, for models that read no prompts."""
+    recalled: tuple[object, ...] = ()
+    """What the advice was made from, for a custom doctor that has `recall`."""
+
+
+Dialogue = Literal["chat", "transcript"]
+"""How a model is shown the dialogue: as messages of a chat, or as one prompt, like the original."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a doctor is given before an encounter; never the chart."""
+
+    door: Door
+    model: Model
+    prompts: Prompts
+    limit: int
+    """Turns the doctor may take."""
+    bias: str | None = None
+    images: bool = False
+    """Whether the doctor may ask for images."""
+    dialogue: Dialogue = "transcript"
+
+    @property
+    def bias_text(self) -> str:
+        """What the bias adds to the system prompt."""
+        return self.prompts["doctor"].bias(self.bias)
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,7 @@ class Utterance:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
-            raise ValueError("Utterance: text must be a text that is not empty")
+            raise ValueError("Utterance: text must be a non-empty string")
         if self.differential and self.confidence is not None:
             raise ValueError("Utterance: give a differential or a confidence, not both")
         if isinstance(self.differential, str):
@@ -99,28 +114,22 @@ class Utterance:
 class Doctor(Protocol):
     """Anything that can lead an encounter."""
 
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
+        """Take a turn: return any side work (a planner's turn), then the doctor's own utterance."""
+        ...
+
+
+class Speaker(Doctor, Protocol):
+    """A doctor that remembers the dialogue, to which a planner can be added."""
+
     @property
     def history(self) -> str:
         """The dialogue as the doctor knows it."""
         ...
 
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
-        """Take a turn: return any side work (a planner's turn), then the doctor's own utterance.
-
-        `turn` counts from 1; on the `last` turn only a diagnosis helps. `notes` is a planner's advice and comes after
-        everything else.
-        """
-        ...
-
     def say(self, incoming: Incoming, text: str) -> None:
         """Add words said in the doctor's name to its memory."""
         ...
-
-
-Dialogue = Literal["chat", "transcript"]
-"""How a model is shown the dialogue: as messages of a chat, or as one prompt, like the original."""
 
 
 class History:
@@ -145,18 +154,16 @@ class History:
         self.add("Doctor", said)
 
     def said_by(self, speaker: str) -> tuple[str, ...]:
-        """Everything one speaker said."""
         return tuple(words for who, words in self._entries if who == speaker)
 
     def shown(self) -> str:
-        """The history as it appears in a prompt."""
         return self.text.rstrip() or "(nothing yet)"
 
     def messages(self, me: str, *, newest: str) -> list[Message]:
         """The dialogue as a chat: the words of `me` are the assistant's, all others are the user's.
 
-        No one is labelled: small models copy labels, and whose words they are can be told from them (results begin with
-        RESULTS:). `newest` ends the last of the user's messages. Roles alternate, as many chat templates require.
+        Messages have no labels: small models copy them, and it is clear whose words they are (results begin with
+        RESULTS:). `newest` ends the user's last message. Roles alternate, as many chat templates require.
         """
         messages: list[Message] = []
         for speaker, words in (*self._entries, ("", newest)):
@@ -175,17 +182,9 @@ def _line(speaker: str, words: str) -> str:
 def turn_of(reply: Reply, *, turn: int, role: str) -> Turn:
     """A model's reply as a turn of the encounter; what code wrote from the chart is not shortened."""
     text = reply.text if reply.disclosures else shortened(reply.text)
-    return Turn(
-        turn=turn,
-        role=role,
-        text=text,
-        raw=reply.text if text != reply.text else None,
-        slips=(TOO_LONG,) if text != reply.text else (),
-        disclosures=reply.disclosures,
-        differential=reply.differential,
-        usage=reply.usage,
-        notes=reply.notes,
-    )
+    if text == reply.text:
+        return _turn(reply, turn=turn, role=role, text=text)
+    return _turn(reply, turn=turn, role=role, text=text, raw=reply.text, slips=(TOO_LONG,))
 
 
 def utterance(reply: Reply, *, turn: int, earlier: Iterable[str] = (), dialogue: Dialogue = "chat") -> Turn:
@@ -194,13 +193,28 @@ def utterance(reply: Reply, *, turn: int, earlier: Iterable[str] = (), dialogue:
     In the transcript form, slips are counted but nothing is cut.
     """
     read = read_utterance(reply.text, earlier, cut=dialogue == "chat")
-    said = turn_of(reply, turn=turn, role="doctor")
     raw = reply.text if read.text != reply.text.strip() else None
-    return said.model_copy(update={"text": read.text, "raw": raw, "action": read.action, "slips": read.slips})
+    return _turn(reply, turn=turn, role="doctor", text=read.text, raw=raw, action=read.action, slips=read.slips)
 
 
-MOST_REPEATS = 3
-"""From the next repetition on, a doctor is asked to commit: a small model that goes round in circles does not stop."""
+def _turn(reply: Reply, **said: Any) -> Turn:
+    return Turn(
+        **said, disclosures=reply.disclosures, differential=reply.differential, usage=reply.usage, notes=reply.notes
+    )
+
+
+def spoken(said: str | Utterance, *, turn: int, earlier: Iterable[str] = (), dialogue: Dialogue = "chat") -> Turn:
+    """The turn of a doctor that gives only its words: what they cost is not known."""
+    given = Utterance(said) if isinstance(said, str) else said
+    heard = utterance(
+        Reply(encodable(given.text), usage=Usage(requests=0)), turn=turn, earlier=earlier, dialogue=dialogue
+    )
+    return heard.model_copy(update={"differential": given.stated(heard.action)})
+
+
+REPEATS_BEFORE_COMMITTING = 3
+"""After this many repetitions, the next one gets the doctor asked to commit: a small model that goes around in circles
+does not stop by itself."""
 
 
 class Repetition:
@@ -211,16 +225,16 @@ class Repetition:
         self._count = 0
 
     def note(self, said: Turn) -> None:
-        """Take note of what the doctor said."""
+        """Look at what the doctor just said."""
         self._now = REPEATED in said.slips
         self._count += self._now
 
     @property
     def state(self) -> Literal["", "repeated", "stuck"]:
-        """What the doctor has to be told: nothing, that it repeats itself, or that it must commit."""
+        """What to tell the doctor: nothing, that it repeats itself, or that it must commit."""
         if not self._now:
             return ""
-        return "stuck" if self._count > MOST_REPEATS else "repeated"
+        return "stuck" if self._count > REPEATS_BEFORE_COMMITTING else "repeated"
 
 
 def door_text(door: Door) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
 
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import Doctor, Incoming
+from agentclinic.clinic.doctor import Dialogue, Doctor, History, Incoming, Observation, Utterance, spoken
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompt, fill
@@ -45,13 +46,13 @@ class Transcript:
     diagnosis: str | None = None
     fault: Fault | None = None
     speaker: str = "doctor"
-    """Whose turn it is to speak, and so who is at fault if the encounter fails now."""
+    """Who speaks next, and so is at fault if the encounter fails now."""
     seconds: list[float | None] = field(default_factory=list)
-    """For each of `turns`, how long it took; None for an aside, whose time is in that of the words it led to."""
+    """How long each of `turns` took; None for side work, whose time is counted with the words it led to."""
     _since: float = field(default_factory=time.perf_counter, repr=False)
 
     def add(self, *turns: Turn) -> None:
-        """Add what was said just now: any asides, and then the words."""
+        """Add what was said just now: any side work, and then the words."""
         now = time.perf_counter()
         self.turns += turns
         self.seconds += [*(None for _ in turns[1:]), round(now - self._since, 3)]
@@ -64,96 +65,118 @@ class Transcript:
 
     @property
     def differential(self) -> Differential | None:
-        """The doctor's last differential, if it gave one."""
         given = [turn.differential for turn in self.turns if turn.differential]
         return given[-1] if given else None
 
     def fail(self, error: str, message: str, *, own: bool, traceback: str | None = None) -> None:
-        """End with a fault of the current speaker; `own` if a doctor's failure is its own doing."""
+        """End with a fault of the current speaker; `own` if a doctor would be to blame for it."""
         self.status = Status.DOCTOR_FAILED if own and self.speaker == "doctor" else Status.MODEL_FAILED
         self.fault = Fault(self.speaker, error, message, traceback)
 
 
-async def encounter(
-    clinic: Clinic, doctor: Doctor, limit: int, *, seconds: float | None = None, own_time: bool = False
-) -> Transcript:
-    """Let the doctor work on the case for at most `limit` turns and `seconds`.
+class Seat:
+    """The doctor's seat in one encounter. Whoever takes it, a model or a program, observes and acts until it is done.
 
-    A model that fails ends the encounter with a fault. `own_time`: a doctor that takes too long is itself at fault (a
-    custom program), not an endpoint.
+    If the patient or the laboratory fails, the encounter ends with a fault.
     """
-    transcript = Transcript()
-    with anyio.move_on_after(seconds) as scope:
-        try:
-            await _converse(clinic, doctor, limit, transcript)
-        except ModelError as error:
-            transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS, traceback=error.traceback)
-    if scope.cancelled_caught:
-        transcript.fail("encounter_timeout", f"the encounter took longer than {seconds:g} s", own=own_time)
-    return transcript
 
+    def __init__(self, clinic: Clinic, limit: int, dialogue: Dialogue = "chat") -> None:
+        self.transcript = Transcript()
+        self.history = History()
+        """The dialogue as it is heard in this seat."""
+        self.done = False
+        self._clinic = clinic
+        self._limit = limit
+        self._dialogue: Dialogue = dialogue
+        self._turn = 1
+        self._incoming = Incoming("", clinic.doctor_prompt.text("opening"))
+        self._corrected = False
 
-async def _converse(clinic: Clinic, doctor: Doctor, limit: int, transcript: Transcript) -> None:
-    incoming = Incoming("", clinic.doctor_prompt.text("opening"))
-    for turn in range(1, limit + 1):
-        await anyio.lowlevel.checkpoint()  # builtin roles never wait: give other encounters a chance to run
-        action = await _act(doctor, incoming, transcript, turn=turn, last=turn == limit)
-        if turn == limit and action.kind == "none":
-            # There is no next turn in which to put it right: the clinic answers, and the doctor may answer that.
-            incoming = await _answered(clinic, transcript)
-            action = await _act(doctor, incoming, transcript, turn=turn, last=True)
-        if action.kind == "diagnosis":
-            transcript.status, transcript.diagnosis = Status.DIAGNOSED, action.content
-            return
-        if turn < limit:
-            incoming = await _answered(clinic, transcript)
+    def observe(self) -> Observation:
+        """What reached the doctor, and what was said before."""
+        return Observation(self._incoming, tuple(self.transcript.exchanges), self._turn, last=self._turn == self._limit)
 
+    async def act(self, said: str | Utterance | Sequence[Turn]) -> None:
+        """Say something as the doctor, or take the turns of one that has more to record, and wait for the answer."""
+        if self.done:
+            raise RuntimeError("the encounter is over: nothing more can be said")
+        if isinstance(said, str | Utterance):
+            earlier = self.history.said_by("Doctor")
+            said = (spoken(said, turn=self._turn, earlier=earlier, dialogue=self._dialogue),)
+        self.transcript.add(*said)
+        words, last = said[-1], self._turn == self._limit
+        assert words.action is not None, "a doctor's utterance carries its action"
+        self.history.add_turn(self._incoming, words.text)
+        if words.action.kind == "diagnosis":
+            self.transcript.status, self.transcript.diagnosis = Status.DIAGNOSED, words.action.content
+            self.done = True
+        elif last and (words.action.kind != "none" or self._corrected):
+            self.done = True
+        else:
+            # Words on the last turn that are not an action cannot be put right in a next turn: the clinic answers them,
+            # and the doctor may answer that.
+            self._corrected = last
+            try:
+                await self._answer(words, words.action)
+            except ModelError as error:
+                self.fail(error)
+            self._turn += not last
 
-async def _act(doctor: Doctor, incoming: Incoming, transcript: Transcript, *, turn: int, last: bool) -> Action:
-    """Let the doctor take a turn, or take its last one again."""
-    transcript.speaker = "doctor"
-    *aside, said = await doctor.act(incoming, tuple(transcript.exchanges), turn=turn, last=last)
-    transcript.add(*aside, said)
-    assert said.action is not None, "a doctor's utterance carries its action"
-    return said.action
+    def fail(self, error: ModelError) -> None:
+        """End the encounter with a fault of whoever speaks next."""
+        self.transcript.fail(error.kind, str(error), own=error.kind in OWN_FAULTS, traceback=error.traceback)
+        self.done = True
 
-
-async def _answered(clinic: Clinic, transcript: Transcript) -> Incoming:
-    """Answer the doctor's last utterance and add the answer to the transcript."""
-    said = transcript.turns[-1]
-    assert said.action is not None
-    transcript.speaker = _ADDRESSEE[said.action.kind]
-    incoming, reply = await _respond(clinic, said.action, said, tuple(transcript.exchanges))
-    transcript.add(reply)
-    transcript.exchanges.append(Exchange(said.action.kind, said.action.content, reply.text, reply.disclosures))
-    return incoming
-
-
-async def _respond(
-    clinic: Clinic, action: Action, said: Turn, exchanges: tuple[Exchange, ...]
-) -> tuple[Incoming, Turn]:
-    """Answer the doctor; patient and laboratory overhear what the other was told."""
-    if action.kind == "question":
-        reply = await clinic.patient.answer(said.text, exchanges, turn=said.turn)
-        clinic.laboratory.overhear("Doctor", said.text)
-        clinic.laboratory.overhear("Patient", reply.text)
-        return Incoming("Patient", reply.text), reply
-    if action.kind == "test":
-        reply = await clinic.laboratory.report(action.content, said.text, turn=said.turn)
-        clinic.patient.overhear("Doctor", said.text)
-        clinic.patient.overhear("Measurement", reply.text)
-        return Incoming("Measurement", reply.text), reply
-    shown: tuple[Image, ...] = ()
-    if action.kind == "images":
-        shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
-        text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
-    else:
-        text = fill(clinic.doctor_prompt.text(_unclear(action.content)), form=action.content)
-    return Incoming("Clinic", text, shown), Turn(turn=said.turn, role="clinic", text=text)
+    async def _answer(self, said: Turn, action: Action) -> None:
+        """Let the patient, the laboratory or the clinic answer; patient and laboratory overhear each other."""
+        clinic, transcript = self._clinic, self.transcript
+        transcript.speaker = _ADDRESSEE[action.kind]
+        shown: tuple[Image, ...] = ()
+        if action.kind == "question":
+            speaker = "Patient"
+            reply = await clinic.patient.answer(said.text, tuple(transcript.exchanges), turn=said.turn)
+            clinic.laboratory.history.add("Doctor", said.text)
+            clinic.laboratory.history.add(speaker, reply.text)
+        elif action.kind == "test":
+            speaker = "Measurement"
+            reply = await clinic.laboratory.report(action.content, said.text, turn=said.turn)
+            clinic.patient.history.add("Doctor", said.text)
+            clinic.patient.history.add(speaker, reply.text)
+        else:
+            speaker = "Clinic"
+            if action.kind == "images":
+                shown = (Image(clinic.case.image),) if clinic.images and clinic.case.image else ()
+                text = clinic.doctor_prompt.text("images_shown" if shown else "images_off")
+            else:
+                text = fill(clinic.doctor_prompt.text(_unclear(action.content)), form=action.content)
+            reply = Turn(turn=said.turn, role="clinic", text=text)
+        transcript.add(reply)
+        transcript.exchanges.append(Exchange(action.kind, action.content, reply.text, reply.disclosures))
+        transcript.speaker = "doctor"
+        self._incoming = Incoming(speaker, reply.text, shown)
 
 
 def _unclear(form: str) -> str:
-    """The clinic's answer to words that are no action, by the exact form of what was meant."""
+    """Which text answers words that are not an action, by the exact form of what was meant."""
     if not form:
         return "said_nothing"
     return "name_missing" if form.endswith(":") else "exact_form"
+
+
+async def encounter(seat: Seat, doctor: Doctor, *, seconds: float | None = None, own_time: bool = False) -> Transcript:
+    """Let a doctor act from the seat until the encounter is done, for at most so many seconds.
+
+    A doctor that fails ends the encounter with a fault. `own_time`: a doctor that takes too long is itself at fault (a
+    custom program), not an endpoint.
+    """
+    with anyio.move_on_after(seconds) as scope:
+        try:
+            while not seat.done:
+                await anyio.lowlevel.checkpoint()  # builtin roles never wait: give other encounters a chance to run
+                await seat.act(await doctor.act(seat.observe()))
+        except ModelError as error:
+            seat.fail(error)
+    if scope.cancelled_caught:
+        seat.transcript.fail("encounter_timeout", f"the encounter took longer than {seconds:g} s", own=own_time)
+        seat.done = True
+    return seat.transcript

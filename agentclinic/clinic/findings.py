@@ -28,7 +28,7 @@ def gather(door: Door, exchanges: Iterable[Exchange]) -> Evidence:
     _merge(evidence, _stated(door.objective))
     age = age_in_years(door.demographics)
     for exchange in exchanges:
-        _merge(evidence, told_by(exchange, age))
+        _merge(evidence, evidence_in(exchange, age))
     return evidence
 
 
@@ -43,13 +43,12 @@ def gather_facts(facts: Iterable[str], age: float | None) -> Evidence:
             elif name.startswith("no ") and name.removeprefix("no ") in _by_name():
                 _merge(evidence, {_by_name()[name.removeprefix("no ")]: False})
             else:
-                _merge(evidence, told_by(Exchange("test", "", part.strip()), age))
+                _merge(evidence, evidence_in(Exchange("test", "", part.strip()), age))
     return evidence
 
 
 @lru_cache(maxsize=4096)  # every turn reads the whole dialogue again
-def told_by(exchange: Exchange, age: float | None) -> Evidence:
-    """What one exchange says."""
+def evidence_in(exchange: Exchange, age: float | None) -> Evidence:
     if exchange.kind == "question":
         return _from_patient(exchange)
     return _from_result(exchange, age) if exchange.kind == "test" else {}
@@ -61,7 +60,6 @@ def _merge(evidence: Evidence, new: Evidence) -> None:
 
 
 def _stated(text: str) -> Evidence:
-    """Findings that a text mentions by their terms."""
     known = knowledge()
     found: Evidence = {}
     for mention in known.finding_terms.find(text):
@@ -72,7 +70,6 @@ def _stated(text: str) -> Evidence:
 
 
 def asked_findings(text: str) -> set[str]:
-    """The findings named in a question or an order."""
     return {mention.key for mention in knowledge().finding_terms.find(text)}
 
 
@@ -133,7 +130,6 @@ def _reported(exchange: Exchange) -> set[str]:
 
 
 def _measured(order: str, reply: str, age: float | None) -> Evidence:
-    """Findings from the numbers of a result."""
     found: Evidence = {}
     named = set(_NAME_PART.findall(reply.casefold()))
     for finding, begins in _measures().items():

@@ -7,27 +7,28 @@ model gets the chart and writes what it likes, as in the original.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.matcher import Ordered
+from agentclinic.cases.matcher import Ordered, asked_of_measurement
 from agentclinic.cases.model import Case, Fact, as_text
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.patient import Simulator
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest
-from agentclinic.clinic.prompts import Prompt, fill, joined
-from agentclinic.clinic.reporting import matched, results_line
+from agentclinic.clinic.prompts import Prompt, fill, id_lines, joined
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
-from agentclinic.results.actions import as_results
-from agentclinic.results.turn import NOTHING_ASKED, Turn, Usage
+from agentclinic.results.actions import RESULTS, as_results
+from agentclinic.results.turn import NOTHING_ASKED, Disclosure, Provenance, Turn, Usage
 from agentclinic.vocabulary.text import words
 
+_SHOWN = 100
+"""Characters of a result shown to the model that chooses: enough to recognize it; code writes the whole."""
 MOST_ITEMS = 40
 """Results reported at once: more than any panel or examination in the public data sets."""
 
@@ -69,7 +70,7 @@ class Laboratory:
             fill(
                 prompt.text("grounded_system" if grounded else "system_base"),
                 exam=as_text(case.exam),
-                results=_listed(self._by_id),
+                results=id_lines(self._by_id, _SHOWN),
             ),
             "" if grounded else prompt.text(f"missing_{missing_test}"),
         )
@@ -81,19 +82,15 @@ class Laboratory:
             reply = await self._free(said, payload)
             reported = turn_of(replace(reply, text=as_results(reply.text)), turn=turn, role="measurement")
         else:
-            reported = await self._charted(payload, turn)
+            reported = await self._chosen_or_matched(payload, turn)
         self.history.add("Doctor", said)
         self.history.add("Measurement", reported.text)
         return reported
 
     @cached_property
     def _shape(self) -> type[ChosenResults]:
-        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        """The schema of a choice among this case's ids, built only if a model is asked to choose."""
         return choosing(ChosenResults, "items", tuple(self._by_id), MOST_ITEMS)
-
-    def overhear(self, speaker: str, said: str) -> None:
-        """Add what was said to or by someone else."""
-        self.history.add(speaker, said)
 
     async def _free(self, said: str, payload: LaboratoryPayload) -> Reply:
         system = Message("system", self.system_prompt)
@@ -104,7 +101,7 @@ class Laboratory:
             messages = (system, Message("user", user))
         return await self.model.reply(Request(Purpose.MEASUREMENT, messages, payload=payload))
 
-    async def _charted(self, payload: LaboratoryPayload, turn: int) -> Turn:
+    async def _chosen_or_matched(self, payload: LaboratoryPayload, turn: int) -> Turn:
         """Report the results that the matcher, or the model, chose."""
         suggested = matched(payload)
         ordered, reply, by = suggested, Reply("", usage=NOTHING_ASKED), "code"
@@ -134,7 +131,7 @@ class Laboratory:
         by_path = {fact.path: name for name, fact in self._by_id.items()}
         names = [by_path[path] for path in _paths(suggested) if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), results=", ".join(names))
-        # Nothing said before matters for what this order asks for, and every request shares the chart as its prefix.
+        # What this order asks for does not depend on the dialogue, and every request shares the chart as its prefix.
         suggestion = hint if self._suggestions else ""
         newest = fill(self._prompt.text("grounded_turn"), request=payload.request, suggested=suggestion)
         messages = (Message("system", self.system_prompt), Message("user", newest))
@@ -165,9 +162,37 @@ def _paths(ordered: Sequence[Ordered]) -> list[str]:
     return [fact.path for item in ordered for fact in item.facts]
 
 
-_SHOWN = 100
-"""Characters of a result shown to the model that chooses: enough to tell what it is; code writes the whole."""
+def matched(payload: LaboratoryPayload) -> list[Ordered]:
+    """Each item of the order with the charted results that our matcher finds for it."""
+    return asked_of_measurement(payload.request, payload.facts)
 
 
-def _listed(facts: Mapping[str, Fact]) -> str:
-    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text[:_SHOWN]}" for name, fact in facts.items())
+def results_line(ordered: Sequence[Ordered], payload: LaboratoryPayload) -> tuple[str, tuple[Disclosure, ...]]:
+    """The `RESULTS:` line, verbatim from the chart, and where each part of it comes from."""
+    parts, disclosures = [], []
+    for item in ordered:
+        text, provenance = _part(item, payload)
+        parts.append(text)
+        disclosures.append(Disclosure(item.name, provenance, tuple(fact.path for fact in item.facts)))
+    return f"{RESULTS} {' '.join(parts)}", tuple(disclosures)
+
+
+def _part(ordered: Ordered, payload: LaboratoryPayload) -> tuple[str, Provenance]:
+    if not ordered.facts:
+        if payload.missing_test == "normal":
+            return "NORMAL READINGS", Provenance.DEFAULT_NORMAL
+        return f"{ordered.name[:1].upper()}{ordered.name[1:]} not available.", Provenance.UNAVAILABLE
+    lines = _charted(ordered.facts)
+    if ordered.equivalent:
+        return f"{ordered.name} was not done; {ordered.equivalent}: {lines}.", Provenance.CHART_EQUIVALENT
+    return f"{lines}.", Provenance.CHART
+
+
+def _charted(facts: Sequence[Fact]) -> str:
+    """Facts as a report: each heading once, followed by its values."""
+    groups: dict[str, list[str]] = {}
+    for fact in facts:
+        head, label = fact.heads[0] if fact.heads else "", ", ".join(fact.heads[1:])
+        value = fact.text.strip().rstrip(".")
+        groups.setdefault(head, []).append(f"{label}: {value}" if label else value)
+    return "; ".join(f"{head}: {'; '.join(values)}" if head else "; ".join(values) for head, values in groups.items())

@@ -109,9 +109,9 @@ def _part(key: str, texts: Mapping[str, str], how: _Role, path: Path) -> str:
     places = itertools.count()
     text = _IN_ORDER.sub(lambda _: f"{{{next(places)}}}", texts.get(key, ""))
     if (found := next(places)) > len(names):
-        listed = ", ".join(f"{{{name}}}" for name in names)
+        fills = ", ".join(f"{{{name}}}" for name in names)
         raise ConfigError(
-            f"{path}: {key} has {found} {{}}, and the original fills {len(names)} ({listed} in our dialect); "
+            f"{path}: {key} has {found} {{}}, and the original fills {len(names)} ({fills} in our dialect); "
             "remove the others, or double their braces"
         )
     return _filled(text, {str(place): name for place, name in enumerate(names)})
@@ -122,7 +122,6 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
-    """A text of the original with our placeholders."""
     try:
         parts = list(Formatter().parse(text))
         fits = all(field is None or (field in names and not (spec or how)) for _, field, spec, how in parts)

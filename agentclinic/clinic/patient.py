@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, Fact, as_text
-from agentclinic.clinic import words
+from agentclinic.cases.model import Case, as_text
+from agentclinic.clinic import reply_checks
+from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, answer_parts, matched, worded
 from agentclinic.clinic.doctor import Dialogue, History, turn_of
 from agentclinic.clinic.payloads import PatientPayload, SilentSymptom
-from agentclinic.clinic.prompts import Prompt, fill, placed
-from agentclinic.clinic.telling import EXAMINE, MOST_FACTS, UNCLEAR, Part, matched, told, worded
+from agentclinic.clinic.prompts import Prompt, fill, id_lines, placed
 from agentclinic.config import is_builtin_or_person
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Reply, Request
 from agentclinic.models.structured import choosing
@@ -41,7 +41,7 @@ _NOTES = {
     EXAMINE: "I cannot know that. The doctor would have to examine me or order a test.",
     UNCLEAR: "I do not understand the question. I ask the doctor to say it in another way.",
 }
-"""Set phrases as notes to a voiced patient: it would turn the "you" in them around."""
+"""Set phrases as notes to a voiced patient: given the phrases themselves, it would take their "you" for itself."""
 
 
 class GroundedAnswer(BaseModel):
@@ -77,7 +77,7 @@ class Patient:
         self._case = case
         self._prompt = prompt
         self._silent: SilentSymptom = silent_symptom
-        # The builtin patient is grounded by itself, and no one checks what a person says.
+        # The builtin patient speaks from the facts anyway, and what a person says is not checked.
         self._simulator: Simulator = "free" if is_builtin_or_person(model.name) else simulator
         self._dialogue = dialogue
         self._caregiver = not speaks_for_self(case.door.demographics)
@@ -90,29 +90,25 @@ class Patient:
             "bias": prompt.bias(bias),
         }
         self.system_prompt = placed(
-            prompt.text(opening), parts, patient=as_text(case.patient), facts=_listed(self._by_id)
+            prompt.text(opening), parts, patient=as_text(case.patient), facts=id_lines(self._by_id)
         )
 
     async def answer(self, said: str, asked: tuple[Exchange, ...] = (), *, turn: int = 0) -> Turn:
-        """Answer what the doctor just said."""
         payload = PatientPayload(self._case.door, self._case.patient_facts, said, asked, self._silent, self._caregiver)
         if self._simulator == "free":
             reply = turn_of(await self._free(said, payload), turn=turn, role="patient")
         else:
             attempt = _Attempt(turn, self._simulator, matched(payload))
-            reply = await (self._grounded if self._simulator == "grounded" else self._voiced)(attempt, payload)
+            prompted = self._grounded_turn if self._simulator == "grounded" else self._voiced_turn
+            reply = await self._ask(attempt, payload, prompted(attempt, payload))
         self.history.add("Doctor", said)
         self.history.add("Patient", reply.text)
         return reply
 
     @cached_property
     def _shape(self) -> type[GroundedAnswer]:
-        """The shape of a choice among this case's ids; made only when a model is to choose."""
+        """The schema of a choice among this case's ids, built only if a model is asked to choose."""
         return choosing(GroundedAnswer, "facts", tuple(self._by_id), MOST_FACTS)
-
-    def overhear(self, speaker: str, said: str) -> None:
-        """Add what was said to or by someone else."""
-        self.history.add(speaker, said)
 
     async def _free(self, said: str, payload: PatientPayload) -> Reply:
         system = Message("system", self.system_prompt)
@@ -123,65 +119,55 @@ class Patient:
             messages = (system, Message("user", user))
         return await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
 
-    def _chat(self, newest: str) -> tuple[Message, ...]:
-        """What doctor and patient said to each other, and then the newest words with what is expected now."""
-        return (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
-
     def _kept(self, newest: str, reply: Turn, sent: str = "") -> Turn:
         """Add an exchange to the chat: what the model sent, or else what was said in its name."""
         self._spoken.add("Doctor", newest)
         self._spoken.add("Patient", sent or reply.text)
         return reply
 
-    async def _voiced(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
-        """Say the parts that the matcher chose, in the model's words."""
-        notes = dict.fromkeys(_NOTES.get(part.text, part.text) for part in attempt.parts)
-        lines = "\n".join(f"- {note}" for note in notes)
-        newest = fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
-        messages = self._chat(newest)
+    async def _ask(self, attempt: _Attempt, payload: PatientPayload, newest: str) -> Turn:
+        """Ask the model, and again if its words cannot be said; if that fails too, code words the facts."""
+        grounded = self._simulator == "grounded"
+        messages = (Message("system", self.system_prompt), *self._spoken.messages("Patient", newest=newest))
+        schema = self._shape if grounded else None
         for _ in range(2):
             try:
-                reply = await self.model.reply(Request(Purpose.PATIENT, messages, payload=payload))
+                reply = await self.model.reply(Request(Purpose.PATIENT, messages, schema=schema, payload=payload))
             except (MalformedError, RefusedError) as error:
                 return self._kept(newest, attempt.by_code(error))
             attempt.add(reply)
-            said = attempt.read(reply.text, payload.question)
+            words, sent = reply.text, ""
+            if grounded:
+                if not isinstance(reply.parsed, GroundedAnswer):  # a tool call in place of an answer
+                    return self._kept(newest, attempt.by_code(MalformedError("no facts were chosen")))
+                attempt.parts = self._chosen(reply.parsed, payload)
+                words, sent = reply.parsed.reply, reply.text
+            said = attempt.read(words, payload.question)
             if said is not None:
-                return self._kept(newest, attempt.by_model(said, reply.text))
-            told_off = fill(self._prompt.text("voiced_repair"), problem=attempt.problem)
-            messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", told_off))
+                return self._kept(newest, attempt.by_model(said, words), sent)
+            repair_prompt = fill(self._prompt.text(f"{self._simulator}_repair"), problem=attempt.problem)
+            messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair_prompt))
         return self._kept(newest, attempt.by_code())
 
-    async def _grounded(self, attempt: _Attempt, payload: PatientPayload) -> Turn:
-        """Let the model choose the facts and say them."""
+    def _voiced_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
+        """The question with the parts that the matcher chose, for the model to say."""
+        notes = dict.fromkeys(_NOTES.get(part.text, part.text) for part in attempt.parts)
+        lines = "\n".join(f"- {note}" for note in notes)
+        return fill(self._prompt.text("voiced_turn"), question=payload.question, lines=lines)
+
+    def _grounded_turn(self, attempt: _Attempt, payload: PatientPayload) -> str:
+        """The question with the facts that the matcher suggests, for the model to choose."""
         by_path = {fact.path: name for name, fact in self._by_id.items()}
         names = [by_path[path] for part in attempt.parts for path in part.disclosure.paths if path in by_path]
         hint = fill(self._prompt.text("suggested" if names else "none_suggested"), facts=", ".join(names))
         suggested = hint if self._suggestions else ""
-        newest = fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
-        messages = self._chat(newest)
-        for _ in range(2):
-            try:
-                reply = await self.model.reply(Request(Purpose.PATIENT, messages, schema=self._shape, payload=payload))
-            except (MalformedError, RefusedError) as error:
-                return self._kept(newest, attempt.by_code(error))
-            attempt.add(reply)
-            given = reply.parsed
-            if not isinstance(given, GroundedAnswer):  # a tool call in place of an answer
-                return self._kept(newest, attempt.by_code(MalformedError("no facts were chosen")))
-            attempt.parts = self._chosen(given, payload)
-            said = attempt.read(given.reply, payload.question)
-            if said is not None:
-                return self._kept(newest, attempt.by_model(said, given.reply), reply.text)
-            told_off = fill(self._prompt.text("grounded_repair"), problem=attempt.problem)
-            messages = (*messages, Message("assistant", reply.text), Message("user", told_off))
-        return self._kept(newest, attempt.by_code())
+        return fill(self._prompt.text("grounded_turn"), question=payload.question, suggested=suggested)
 
     def _chosen(self, given: GroundedAnswer, payload: PatientPayload) -> tuple[Part, ...]:
-        """The chosen facts as one part of an answer; with no facts, what the patient says to silence."""
+        """The chosen facts as one part of an answer; without any, what the patient says if the chart is silent."""
         facts = tuple(self._by_id[name] for name in dict.fromkeys(given.facts) if name in self._by_id)
         kind = Asked.SYMPTOM if facts else _TOPIC_OF[given.kind]
-        return told([Topic(payload.question.strip()[:80], kind, facts)], payload)
+        return answer_parts([Topic(payload.question.strip()[:80], kind, facts)], payload)
 
 
 class _Attempt:
@@ -199,25 +185,23 @@ class _Attempt:
         self._raw: str | None = None
 
     def add(self, reply: Reply) -> None:
-        """Count a reply."""
         self._spend(reply.usage)
         self._notes.update(dict.fromkeys(reply.notes))
 
     def read(self, raw: str, question: str) -> str | None:
-        """The model's own words, or None if they cannot be said."""
+        """The model's own words, or None if they must not be used."""
         self._raw = raw
-        said, slips = words.own_words(raw)
+        said, slips = reply_checks.own_words(raw)
         self._slips += slips
         silent = all(part.disclosure.provenance is not Provenance.CHART or _denied(part) for part in self.parts)
-        # The matcher's own wording withholds names of diseases; the model has seen no more than it.
+        # The matcher's own wording withholds names of diseases, and the model has seen no more than that.
         facts = [text for part in self.parts for text in (part.text, *(fact.text for fact in part.facts))]
-        wrong = words.problems(said, facts, question, silent=silent)
+        wrong = reply_checks.problems(said, facts, question, silent=silent)
         self._slips += [problem.kind for problem in wrong]
-        self.problem = "; ".join(problem.told for problem in wrong)
+        self.problem = "; ".join(problem.message for problem in wrong)
         return None if wrong else said
 
     def by_model(self, said: str, raw: str) -> Turn:
-        """The model's words."""
         return self._turn_of(said, "model", raw if raw.strip() != said else None)
 
     def by_code(self, error: MalformedError | RefusedError | None = None) -> Turn:
@@ -248,7 +232,3 @@ class _Attempt:
 def _denied(part: Part) -> bool:
     """Whether the chart answers with no."""
     return bool(part.facts) and all(fact.denied for fact in part.facts)
-
-
-def _listed(facts: dict[str, Fact]) -> str:
-    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text}" for name, fact in facts.items())

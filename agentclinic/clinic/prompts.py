@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentclinic.cases.model import Fact
 from agentclinic.clinic.original import original_name, translated
 from agentclinic.config import ROLES, read_json, suggestion
 from agentclinic.errors import ConfigError
@@ -32,7 +33,6 @@ class Prompt:
         return self.texts.get(key, default)
 
     def has(self, *keys: str) -> bool:
-        """Whether the file has all of these texts."""
         return all(key in self.texts for key in keys)
 
     def completed(self) -> Prompt:
@@ -87,7 +87,6 @@ def load_prompts(folder: Path | None = None, *further: str) -> Prompts:
 
 
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """Read one prompt file."""
     shipped = _read(name, SHIPPED / f"{name}.json")
     own = folder / f"{name}.json" if folder else None
     if own is None or not own.exists():
@@ -135,7 +134,7 @@ def _read(name: str, path: Path) -> Prompt:
             if key in texts and f"{{{needed}}}" not in texts[key]:
                 theirs = original_name(name, needed)
                 also = f" ({theirs} in the original's dialect)" if theirs else ""
-                raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} cannot do without; add it")
+                raise ConfigError(f"{path}: {key} lacks {{{needed}}}{also}, which the {name} needs; add it")
     return Prompt(path, texts, biases, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
 
@@ -148,6 +147,11 @@ def placed(template: str, parts: Mapping[str, str], **values: object) -> str:
     """Fill a template. Each of `parts` is put where the template names it, or else at the end as a paragraph."""
     unnamed = (part for name, part in parts.items() if f"{{{name}}}" not in template)
     return joined(fill(template, **values, **parts), *unnamed)
+
+
+def id_lines(facts: Mapping[str, Fact], longest: int | None = None) -> str:
+    """Facts with the ids by which a model names them, one per line."""
+    return "\n".join(f"{name}: {' / '.join(fact.heads)}: {fact.text[:longest]}" for name, fact in facts.items())
 
 
 def joined(*parts: str) -> str:

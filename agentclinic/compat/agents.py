@@ -12,13 +12,12 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentclinic import sync_bridge
 from agentclinic.cases.model import Case, Door
-from agentclinic.clinic.doctor import Doctor, Incoming
+from agentclinic.clinic.doctor import Assignment, Dialogue, Doctor, Incoming, Observation
 from agentclinic.clinic.judge import Judge
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
@@ -29,7 +28,7 @@ from agentclinic.doctors.custom import DoctorView
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.doctor import PolicyDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.settings import PolicyFile, load_policy
+from agentclinic.doctors.planner.settings import load_policy
 from agentclinic.doctors.uncertainty.agent_config import UNCERTAINTY, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import current_store
@@ -151,7 +150,7 @@ class _Agent(_Counted):
 
     def add_hist(self, hist_str: str) -> None:
         """Add something said to someone else to the history."""
-        self._core.overhear("", hist_str)
+        self._core.history.add("", hist_str)
 
 
 class PatientAgent(_Agent):
@@ -231,7 +230,10 @@ class DoctorAgent(_Counted):
     def reset(self) -> None:
         """Forget the dialogue and start at the first turn."""
         self._core = self._new_core()
-        self._speaker: Doctor = self._core if self._policy is None else self._planning(self._policy)
+        self._speaker: Doctor = self._core
+        if self._policy:
+            engine = DifferentialDiagnosisEngine(self._assignment(), self._policy)
+            self._speaker = PolicyDoctor(self._core, engine)
         self._forget_tokens()
         self._turn = 0
         self._usage: Usage | None = None
@@ -239,20 +241,19 @@ class DoctorAgent(_Counted):
         self._said: Action | None = None
 
     def _new_core(self) -> PlainDoctor | UncertaintyDoctor:
-        return PlainDoctor(
+        return PlainDoctor(self._assignment())
+
+    def _assignment(self, *further: str, dialogue: Dialogue = "transcript") -> Assignment:
+        own = user_prompts()
+        return Assignment(
             _door_of(self._scenario),
             LazyModel(self._backend),
-            load_prompt("doctor", user_prompts()),
+            Prompts({name: load_prompt(name, own) for name in ("doctor", *further)}),
             limit=self.MAX_INFS,
             bias=self._bias,
             images=self._images,
+            dialogue=dialogue,
         )
-
-    def _planning(self, policy: PolicyFile) -> PolicyDoctor:
-        bias = load_prompt("doctor", user_prompts()).bias(self._bias)
-        door, model = _door_of(self._scenario), LazyModel(self._backend)
-        engine = DifferentialDiagnosisEngine(model, policy, door, limit=self.MAX_INFS, bias=bias, dialogue="transcript")
-        return PolicyDoctor(self._core, engine)
 
     @property
     def infs(self) -> int:
@@ -286,8 +287,8 @@ class DoctorAgent(_Counted):
             exchanges = (*exchanges, Exchange(self._said.kind, self._said.content, question))
         turn = self._turn + 1
         notes = f"{MEMORY}\n{memory_context.strip()}" if memory_context.strip() else ""
-        act = partial(self._speaker.act, turn=turn, last=bool(final) or turn == self.MAX_INFS, notes=notes)
-        turns = sync_bridge.call(act, incoming, exchanges)
+        seen = Observation(incoming, exchanges, turn, last=bool(final) or turn == self.MAX_INFS, notes=notes)
+        turns = sync_bridge.call(self._speaker.act, seen)
         said = turns[-1]
         # Only now: a call that failed can be made again.
         self._turn, self._exchanges, self._said = turn, exchanges, said.action
@@ -317,19 +318,13 @@ class UncertaintyAwareDoctorAgent(DoctorAgent):
 
     def _new_core(self) -> UncertaintyDoctor:
         """A new doctor with a new session; the files of old sessions stay."""
-        own = user_prompts()
         self.session_id = f"scenario_{_number_of(self._scenario)}_{int(time.time())}_{secrets.token_hex(3)}"
         return UncertaintyDoctor(
-            _door_of(self._scenario),
-            LazyModel(self._backend),
-            LazyModel(self._agent.synthesis_model or self._backend),
+            self._assignment("uncertainty", "synthesis", dialogue="chat"),
             self._agent,
-            Prompts({name: load_prompt(name, own) for name in ("doctor", "uncertainty", "synthesis")}),
-            limit=self.MAX_INFS,
-            store=current_store(),
-            session_id=self.session_id,
-            bias=self._bias,
-            images=self._images,
+            LazyModel(self._agent.synthesis_model or self._backend),
+            current_store(),
+            self.session_id,
         )
 
     @property

@@ -34,8 +34,8 @@ class Verdict(StrEnum):
     BROKEN = "cannot be used"
 
 
-class Finding(NamedTuple):
-    """One file, or one folder of a run or of sessions."""
+class FileUse(NamedTuple):
+    """One file, or one folder of a run or of sessions, and how it is used."""
 
     path: Path
     """Relative to the folder."""
@@ -54,7 +54,7 @@ _POLICY = frozenset({"constraints", "differential_settings"})
 _COST_NOTE = "the prices of tests come from a table, not from a model (docs/scoring.md)"
 
 
-def check_folder(folder: Path) -> list[Finding]:
+def check_folder(folder: Path) -> list[FileUse]:
     """Every file in a folder and below it that the original's programs read or write, and how it is used here."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -132,7 +132,7 @@ def _lines_kind(path: Path) -> tuple[str, Callable[[Path], _Answer]] | None:
     return ("records", _run) if "scenario_id" in keys and keys & {"status", "model_diagnosis"} else None
 
 
-def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) -> Finding:
+def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) -> FileUse:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -142,7 +142,7 @@ def _read(folder: Path, path: Path, what: str, read: Callable[[Path], _Answer]) 
     told = "; ".join(dict.fromkeys(str(warning.message) for warning in caught))
     if told and verdict is Verdict.WORKS:
         verdict = Verdict.TRANSLATED
-    return Finding(path.relative_to(folder), what, verdict, "; ".join(filter(None, (told, note))))
+    return FileUse(path.relative_to(folder), what, verdict, "; ".join(filter(None, (told, note))))
 
 
 def _settings(path: Path) -> _Answer:

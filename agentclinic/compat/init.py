@@ -17,23 +17,12 @@ from agentclinic.generate.settings import GenFile
 TEMPLATES = Path(str(files("agentclinic") / "compat" / "templates"))
 LAUNCHER = TEMPLATES / "agentclinic.py"
 EXAMPLES = ("my_doctor.py", "test_my_doctor.py", "sweep.json")
-_KEYS = (
-    "inf_type",
-    "dataset",
-    "num_scenarios",
-    "total_inferences",
-    "workers",
-    "doctor_llm",
-    "patient_llm",
-    "measurement_llm",
-    "moderator_llm",
-    "doctor_bias",
-    "patient_bias",
-    "doctor_image_request",
-    "doctor_test_policy_enabled",
-    "doctor_test_policy",
-    "output_dir",
-)
+"""In the repository's `examples`; a wheel has them among the templates (pyproject.toml)."""
+_KEYS = """
+    inf_type dataset num_scenarios total_inferences workers doctor_llm patient_llm measurement_llm
+    moderator_llm doctor_bias patient_bias doctor_image_request doctor_test_policy_enabled doctor_test_policy
+    output_dir
+""".split()
 """The settings a newcomer sees first; docs/settings.md has all of them."""
 
 
@@ -62,6 +51,8 @@ def write_folder(folder: Path) -> None:
 
 
 def _contents() -> dict[str, str]:
+    packed = TEMPLATES / "examples"
+    examples = packed if packed.is_dir() else TEMPLATES.parents[2] / "examples"
     return {
         "agentclinic.config.json": _json(clinic_config()),
         "llm.config.json": _json(llm_config()),
@@ -73,7 +64,7 @@ def _contents() -> dict[str, str]:
         "agent/agent_config.yaml": AGENTS.read_text("utf-8"),
         **{f"agent/tools/{path.name}": path.read_text("utf-8") for path in sorted((TEMPLATES / "tools").glob("*.py"))},
         "agent/diagnosis_sessions/README.md": _SESSIONS_NOTE,
-        **{f"examples/{name}": (TEMPLATES / "examples" / name).read_text("utf-8") for name in EXAMPLES},
+        **{f"examples/{name}": (examples / name).read_text("utf-8") for name in EXAMPLES},
         **{f"prompts/{path.name}": path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.json"))},
         "prompts/no_discriminators.json": _json({"differential_settings": {"discriminators": "off"}}),
         "generate_cases/gen.config.json": _json(gen_config()),

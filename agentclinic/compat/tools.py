@@ -57,4 +57,5 @@ _FUNCTIONS: Mapping[str, Callable[..., str]] = {"diagnosis_step": diagnosis_step
 
 def execute_tool(name: str, args: Mapping[str, Any] | str) -> str:
     """Call a tool by name with its arguments, in the current session."""
-    return _FUNCTIONS[name](**read_arguments(name, args))
+    arguments = read_arguments(name, args)  # first: it refuses an unknown tool
+    return _FUNCTIONS[name](**arguments)

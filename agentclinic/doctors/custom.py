@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agentclinic import privacy, sync_bridge
 from agentclinic.cases.model import Case
-from agentclinic.clinic.doctor import Advice, Dialogue, History, Incoming, Utterance, utterance
+from agentclinic.clinic.doctor import Assignment, Dialogue, History, Incoming, Observation, Utterance, spoken, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.config import nearest
 from agentclinic.doctors.reference import NAMES as REFERENCES
@@ -27,10 +27,10 @@ from agentclinic.files import expanded
 from agentclinic.jsonl import encodable, loads
 from agentclinic.models.base import ModelError, Reply
 from agentclinic.models.gate import GateClosedError
-from agentclinic.results.turn import Exchange, Turn, Usage
+from agentclinic.results.turn import Exchange, Turn
 
 _DIALOGUE = frozenset({"doctor", "patient", "measurement", "clinic"})
-"""Roles that a doctor's side work may not have: it must not speak for others, nor twice."""
+"""Roles that a doctor's side work may not have: it must not speak for others, or a second time for the doctor."""
 
 
 _CALLERS = (str(Path(__file__).parents[1]), str(Path(concurrent.futures.__file__).parent), "<frozen importlib")
@@ -43,6 +43,19 @@ class CustomDoctorError(ModelError):
     """A custom doctor raised an exception or returned something that cannot be used."""
 
     kind = "doctor_program"
+
+
+class Doctor(Protocol):
+    """A custom doctor with our interface."""
+
+    def act(
+        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
+    ) -> object:
+        """Take a turn: return text, an `Utterance`, a turn, or side work and then the doctor's own turn; may be async.
+
+        `turn` counts from 1; on the `last` turn only a diagnosis helps. `notes` is a planner's advice.
+        """
+        ...
 
 
 class DoctorView:
@@ -59,7 +72,6 @@ class DoctorView:
 
     @property
     def demographics(self) -> str:
-        """Age and sex, as known at the door."""
         return self.door.demographics
 
     def examiner_information(self) -> str:
@@ -103,24 +115,24 @@ class CustomDoctor:
         """The doctor's own `agent_hist` if it keeps one, else the dialogue."""
         return self._own_history or self._history.text
 
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Pass on what reached the doctor, followed by the notes, and return what the doctor says."""
+        incoming = seen.incoming
         if incoming.images:
             self._view.image_url = incoming.images[-1].url
         try:
             with sync_bridge.home():
                 if self._doctor is None:  # built in a thread, where it may block and may ask a model
                     self._doctor = await sync_bridge.in_thread(partial(self._make, self._view))
-                advice = await self._advised(incoming.advice)
+                advice = await self._advised(seen)
                 if hasattr(self._doctor, "act"):
+                    notes = joined(advice, seen.notes)
                     act: Callable[[], Any] = partial(
-                        self._doctor.act, incoming, exchanges, turn=turn, last=last, notes=joined(advice, notes)
+                        self._doctor.act, incoming, seen.exchanges, turn=seen.turn, last=seen.last, notes=notes
                     )
                 else:
-                    act = self._inference(incoming.text if incoming.speaker else "", advice, notes)
-                turns = self._turns(await _called(act), turn)
+                    act = self._inference(incoming.text if incoming.speaker else "", advice, seen.notes)
+                turns = self._turns(await _called(act), seen.turn)
                 own = getattr(self._doctor, "agent_hist", None)
         except (ModelError, GateClosedError):
             raise
@@ -137,12 +149,12 @@ class CustomDoctor:
         """Add words said in the doctor's name to the dialogue."""
         self._history.add_turn(incoming, text)
 
-    async def _advised(self, advice: Advice) -> str:
+    async def _advised(self, seen: Observation) -> str:
         """Give the experiences to a doctor that has `recall`; for any other, they are text among its notes."""
-        if advice.recalled and callable(getattr(self._doctor, "recall", None)):
-            await _called(partial(self._doctor.recall, advice.recalled))
+        if seen.recalled and callable(getattr(self._doctor, "recall", None)):
+            await _called(partial(self._doctor.recall, seen.recalled))
             return ""
-        return advice.text
+        return seen.advice
 
     def _inference(self, heard: str, advice: str, notes: str) -> Callable[[], Any]:
         infer = self._doctor.inference_doctor
@@ -155,16 +167,14 @@ class CustomDoctor:
 
     def _turns(self, said: object, turn: int) -> tuple[Turn, ...]:
         """What the doctor returned, as turns: text is its utterance."""
-        read = partial(utterance, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self._dialogue)
-        spoken = Utterance(said) if isinstance(said, str) and said.strip() else said
-        if isinstance(spoken, Utterance):
+        earlier = self._history.said_by("Doctor")
+        if isinstance(said, Utterance) or (isinstance(said, str) and said.strip()):
             # Requests made through us are counted when they are made; others are unknown.
-            heard = read(Reply(encodable(spoken.text), usage=Usage(requests=0)))
-            return (heard.model_copy(update={"differential": spoken.stated(heard.action)}),)
+            return (spoken(said, turn=turn, earlier=earlier, dialogue=self._dialogue),)
         turns = tuple(map(_written, said if isinstance(said, tuple) else (said,)))
         roles = [each.role for each in turns if isinstance(each, Turn) and each.turn == turn]
         if len(roles) == len(turns) and roles[-1:] == ["doctor"] and not _DIALOGUE.intersection(roles[:-1]):
-            heard = read(Reply(turns[-1].text))
+            heard = utterance(Reply(turns[-1].text), turn=turn, earlier=earlier, dialogue=self._dialogue)
             words = {name: getattr(heard, name) for name in ("text", "raw", "action", "slips")}
             return (*turns[:-1], turns[-1].model_copy(update=words))
         if hasattr(self._doctor, "act"):
@@ -186,7 +196,7 @@ def _cancelling() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """An exception in a user's program, by its name and its words, if it has any."""
     try:
         words = encodable(str(error))
@@ -199,12 +209,12 @@ def _crash(name: str, error: BaseException) -> CustomDoctorError:
     """An exception in a user's program: the place and its words as the message, and the traceback."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
-        trace = trace.tb_next  # how we came to call the program says nothing about it
+        trace = trace.tb_next  # our own calls say nothing about the program
     frames = traceback.extract_tb(trace)
     # The last of the program's own places, not one in a library that it called.
     own = [frame for frame in frames if frame.filename == frames[0].filename]
     place = f"{Path(own[-1].filename).name} line {own[-1].lineno}: " if own else ""
-    crash = CustomDoctorError(f"{name}: {place}{_told(error)}")
+    crash = CustomDoctorError(f"{name}: {place}{_described(error)}")
     if frames:
         crash.traceback = encodable(privacy.crash(error, trace, _FRAMES))
     return crash
@@ -234,22 +244,19 @@ class DoctorFactory:
             self.name, self._source, code = _from_object(source)
         self.digest = hashlib.sha256(code).hexdigest()[:16]
 
-    def make(
-        self,
-        case: Case,
-        *,
-        backend: str,
-        limit: int,
-        bias: str | None,
-        images: bool,
-        dialogue: Dialogue = "chat",
-    ) -> CustomDoctor:
+    def make(self, case: Case, assignment: Assignment, backend: str) -> CustomDoctor:
         """A new doctor for one encounter, given those of the original's arguments that it accepts."""
-        if not inspect.isclass(self._source):
-            return CustomDoctor(self._copied, DoctorView(case), self.name, dialogue)
-        offered = {"backend_str": backend, "max_infs": limit, "bias_present": bias, "img_request": images}
-        accepted = {name: value for name, value in offered.items() if _accepts(self._source, name)}
-        return CustomDoctor(partial(self._source, **accepted), DoctorView(case), self.name, dialogue)
+        make = self._copied
+        if inspect.isclass(self._source):
+            offered = {
+                "backend_str": backend,
+                "max_infs": assignment.limit,
+                "bias_present": assignment.bias,
+                "img_request": assignment.images,
+            }
+            accepted = {name: value for name, value in offered.items() if _accepts(self._source, name)}
+            make = partial(self._source, **accepted)
+        return CustomDoctor(make, DoctorView(case), self.name, assignment.dialogue)
 
     def _copied(self, view: DoctorView) -> Any:
         doctor = copy.deepcopy(self._source)
@@ -311,7 +318,7 @@ def _load(path: Path, name: str) -> Any:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
         del sys.modules[module_name]
         where = _crash(str(path), error).traceback
-        raise ConfigError(f"doctor: {path} cannot be imported ({_told(error)})\n{where or ''}".rstrip()) from None
+        raise ConfigError(f"doctor: {path} cannot be imported ({_described(error)})\n{where or ''}".rstrip()) from None
     finally:
         sys.path.remove(str(path.resolve().parent))
     found = getattr(module, name, None)

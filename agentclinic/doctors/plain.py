@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Dialogue, History, Incoming, Repetition, door_text, utterance
+from agentclinic.clinic.doctor import Assignment, History, Incoming, Observation, Repetition, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.clinic.prompts import Prompt, fill, joined, placed
-from agentclinic.models.base import Image, Message, Model, Purpose, Reply, Request
-from agentclinic.results.turn import Exchange, Turn
+from agentclinic.clinic.prompts import fill, joined, placed
+from agentclinic.models.base import Image, Message, Purpose, Reply, Request
+from agentclinic.results.turn import Turn
 
 
 class PlainDoctor:
     """Asks the model for the next utterance, as the original's `DoctorAgent` does."""
 
-    def __init__(
-        self,
-        door: Door,
-        model: Model,
-        prompt: Prompt,
-        *,
-        limit: int,
-        bias: str | None = None,
-        images: bool = False,
-        tests: bool = True,
-        dialogue: Dialogue = "transcript",
-    ) -> None:
-        self.model = model
-        self.dialogue = dialogue
-        self._door = door
-        self._prompt = prompt
-        self._limit = limit
+    def __init__(self, assignment: Assignment, *, tests: bool = True) -> None:
+        self.assignment = assignment
+        self.model = assignment.model
+        self.dialogue = assignment.dialogue
+        self._door = assignment.door
+        self._prompt = assignment.prompts["doctor"]
+        self._limit = assignment.limit
         self._tests = tests
         self._history = History()
         self._chatted = History()
@@ -39,9 +28,9 @@ class PlainDoctor:
         self._images: tuple[Image, ...] = ()
         self._repetition = Repetition()
         self._parts = {
-            "images": prompt.text("images_suffix") if images else "",
-            "no_tests": "" if tests else prompt.text("no_tests"),
-            "bias": prompt.bias(bias),
+            "images": self._prompt.text("images_suffix") if assignment.images else "",
+            "no_tests": "" if tests else self._prompt.text("no_tests"),
+            "bias": assignment.bias_text,
         }
 
     @property
@@ -70,58 +59,49 @@ class PlainDoctor:
         """Whether it has repeated itself too often and is asked to commit."""
         return self._repetition.state == "stuck"
 
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn]:
-        """Say the next thing. `notes` go to the end of the prompt, with the last-turn reminder."""
-        reply = await self.model.reply(self.request(incoming, exchanges, turn=turn, last=last, notes=notes))
-        return (self.speak(incoming, reply, turn=turn),)
+    async def act(self, seen: Observation) -> tuple[Turn]:
+        return (self.speak(seen, await self.model.reply(self.request(seen))),)
 
-    def request(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> Request:
-        """What the model is asked this turn; its first message is the system prompt."""
-        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))  # asked for twice, shown once
+    def request(self, seen: Observation) -> Request:
+        """What the model is asked this turn: first the system prompt, last the notes with the last-turn reminder."""
+        self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))  # asked for twice, shown once
         dialogue = self._chat if self.dialogue == "chat" else self._transcript
-        notes = joined(incoming.advice.text, notes)
         return Request(
             Purpose.DOCTOR,
-            (Message("system", self.system_prompt), *dialogue(incoming, turn, last, notes)),
+            (Message("system", self.system_prompt), *dialogue(seen, joined(seen.advice, seen.notes))),
             payload=DoctorPayload(
-                self._door, exchanges, turn, self._limit, last, self._tests, advised=incoming.advice.steps
+                self._door, seen.exchanges, seen.turn, self._limit, seen.last, self._tests, advised=seen.suggested
             ),
         )
 
-    def speak(self, incoming: Incoming, reply: Reply, *, turn: int) -> Turn:
+    def speak(self, seen: Observation, reply: Reply) -> Turn:
         """Take the model's reply as this doctor's utterance, and remember it."""
-        said = utterance(reply, turn=turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
+        said = utterance(reply, turn=seen.turn, earlier=self._history.said_by("Doctor"), dialogue=self.dialogue)
         self._repetition.note(said)
-        self.say(incoming, said.text, understood=said.action is None or said.action.kind != "none")
+        self.say(seen.incoming, said.text, understood=said.action is None or said.action.kind != "none")
         return said
 
-    def _transcript(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
+    def _transcript(self, seen: Observation, notes: str) -> list[Message]:
         """The dialogue in one prompt, as in the original."""
         user = placed(
             self._prompt.text("user_prompt_template"),
-            {"notes": joined(notes, self._prompt.text("last_turn") if last else "")},
+            {"notes": joined(notes, self._prompt.text("last_turn") if seen.last else "")},
             history=self._history.shown(),
-            reply=incoming.line,
-            turn=turn,
+            reply=seen.incoming.line,
+            turn=seen.turn,
             max_infs=self._limit,
         )
         return [Message("user", user, images=self._images)]
 
-    def _chat(self, incoming: Incoming, turn: int, last: bool, notes: str) -> list[Message]:
+    def _chat(self, seen: Observation, notes: str) -> list[Message]:
         """The dialogue as messages. What holds for this turn alone is in the newest: counter, reminders and notes."""
         state = self._repetition.state
         if state == "repeated" and not self._tests:
             state = ""  # it is told to order a test
-        expected = fill(
-            self._prompt.text("chat_last" if last else f"chat_{state or 'turn'}"), turn=turn, max_infs=self._limit
-        )
-        messages = self._chatted.messages(
-            "Doctor", newest=joined(*self._waiting, self._heard(incoming), notes, expected)
-        )
+        template = self._prompt.text("chat_last" if seen.last else f"chat_{state or 'turn'}")
+        expected = fill(template, turn=seen.turn, max_infs=self._limit)
+        newest = joined(*self._waiting, self._heard(seen.incoming), notes, expected)
+        messages = self._chatted.messages("Doctor", newest=newest)
         return [*messages[:-1], Message("user", messages[-1].content, images=self._images)]
 
     def _heard(self, incoming: Incoming) -> str:

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Door, Fact, as_text
-from agentclinic.clinic.doctor import Dialogue, Doctor, Incoming, utterance
-from agentclinic.clinic.prompts import Prompt
+from agentclinic.clinic.doctor import Assignment, Incoming, Observation, Speaker, utterance
 from agentclinic.doctors.plain import PlainDoctor
-from agentclinic.models.base import Model, Reply
+from agentclinic.models.base import Reply
 from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
 from agentclinic.vocabulary.base import knowledge
 
@@ -27,36 +26,16 @@ NAMES = ("prior_only", "door_only", "random_questions", "history_only", "full_in
 _UNKNOWN_PATIENT = Door("Nothing is known about this patient. Name the diagnosis you take for most likely.", "")
 
 
-def reference_doctor(
-    name: str,
-    case: Case,
-    model: Model,
-    prompt: Prompt,
-    *,
-    limit: int,
-    bias: str | None,
-    images: bool,
-    seed: int,
-    dialogue: Dialogue = "transcript",
-) -> Doctor:
-    """The reference doctor of that name for one encounter."""
-    converses = name in ("history_only", "random_questions")
-    doctor = PlainDoctor(
-        _UNKNOWN_PATIENT if name == "prior_only" else case.door,
-        model,
-        prompt,
-        limit=limit if converses else 1,
-        bias=bias,
-        images=images,
-        tests=name != "history_only",
-        dialogue=dialogue,
-    )
+def reference_doctor(name: str, case: Case, assignment: Assignment, seed: int) -> Speaker:
     if name == "history_only":
-        return doctor
+        return PlainDoctor(assignment, tests=False)
     if name == "random_questions":
         steps = every_step()
-        return CommittingDoctor(doctor, random.Random(seed).sample(steps, min(limit, len(steps))))
-    return CommittingDoctor(doctor, chart=case if name == "full_information" else None)
+        drawn = random.Random(seed).sample(steps, min(assignment.limit, len(steps)))
+        return CommittingDoctor(PlainDoctor(assignment), drawn)
+    door = _UNKNOWN_PATIENT if name == "prior_only" else assignment.door
+    at_once = PlainDoctor(replace(assignment, door=door, limit=1))
+    return CommittingDoctor(at_once, chart=case if name == "full_information" else None)
 
 
 def without_tests(case: Case) -> Case:
@@ -77,18 +56,16 @@ class CommittingDoctor:
         """The dialogue as the doctor knows it."""
         return self._doctor.history
 
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Say the next step; after the steps, and on the last turn, commit."""
-        del notes
-        if turn <= len(self._steps) and not last:
-            step = self._steps[turn - 1]
-            self.say(incoming, step)
-            return (utterance(Reply(step, usage=NOTHING_ASKED), turn=turn),)
+        if seen.turn <= len(self._steps) and not seen.last:
+            step = self._steps[seen.turn - 1]
+            self.say(seen.incoming, step)
+            return (utterance(Reply(step, usage=NOTHING_ASKED), turn=seen.turn),)
         if self._chart:
-            incoming, exchanges = Incoming("Clinic", _chart_text(self._chart)), chart_exchanges(self._chart)
-        return await self._doctor.act(incoming, exchanges, turn=turn, last=True)
+            chart = Incoming("Clinic", _chart_text(self._chart))
+            return await self._doctor.act(Observation(chart, chart_exchanges(self._chart), seen.turn, last=True))
+        return await self._doctor.act(replace(seen, last=True, notes=""))
 
     def say(self, incoming: Incoming, text: str) -> None:
         """Add words said in the doctor's name to its memory."""
@@ -96,7 +73,6 @@ class CommittingDoctor:
 
 
 def every_step() -> list[str]:
-    """Every question and every order in the knowledge base."""
     known = knowledge()
     asked = [finding.ask for finding in known.findings.values() if finding.ask]
     ordered = {f"REQUEST TEST: {known.tests[f.order].name}": None for f in known.findings.values() if f.order}

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentclinic.cases.formats import OSCE, Row
 from agentclinic.cases.model import Case
-from agentclinic.clinic.payloads import WrittenStory
+from agentclinic.cases.story import WrittenStory
 from agentclinic.generate.chart import EXAMINATION, TESTS, Chart, build_chart
 from agentclinic.generate.source import SourceCase
 from agentclinic.generate.story import Brief, brief, objective, script

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentclinic.clinic.payloads import WrittenStory
+from agentclinic.cases.story import WrittenStory
 from agentclinic.clinic.prompts import Prompt
 from agentclinic.config import Settings
 from agentclinic.generate.case import Prepared, case_row, prepare

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
-from agentclinic.clinic.payloads import WriterPayload
+from agentclinic.cases.story import WriterPayload
 from agentclinic.config import Settings
 from agentclinic.errors import CaseError
 from agentclinic.generate.case import Prepared, read_back

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentclinic.clinic.payloads import WrittenStory
+from agentclinic.cases.story import WrittenStory
 from agentclinic.clinic.prompts import load_prompt, user_prompts
 from agentclinic.config import RunSettings, Settings, is_person, without_credentials
 from agentclinic.errors import ConfigError

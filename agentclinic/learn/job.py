@@ -28,7 +28,7 @@ from agentclinic.results.run_data import load_run
 from agentclinic.results.turn import Usage
 from agentclinic.runs.build import Models
 from agentclinic.runs.job import Work
-from agentclinic.runs.play import Metered
+from agentclinic.runs.metering import Metered
 
 LEARNER = "doctor"
 """The role whose model writes experiences: in the settings of this command the doctor's model is the learner."""

@@ -10,10 +10,9 @@ from agentclinic.cases.leaks import names_of
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
 from agentclinic.clinic.doctor import door_text
 from agentclinic.clinic.judge import Judge
-from agentclinic.clinic.payloads import LearnerPayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.doctors.reference import chart_exchanges
-from agentclinic.memory.experience import MOST, Experience, Written
+from agentclinic.memory.experience import MOST, Experience, LearnerPayload, Written
 from agentclinic.memory.store import Known, step_key
 from agentclinic.models.base import MalformedError, Message, Model, Purpose, RefusedError, Request
 from agentclinic.results.record import Record

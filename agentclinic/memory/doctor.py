@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agentclinic.clinic.doctor import Advice, Doctor, Incoming, Recalled
+from agentclinic.clinic.doctor import Doctor, Observation
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.memory.experience import is_followed
 from agentclinic.memory.retrieval import CaseMemory, Found
@@ -16,6 +16,19 @@ DETAILS = "memory"
 """Where a turn of the doctor records what memory offered."""
 
 
+@dataclass(frozen=True)
+class Recalled:
+    """An experience as a doctor is offered it; it does not say which case it comes from."""
+
+    id: str
+    observation: str
+    """The clinical pattern that it is about."""
+    suggestion: str
+    """What to ask, examine or order, and why."""
+    step: str | None = None
+    """The same as an id of the knowledge base, `finding:NAME` or `test:NAME`."""
+
+
 class RememberingDoctor:
     """Offers experiences to any doctor, and records which ones and whether it followed them."""
 
@@ -24,24 +37,12 @@ class RememberingDoctor:
         self._memory = memory
         self._prompt = prompt
 
-    @property
-    def history(self) -> str:
-        """The dialogue as the doctor knows it."""
-        return self.doctor.history
-
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to its memory."""
-        self.doctor.say(incoming, text)
-
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Recall, then let the doctor speak. On the last turn there is nothing left to do, and nothing is offered."""
-        found, problem = ([], None) if last else await self._recall(exchanges, turn)
-        advised = replace(incoming, advice=self._advice(found))
-        *aside, said = await self.doctor.act(advised, exchanges, turn=turn, last=last, notes=notes)
-        if last:
-            return *aside, said
+        if seen.last:
+            return await self.doctor.act(seen)
+        found, problem = await self._recall(seen.exchanges, seen.turn)
+        *aside, said = await self.doctor.act(self._advised(seen, found))
         used: dict[str, Any] = {"offered": [_offered(each, said) for each in found]}
         if problem:
             used["failed"] = problem
@@ -56,13 +57,20 @@ class RememberingDoctor:
                 raise
             return [], error.kind
 
-    def _advice(self, found: list[Found]) -> Advice:
+    def _advised(self, seen: Observation, found: list[Found]) -> Observation:
+        if not found:
+            return seen
         recalled = tuple(
             Recalled(e.id, e.observation, e.suggestion, e.step.id if e.step else None)
             for e in (each.experience for each in found)
         )
-        listed = "\n".join(f"- {each.observation} -> {each.suggestion}" for each in recalled)
-        return Advice(fill(self._prompt.text("block"), experiences=listed) if recalled else "", recalled)
+        lines = "\n".join(f"- {each.observation} -> {each.suggestion}" for each in recalled)
+        return replace(
+            seen,
+            advice=fill(self._prompt.text("block"), experiences=lines),
+            suggested=tuple(each.step for each in recalled if each.step),
+            recalled=recalled,
+        )
 
 
 def _offered(found: Found, said: Turn) -> dict[str, Any]:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from agentclinic.cases.model import Case
+from agentclinic.cases.model import Case, Door
 from agentclinic.clinic.findings import asked_findings
 from agentclinic.memory.fingerprint import NEAR_COPY, SAME_STORY, diagnosis_mark, fingerprint, overlap
 from agentclinic.models.structured import at_most
 from agentclinic.privacy import DataClass
+from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words, words
 
 MOST = 5
-"""Experiences of one encounter: more say the same in other words, or are about what did not matter."""
+"""Experiences of one encounter: further ones only repeat these in other words, or are about what did not matter."""
 
 
 _LONGEST, _LONGEST_STEP = 400, 120
-"""Characters of a part and of a step; a sentence takes half of that, and a model that loops is stopped."""
+"""Characters of a part and of a step: twice what a sentence needs, and an end for a model that loops."""
 
 
 class _Line(BaseModel):
@@ -77,7 +79,6 @@ class KnownExperience(WrittenExperience):
     id: str
 
     def kept(self) -> Experience:
-        """The experience with that step."""
         step = Step(kind=self.kind, what=self.what, id=self.id)
         return Experience(observation=self.observation, suggestion=self.suggestion, step=step)
 
@@ -90,6 +91,18 @@ class Written(BaseModel):
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class LearnerPayload:
+    """What is known of an encounter afterwards: the dialogue, the whole chart and the truth."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    chart: tuple[Exchange, ...]
+    """The chart, as if everything had been asked and ordered."""
+    diagnosis: str
+    truth: str
 
 
 class Source(_Line):
@@ -162,7 +175,7 @@ def same_patient(one: Source, other: Source) -> bool:
 
 
 def step_of(kind: str, what: str) -> Step | None:
-    """A step in a model's words, with the id of what the knowledge base knows by that name; None if there are none."""
+    """A step in a model's words, with its id if the knowledge base knows it; None without any words."""
     what = what.strip()
     if not what:
         return None
@@ -174,13 +187,12 @@ def step_of(kind: str, what: str) -> Step | None:
 
 
 def is_followed(step: Step, kind: str, content: str) -> bool:
-    """Whether an utterance of the doctor (its kind of action and its content) does what the step says."""
+    """Whether the doctor's action, given by its kind and content, does what the step says."""
     if kind != step.kind:
         return False
     done = step_of(kind, content)
-    if done and step.id and done.id == step.id:
-        return True
-    if kind == "test" and step.id and f"{step.id}" in {f"test:{m.key}" for m in knowledge().test_names.find(content)}:
+    ids = {f"test:{m.key}" for m in knowledge().test_names.find(content)} if kind == "test" else {done and done.id}
+    if step.id and step.id in ids:
         return True
     wanted, said = content_words(step.what), content_words(content)
     return bool(wanted) and len(wanted & said) >= max(1, round(len(wanted) * _ENOUGH))

@@ -46,7 +46,7 @@ def overlap(left: str, right: str) -> float:
 
 
 def diagnosis_mark(diagnosis: str) -> str:
-    """A hash of a diagnosis that is the same for its synonyms; it tells equal from different, and no name."""
+    """A hash of a diagnosis, the same for its synonyms: it shows whether two are the same, without naming them."""
     known = knowledge().disease_named(diagnosis)
     # A name that our tables lack counts as the usual public one, whose mark stays what it was.
     usual = None if known or taxonomy().has(name(diagnosis)) else usual_name(diagnosis)
@@ -55,7 +55,6 @@ def diagnosis_mark(diagnosis: str) -> str:
 
 
 def hashes(sketch: str) -> set[int]:
-    """The hashes in a sketch."""
     return set(numbers(sketch).tolist())
 
 

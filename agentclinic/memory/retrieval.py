@@ -1,4 +1,4 @@
-"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and chance as a control.
+"""Finding the experiences that fit a situation: BM25, embeddings, a model that picks, and random choice as a control.
 
 BM25 by bm25s: it is maintained, needs only NumPy, and scores all documents in one pass over a sparse matrix, where
 rank-bm25 (last released in 2022) goes through them in Python.
@@ -35,7 +35,7 @@ from agentclinic.vocabulary.denial import answers_no, clauses
 from agentclinic.vocabulary.text import STOP_WORDS
 
 MOST_OFFERED = 2
-"""Experiences for one turn: a small model follows one piece of advice, and hardly three."""
+"""Experiences for one turn: a small model follows one piece of advice, rarely three."""
 CANDIDATES = 10
 """How many the picking model chooses from: on the labelled situations the right one is among the first two in 24 of 60
 and among the first ten in 43 (`python benchmarks/memory.py retrieval`); more would cost more tokens in every turn."""
@@ -60,14 +60,14 @@ class Index(Protocol):
 
 
 def situation(door: Door, exchanges: Iterable[Exchange]) -> str:
-    """What is known so far, as text: the door, what the patient said, and results; without what was denied."""
-    told = [f"{door.demographics}. {door.objective}"]
+    """What is known so far, as text: the door, what the patient said, and results, without what was denied."""
+    known = [f"{door.demographics}. {door.objective}"]
     for exchange in exchanges:
         if exchange.kind == "question" and answers_no(exchange.reply):
             continue
         short = len(exchange.reply.split()) <= _SHORT
-        told.append(f"{exchange.content} {exchange.reply}" if short or exchange.kind == "test" else exchange.reply)
-    return "\n".join(told)
+        known.append(f"{exchange.content} {exchange.reply}" if short or exchange.kind == "test" else exchange.reply)
+    return "\n".join(known)
 
 
 _SHORT = 4
@@ -94,7 +94,6 @@ class Bm25:
         self._index.index([terms(_text(each)) or [""] for each in experiences], show_progress=False)
 
     async def scores(self, situation: str) -> Scores:
-        """BM25 scores."""
         known = [word for word in dict.fromkeys(terms(situation)) if word in self._index.vocab_dict]
         if not known:
             return np.zeros(self._index.scores["num_docs"], dtype=np.float32)
@@ -146,11 +145,10 @@ class ByMeaning:
     model: Model
 
     async def scores(self, situation: str) -> Scores:
-        """Cosine similarities."""
         matrix = await self.embeddings.matrix(self.model)
         (vector,) = await embed(self.model, [situation])
         if len(vector) != matrix.shape[1]:
-            raise MalformedError(f"{self.model.name} gave an embedding of another length than before")
+            raise MalformedError(f"{self.model.name} gave an embedding of a different length than before")
         result: Scores = matrix @ _unit(np.array([vector], dtype=np.float32))[0]
         return result
 
@@ -161,7 +159,6 @@ request may."""
 
 
 async def embed(model: Model, texts: Sequence[str]) -> list[list[float]]:
-    """The embeddings of texts, by a model at an endpoint."""
     reply = await model.reply(Request(Purpose.EMBEDDING, tuple(Message("user", text) for text in texts)))
     try:
         vectors = [[_component(number) for number in vector] for vector in json.loads(reply.text)]
@@ -197,7 +194,7 @@ def _read_vectors(path: Path, model: str) -> dict[str, list[float]]:
             if str(kept["model"]) == model and (kept["ids"].ndim, kept["vectors"].ndim) == (1, 2):
                 return dict(zip(kept["ids"].tolist(), kept["vectors"].tolist(), strict=True))
     except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error):
-        pass  # no cache, or not one: it is made again
+        pass  # there is no usable cache: it is made again
     return {}
 
 
@@ -218,13 +215,13 @@ class Picker:
 
     async def pick(self, situation: str, candidates: Sequence[Found]) -> list[Found]:
         """At most two of the candidates."""
-        listed = "\n".join(
+        lines = "\n".join(
             f"{number}. {each.experience.observation} -> {each.experience.suggestion}"
             for number, each in enumerate(candidates, start=1)
         )
         messages = (
             Message("system", self._prompt.text("system_base")),
-            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=listed)),
+            Message("user", fill(self._prompt.text("user_prompt_template"), situation=situation, candidates=lines)),
         )
         reply = await self._model.reply(Request(Purpose.MEMORY, messages, schema=_picks(len(candidates))))
         numbers = getattr(reply.parsed, "numbers", [])
@@ -232,13 +229,12 @@ class Picker:
 
 
 def _picks(count: int) -> type[BaseModel]:
-    """The form of a choice among so many."""
     number = Literal[tuple(range(1, count + 1))]  # type: ignore[valid-type]
     return create_model("Picks", numbers=(list[number], Field(max_length=MOST_OFFERED)))  # type: ignore[valid-type]
 
 
 class Memory:
-    """The experiences of a store, ready to be asked."""
+    """The experiences of a store, ready to be searched."""
 
     def __init__(self, store: Store, how: Retrieval, *, with_steps: bool = False) -> None:
         chosen = [
@@ -266,7 +262,6 @@ class Memory:
 
     @cached_property
     def bm25(self) -> Bm25:
-        """The index by words, made when it is first needed."""
         return Bm25(self.experiences)
 
     @property
@@ -305,7 +300,7 @@ class Memory:
         return result
 
     def _sharing(self, sketch: str) -> list[int]:
-        """The sources that share enough hashes with a sketch to be of a near copy of its chart, and perhaps are not."""
+        """The sources that share enough hashes with a sketch to be near copies of its chart; not all of them are."""
         own = numbers(sketch)
         every, owners = self._hashes
         bounds = zip(np.searchsorted(every, own, "left"), np.searchsorted(every, own, "right"), strict=True)
@@ -347,7 +342,7 @@ class CaseMemory:
         return [Found(self._memory.experiences[place], float(usable[place])) for place in order]
 
     def _drawn(self, count: int, turn: int) -> list[Found]:
-        """As many as would have been offered, drawn by chance: the same in every run with this seed."""
+        """As many as would have been offered, drawn at random: the same in every run with this seed."""
         places = np.flatnonzero(self._allowed).tolist()
         drawn = random.Random(f"{self._seed}:{turn}").sample(places, min(count, len(places)))
         return [Found(self._memory.experiences[place], 0.0) for place in drawn]

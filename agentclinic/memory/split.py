@@ -1,4 +1,4 @@
-"""Splits: which cases to learn from and which to test on, in a file that cannot be changed unnoticed."""
+"""Splits: which cases to learn from and which to test on, in a file with a checksum that reveals changes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _groups(cases: Sequence[Case]) -> list[set[str]]:
 
 
 def _candidates(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
-    """Pairs of cases that share a diagnosis, a name or a part of their charts; no others can belong together."""
+    """Pairs of cases that share a diagnosis, a name or a part of their charts: only these can belong together."""
     marks: dict[str | int, list[str]] = {}
     for case, source in sources.items():
         of_case: list[str | int] = [source.diagnosis, *source.names, *hashes(source.fingerprint)]
@@ -106,7 +106,6 @@ def _candidates(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
 
 
 def write_split(path: Path, split: Split) -> None:
-    """Write a split to a file."""
     content = _content(split.train, split.test, split.seed)
     write_whole(path, json.dumps({**content, "checksum": split.checksum}, indent=1) + "\n")
 

@@ -20,7 +20,7 @@ from agentclinic.privacy import DataClass, strictest
 from agentclinic.vocabulary.text import content_words, fold, words
 
 _ALIKE = 0.8
-"""Share of content words at which two experiences with the same step say the same."""
+"""Two experiences with the same step that share this part of their content words say the same."""
 
 
 def append(path: Path, lesson: Lesson) -> None:
@@ -88,7 +88,7 @@ class Store:
 
 
 def load_store(path: Path) -> Store:
-    """Read a store; an experience that occurs twice is taken once, and may be shown on none of the cases."""
+    """Read a store. An experience that occurs twice counts once, and is shown on none of the cases it comes from."""
     try:
         if path.exists() and not path.is_file():  # a device may have no end
             raise ConfigError(f"memory: {path} is not a file; `agentclinic learn` makes one")
@@ -111,10 +111,7 @@ def load_store(path: Path) -> Store:
 
 
 class Known:
-    """Experiences already in a store, to leave out what says the same.
-
-    Only experiences with the same step are compared with each other: all with all would take too long.
-    """
+    """Experiences already in a store, to leave out further ones that say the same."""
 
     def __init__(self, experiences: Iterable[Experience] = ()) -> None:
         self._ids: set[str] = set()
@@ -142,7 +139,7 @@ def step_key(experience: Experience) -> str:
 
 
 def _marks(bucket: str, said: frozenset[str]) -> list[tuple[str, str]]:
-    """Experiences that are alike have one of these in common; to compare all with all would take too long.
+    """Experiences that are alike share one of these, so that not every pair has to be compared, which takes too long.
 
     Two experiences are compared only if they have the same step. If they share four fifths of their words, then one of
     the first fifth of the words, in any fixed order, is in both. Words that many have come last in this order: those

@@ -92,7 +92,7 @@ class Request:
     schema: type[BaseModel] | None = None
     """When given, the reply's `parsed` holds a validated instance."""
     payload: object | None = None
-    """Structured context, only what the role may see (`clinic.payloads`). Never sent to an endpoint."""
+    """Structured context, only what the role may see. Never sent to an endpoint."""
     temperature: float | None = None
     repair: bool = True
     """Whether the model gets one chance to repair a reply that does not fit `schema`."""

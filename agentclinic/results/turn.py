@@ -86,7 +86,7 @@ class Turn(BaseModel):
     raw: str | None = None
     """The model's own words, if they are not `text`: cut at another speaker's line, or replaced by code."""
     slips: tuple[str, ...] = ()
-    """What is wrong with the raw words, by kind: `results.utterance` for doctors, `clinic.words` for patients."""
+    """What is wrong with the raw words, by kind: `results.utterance` for doctors, the clinic's checks for patients."""
     action: Action | None = None
     """What a doctor's utterance does; None for everyone else."""
     disclosures: tuple[Disclosure, ...] = ()

@@ -53,7 +53,7 @@ class Spent:
 
 
 def _cost_now(role: str, used: Tokens, models: Models) -> float | None:
-    name, _ = models.cast(role)
+    name, _ = models.model_for(role)
     if name.startswith(REPLAY):
         return 0.0  # nothing is paid for a recording
     # A custom doctor may have asked other models than the one named for it.

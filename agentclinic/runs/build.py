@@ -89,7 +89,6 @@ class Used:
 
 
 def is_at_endpoint(name: str) -> bool:
-    """Whether a name selects a model at an endpoint."""
     return not is_builtin_or_person(name) and not name.startswith(REPLAY)
 
 
@@ -97,9 +96,9 @@ class Models:
     """The models of one run, opened when first asked for and closed together.
 
     `data_class` is that of everything sent to them, by default the strictest seen in this process. Credentialed data
-    goes only where the gate allows, and recordings of it are readable by their owner only. `person` is someone who is
-    not at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; what the
-    person said is for `person` to keep in it. `share` makes limits on requests that other processes keep as well.
+    goes only where the gate allows, and recordings of it are readable by their owner only. `person` plays in place of
+    someone at the terminal. With an `ongoing` recording, an encounter that was stopped continues where it was; `person`
+    itself keeps what the person said. `share` makes limits on requests that hold across processes.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class Models:
         """The models at endpoints that the run will ask, each once; builtin, people and recordings are not asked."""
         found: dict[tuple[str, str, str], Used] = {}
         for role in models_in_use(self._settings) if roles is None else roles:
-            used = self.at_endpoint(role, *self.cast(role))
+            used = self.at_endpoint(role, *self.model_for(role))
             if used is not None:
                 key = (used.name, used.base_url, used.key.get_secret_value() if used.key else "")
                 before = found.get(key)
@@ -193,25 +192,24 @@ class Models:
         return self._chosen[key]
 
     def for_role(self, role: str) -> Model:
-        """The model that plays a role in this run."""
-        return self.get(*self.cast(role))
+        return self.get(*self.model_for(role))
 
     def through(self, role: str, api: Api) -> Callable[[Send], Endpoint]:
-        """Makes models for a role at its endpoint that send in another way; each knows only its own requests."""
-        name, endpoint = self.cast(role)
+        """Makes models at a role's endpoint that send requests in another way; each knows only its own requests."""
+        name, endpoint = self.model_for(role)
         base_url, key = self.address(endpoint)
         runtime = self._settings.llm.runtime.model_copy(update={"llm_api": api})
         llm = self._settings.llm.model_copy(update={"runtime": runtime})
         return lambda send: Clients(llm, gate=self.gate).endpoint(name, base_url=base_url, api_key=key, send=send)
 
-    def cast(self, role: str) -> RoleModel:
+    def model_for(self, role: str) -> RoleModel:
         """Name and endpoint of a role's model; planner and synthesis use the doctor's unless another is named."""
         models = self._settings.models
         return models.get(role, models["doctor"])
 
     def simulates(self, role: str) -> bool:
         """Whether a language model plays a role, or a recording of one: not builtin, and not a person."""
-        name, endpoint = self.cast(role)
+        name, endpoint = self.model_for(role)
         model = self._choice(name, endpoint)
         names = model.models_for(Purpose(role)) if isinstance(model, Replay) else {name}
         return not any(map(is_builtin_or_person, names))
@@ -223,11 +221,11 @@ class Models:
 
     def plays(self, role: str, name: str) -> bool:
         """Whether a model of that name plays the role in this run."""
-        return self.cast(role).name == name
+        return self.model_for(role).name == name
 
     def cost_usd(self, role: str, usage: Mapping[str, int | None]) -> float | None:
         """What a role's tokens cost in this run: nothing for builtin and people, None if unknown."""
-        return self.price(*self.cast(role), usage)
+        return self.price(*self.model_for(role), usage)
 
     def price(self, name: str, endpoint: str | None, usage: Mapping[str, int | None]) -> float | None:
         """What tokens of a model cost: by the user's own prices, else by the list price; None if unknown."""

@@ -132,7 +132,7 @@ def rows(models: Models, amounts: dict[str, Amount], in_use: Iterable[str]) -> t
     asking = {*in_use, *(("planner", "synthesis") if "doctor" in in_use else ())}
     found = []
     for role, amount in amounts.items():
-        name, endpoint = models.cast(role)
+        name, endpoint = models.model_for(role)
         if role not in asking or not is_at_endpoint(name) or not amount.requests:
             continue
         used = models.at_endpoint(role, name, endpoint)

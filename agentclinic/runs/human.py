@@ -15,9 +15,10 @@ from functools import partial
 from typing import TextIO
 
 from agentclinic import sync_bridge
-from agentclinic.clinic.payloads import ConfidencePayload, DoctorPayload, PatientPayload, SynthesisPayload
-from agentclinic.doctors.confidence import StatedDifferential, StatedHypothesis
+from agentclinic.clinic.payloads import DoctorPayload, PatientPayload
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential, StatedHypothesis
 from agentclinic.doctors.uncertainty.steps import read_uncertainties, stated_differential
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.jsonl import encodable, inert
 from agentclinic.models.base import BadRequestError, Image, Reply, Request, ToolCall
 from agentclinic.results.differential import Differential
@@ -79,7 +80,7 @@ class Screen:
         self.out.flush()
 
     def _write(self, line: str, indent: str) -> None:
-        """Write a line; nothing in it acts on the terminal, and what that cannot show does not end the run."""
+        """Write a line without control characters; what the terminal cannot encode is escaped."""
         line, encoding = inert(line), self.out.encoding or "utf-8"
         if self.out.isatty():
             width = min(shutil.get_terminal_size().columns, _WIDEST) - 1
@@ -95,19 +96,19 @@ class Screen:
 
 
 def _parts(text: str) -> list[str]:
-    """The lines of a text; a report of several panels has a line for each, and no token."""
+    """The lines of a text; a report of several panels gets a line for each and loses its token."""
     return re.sub(r"(?<=\.) (?=[A-Z][^.:;]{1,40}: )", "\n", text.removeprefix("RESULTS:").strip()).split("\n")
 
 
 @dataclass
 class _Pad:
-    """What a person wrote down during one encounter, each with the turn in which they did."""
+    """What a person wrote down during one encounter, and in which turn."""
 
     notes: list[tuple[int, str]] = field(default_factory=list)
     differentials: list[tuple[int, Differential]] = field(default_factory=list)
 
     def since(self, turn: int) -> tuple[tuple[str, ...], Differential | None]:
-        """What to record with the words of this turn: nothing that the words of an earlier turn took along."""
+        """What to record with the words of this turn: only what was not recorded with an earlier one."""
         stated = [differential for when, differential in self.differentials if when >= turn]
         return tuple(f"note: {note}" for when, note in self.notes if when >= turn), stated[-1] if stated else None
 
@@ -251,13 +252,12 @@ class Human:
         self._rewound = False
 
     def _help(self, role: str) -> str:
-        """The commands before the first case; later ones need no more than a reminder."""
+        """The commands before the first case; before later ones, only a reminder."""
         first = role not in self._helped
         self._helped.add(role)
         return _HELP[role] if first else f"You are the {role}; :help lists the commands."
 
     async def _answer(self, prompt: str, moment: _Moment) -> str:
-        """A line that is not a command."""
         while True:
             line = await self._line(prompt)
             if not self._command(line, moment):
@@ -323,7 +323,6 @@ class Human:
 
 
 def _scripted(payload: PatientPayload) -> Iterator[str]:
-    """The patient's script, under its headings."""
     yield "Your script:"
     heading = ""
     for fact in payload.facts:
@@ -349,7 +348,7 @@ def _ranked(differential: Differential | None) -> list[str]:
 
 
 def _edit_lines() -> None:
-    """Arrow keys and earlier lines at the prompt, where Python can do that."""
+    """Arrow keys and earlier lines at the prompt, where Python supports them."""
     try:
         import readline
     except ImportError:  # Windows

@@ -40,7 +40,6 @@ class LazyModel:
         """Changes to `llm.runtime`, outside runs only."""
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request or raise a `ModelError`."""
         models = current.get() or await _models(self._settings())
         return await models.get(self.name).reply(request)
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.model import Case
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic import reporting, telling
+from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
@@ -148,9 +148,9 @@ def chosen_by_matcher(row: Row) -> frozenset[str]:
     if row.role == "patient":
         caregiver = not speaks_for_self(row.case.door.demographics)
         asked = PatientPayload(row.case.door, row.case.patient_facts, row.said, (), "deny", caregiver)
-        return frozenset(path for part in telling.matched(asked) for path in part.disclosure.paths)
+        return frozenset(path for part in answers.matched(asked) for path in part.disclosure.paths)
     ordered = LaboratoryPayload(row.case.exam_facts, row.said, "unavailable")
-    return frozenset(fact.path for item in reporting.matched(ordered) for fact in item.facts)
+    return frozenset(fact.path for item in laboratory.matched(ordered) for fact in item.facts)
 
 
 async def try_model(

@@ -1,4 +1,4 @@
-"""Going back: a person at the keyboard takes back a reply, and the encounter continues from there.
+"""Undo: a person at the keyboard takes back a reply, and the encounter continues from there.
 
 The encounter itself knows nothing of this. Every reply of an encounter is kept in order; to go back, the person's last
 reply and everything after it are dropped, and the encounter is played again from the start with the replies that are
@@ -89,5 +89,4 @@ class _Taped:
         self._tape = tape
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request or raise a `ModelError`."""
         return await self._tape.reply(self._model, self._role, request)

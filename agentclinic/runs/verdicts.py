@@ -35,7 +35,7 @@ from agentclinic.runs.budget import Spent
 from agentclinic.runs.build import Models
 from agentclinic.runs.estimate import QUESTION, Amount, Row, judging, rows, tokens_in
 from agentclinic.runs.job import Work
-from agentclinic.runs.play import Metered
+from agentclinic.runs.metering import Metered
 
 
 @dataclass(frozen=True)

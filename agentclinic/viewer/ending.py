@@ -24,7 +24,7 @@ PEOPLE = "other people"
 
 
 class Band(BaseModel):
-    """Diagnoses that were about equally sure."""
+    """Diagnoses stated with about the same confidence."""
 
     low: float
     high: float
@@ -103,7 +103,7 @@ def others(runs: Path, case: str, but: Path | None) -> list[Others]:
     for path in sorted(runs.rglob(RECORDS)):
         for record in () if path.parent == but else _on_case(path, case):
             found.setdefault(_doctor(record), []).append(record)
-    listed = [
+    doctors = [
         Others(
             doctor=doctor,
             n=len(played),
@@ -112,7 +112,7 @@ def others(runs: Path, case: str, but: Path | None) -> list[Others]:
         )
         for doctor, played in found.items()
     ]
-    return sorted(listed, key=lambda other: (-other.right / other.n, other.doctor))
+    return sorted(doctors, key=lambda other: (-other.right / other.n, other.doctor))
 
 
 def _on_case(path: Path, case: str) -> Iterator[Record]:

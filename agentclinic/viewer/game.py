@@ -43,11 +43,11 @@ from agentclinic.viewer.moves import SEATS, Clock, Move, Seat, Times
 from agentclinic.viewer.players import Player
 
 GAMES = "games"
-"""Folder in a run with the games under way; a game's files are removed once it is in the journal."""
+"""Folder in a run with the games in progress; a game's files are removed once it is in the journal."""
 PLAYER = "player.json"
 _MOMENT = 2.0
-"""Seconds a page waits for a game to be repeated from its recording; a game that
-takes longer is shown as waiting for a model."""
+"""Seconds a page waits for a game to be replayed from its recording; one that takes longer is shown as waiting for a
+model."""
 _ROLES = {"doctor": "doctor", "patient": "patient", "measurement": "laboratory", "moderator": "judge"}
 
 Say = Callable[[str], object]
@@ -61,7 +61,7 @@ class Game:
         self.number = number
         self.unit = unit
         self.version = 0
-        """Changes whenever the state does; 0 while only the recording speaks."""
+        """Changes whenever the state does; 0 while the recording is being replayed."""
         self.problem: str | None = None
         """Why the game has stopped; it can be tried again."""
         self.name = run.player.model
@@ -91,7 +91,7 @@ class Game:
         return "problem" if self.problem else "yours" if self._answer else "theirs"
 
     def start(self) -> None:
-        """Play, or continue from the recording, unless the game is being played or over."""
+        """Play, or continue from the recording, unless the game is in progress or over."""
         if self.record is None and (self._task is None or self._task.done()):
             self.problem = None
             self._task = asyncio.create_task(self._play())
@@ -113,13 +113,13 @@ class Game:
             raise AgentClinicError("What you sent could not be saved; the rest of the game is. Please send it again.")
 
     async def changed(self, version: int, seconds: float | None) -> None:
-        """Wait until the state is another than that of `version`, at most so long."""
+        """Wait until the state is no longer that of `version`, at most so long."""
         with anyio.move_on_after(seconds):
             while self.version == version:
                 await self._news.wait()
 
     async def caught_up(self) -> None:
-        """Wait until the recording has been repeated; it takes a moment, unless a model has to be asked again."""
+        """Wait until the recording has been replayed; it takes a moment, unless a model has to be asked again."""
         if self.phase == "theirs" and self.version == 0:
             await self.changed(0, _MOMENT)
 
@@ -256,7 +256,7 @@ class PlayerRun:
                 self._count(record)
 
     def begin(self, number: int | None) -> Game:
-        """Begin a game, continue it, or try again what failed; without a number, one that chance picks.
+        """Start a game, continue it, or retry one that failed; without a number, a random new case.
 
         Cases are counted from 1. In a panel they come in the player's own order, whatever the number.
         """
@@ -275,7 +275,7 @@ class PlayerRun:
         return game
 
     def game(self, number: int) -> Game:
-        """A game that was begun; after a restart of the server it is continued."""
+        """A game that was started; after a restart of the server it is continued."""
         if number not in self._games and not self.has_begun(self._unit(number)):
             raise InputError("This game has not begun.")
         return self._games.get(number) or self.begin(number)
@@ -297,7 +297,7 @@ class PlayerRun:
         return [state(unit) for unit in self.order]
 
     def _known(self, unit: Unit) -> bool:
-        """Whether the player knows a case from another seat, and so cannot be measured on it any more."""
+        """Whether the player knows a case from another seat, and so can no longer be measured on it."""
         seats = (seat for seat in self._room.plans if seat != self.seat)
         return any(self._room.run_of(self.player, seat).has_begun(unit) for seat in seats)
 
@@ -312,7 +312,7 @@ class PlayerRun:
         return self.order[number - 1]
 
     def open(self) -> Path:
-        """The run's folder, made if it is not there, and ours until the server ends."""
+        """The run's folder, created if necessary and locked until the server stops."""
         if self._journal is not None:
             assert self.folder is not None
             return self.folder
@@ -326,7 +326,6 @@ class PlayerRun:
 
     @contextmanager
     def game_files(self, unit: Unit) -> Iterator[tuple[Ongoing, Times]]:
-        """The recording and the times of a game."""
         folder = self.open() / GAMES
         folder.mkdir(exist_ok=True, mode=0o700)
         stem = folder / unit.session_id
@@ -346,14 +345,14 @@ class PlayerRun:
         write_summary(self.plan, self.folder, self._summary.summary(), round(seconds, 3))
 
     def used_up(self, models: Models) -> str | None:
-        """Why no further game may begin: limits on tokens and cost hold for the games of each player."""
+        """Why no further game may start: limits on tokens and cost apply to each player's games together."""
         spent = Spent()
         for record in self.records.values():
             spent.add_record(record, models)
         return Budget.of(self.plan.settings).used_up(spent)
 
     async def close(self) -> None:
-        """Stop the games under way and let go of the folder."""
+        """Stop the games in progress and release the folder."""
         for game in self._games.values():
             await game.stop()
         self._stack.close()
@@ -407,7 +406,7 @@ _OF_A_MODEL = (
 
 
 def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, Plan]:
-    """What is played from each seat with these settings: the person in it is alone, without planner, memory or bias."""
+    """The plan for each seat with these settings: the person in it plays without planner, memory or bias."""
     given = settings.run
     for role in ROLES:
         if is_person(getattr(given, f"{role}_llm")):
@@ -428,7 +427,7 @@ def seat_plans(settings: Settings, seats: Iterable[Seat] = SEATS) -> dict[Seat, 
 
 @dataclass
 class Room:
-    """Everyone who plays against one server."""
+    """Everyone who plays on one server."""
 
     plans: Mapping[Seat, Plan]
     panel: bool
@@ -439,7 +438,6 @@ class Room:
         self._runs: dict[tuple[str, Seat], PlayerRun] = {}
 
     def run_of(self, player: Player, seat: Seat) -> PlayerRun:
-        """The player's games in a seat."""
         if seat not in self.plans:
             raise InputError("In a panel, everyone is a doctor.")
         key = (player.id, seat)

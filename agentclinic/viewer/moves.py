@@ -105,7 +105,6 @@ class Times:
         self._file = JsonLines(path, durable=False)
 
     def note(self, event: Literal["shown", "answered"], turn: int) -> None:
-        """Record the time."""
         entry = {"turn": turn, event: self._clock()}
         self._file.append(entry)
         self._lines.append(_Moment.model_validate(entry))
@@ -139,5 +138,4 @@ class Times:
         }
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()

@@ -59,7 +59,7 @@ class Player:
 class Players:
     """The players of one folder of runs, kept in a file there; secrets are kept only as hashes.
 
-    One server at a time has the file, so that no two people take the same name.
+    Only one server at a time opens the file, so that no two people take the same name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ class Players:
     def join(self, joining: Joining, *, asks_experience: bool, known: Player | None = None) -> tuple[str, str | None]:
         """A new session, and for a new player the code with which to come back from another browser.
 
-        `known` is the player whom the browser's present session belongs to.
+        `known` is the player of the browser's current session.
         """
         name, identity = cleaned(joining.name)
         player, code = self._players.get(identity), None
@@ -119,7 +119,6 @@ class Players:
         return self._players[identity] if identity else None
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _add(self, entry: dict[str, Any]) -> None:
@@ -146,7 +145,7 @@ def cleaned(name: str) -> tuple[str, str]:
 
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without those that are easily taken for one another."""
+"""Without characters that are easily confused."""
 
 
 def _new_code() -> str:

@@ -1,7 +1,7 @@
-"""The consulting room's pages and their requests: who is there, which game, what they do.
+"""The consulting room's pages and their requests: who is there, which game, and what they do.
 
 Nothing that is answered before the end of a game holds more than the player has uncovered: the state of a game is made
-from what its encounter asks the person, and errors are told in general terms.
+from what its encounter asks the person, and error messages are general.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Choice(BaseModel):
 
     seat: Seat
     number: int | None = None
-    """None for one that chance picks; in a panel, for the next one."""
+    """None for a random case or, in a panel, the next one."""
 
 
 def room_app(
@@ -63,7 +63,6 @@ def room_app(
     clock: Clock = time.time,
     say: Say = print,
 ) -> Starlette:
-    """The application of the consulting room."""
     some = next(iter(plans.values()))
     folder = Path(some.settings.run.output_dir)
     players, room = Players(folder), Room(plans, panel, clock, say)
@@ -80,7 +79,7 @@ def room_app(
         return players.of_session(request.cookies.get(cookie, ""))
 
     def ready(player: Player | None) -> Player | None:
-        """The player; not yet, if they have played before and a panel has to ask for their experience."""
+        """The player, unless a panel still has to ask for their experience."""
         return player if player and (player.experience or not panel) else None
 
     def player_of(request: Request) -> Player:
@@ -194,7 +193,7 @@ async def _body(request: Request, kind: type[Body]) -> Body:
 
 
 def read_body(content: bytes, kind: type[Body]) -> Body:
-    """The JSON that a page sent; a problem is told without repeating it."""
+    """The JSON that a page sent; an error message does not repeat it."""
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

@@ -7,9 +7,9 @@ from helpers import case_of, osce
 from agentclinic.builtin.doctor import act
 from agentclinic.builtin.learner import learn
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import DoctorPayload, LearnerPayload
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.reference import chart_exchanges
-from agentclinic.memory.experience import MOST, Experience, Written
+from agentclinic.memory.experience import MOST, Experience, LearnerPayload, Written
 from agentclinic.results.turn import Exchange
 
 CASE = case_of(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentclinic.cases.model import PATIENT_SECTIONS, Case, Section
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.voice import own_voice
+from agentclinic.clinic.first_person import own_voice
 from agentclinic.results.turn import Provenance
 from agentclinic.vocabulary.text import STOP_WORDS, words
 

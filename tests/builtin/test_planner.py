@@ -9,16 +9,11 @@ import pytest
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.model import Door
-from agentclinic.clinic.payloads import (
-    ConfidencePayload,
-    DiscriminatorPayload,
-    DoctorPayload,
-    PlannerPayload,
-    SynthesisPayload,
-)
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.config import RunSettings, Settings
-from agentclinic.doctors.confidence import StatedDifferential
-from agentclinic.doctors.planner.schema import Discriminators, PlannerReply
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential
+from agentclinic.doctors.planner.schema import DiscriminatorPayload, Discriminators, PlannerPayload, PlannerReply
+from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
 from agentclinic.models.base import Purpose, Reply, Request, Tool
 from agentclinic.results.differential import Hypothesis, Source, as_differential
 from agentclinic.results.record import Record

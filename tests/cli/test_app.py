@@ -386,8 +386,8 @@ def test_a_command_is_added_with_its_function_and_a_line_in_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "greeting.py").write_text(
-        "from agentclinic.cli.options import JsonOption\n"
-        "def say_hello_command(name: str, json: JsonOption = False) -> None:\n"
+        "from agentclinic.cli.options import Json\n"
+        "def say_hello_command(name: str, json: Json = False) -> None:\n"
         '    """Greet someone.\n\n    Politely.\n    """\n'
         "    print(f'Hello {name}')\n"
     )

@@ -8,13 +8,11 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of
-from helpers import osce
+from fakes import NEJM, OSCE, Listening, Meeting, Scripted, assigned, case_of
 
 from agentclinic.builtin import Builtin
 from agentclinic.cases.registry import load_cases
-from agentclinic.clinic.encounter import Clinic, Transcript, encounter
-from agentclinic.clinic.judge import Judge
+from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.plain import PlainDoctor
@@ -24,8 +22,6 @@ from agentclinic.results.actions import Action
 from agentclinic.results.record import Status
 from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.runs.human import Leave
-from agentclinic.runs.plan import Unit
-from agentclinic.runs.play import judged
 
 pytestmark = pytest.mark.anyio
 
@@ -182,46 +178,6 @@ async def test_a_failing_patient_or_laboratory_is_never_the_doctors_fault(role: 
     assert transcript.num_turns == 1
 
 
-async def test_the_builtin_judge_sees_the_chart_and_a_language_model_does_not() -> None:
-    case = case_of(osce(patient={"History": "Fever and cough for three days."}, truth="Pneumonia"))
-    transcript = await Meeting(Scripted("DIAGNOSIS READY: Legionella pneumonia"), case=case).hold()
-    unit, prompt = Unit(case, 0, 0), load_prompts()["moderator"]
-    verdict = await judged(transcript, unit, Judge(Builtin(), prompt))
-    assert verdict is not None
-    assert (verdict.correct, verdict.relation) == (False, "narrower_unsupported")
-    model = Scripted("Yes")
-    assert await judged(transcript, unit, Judge(model, prompt)) is not None
-    assert "three days" not in model.prompts[0]
-
-
-@pytest.mark.parametrize("answer", [base.ServerError("down"), base.RefusedError("no"), "Perhaps", ""])
-async def test_a_judge_that_fails_leaves_the_case_unjudged(answer: str | ModelError) -> None:
-    case = case_of(OSCE)
-    transcript = await Meeting(Scripted("DIAGNOSIS READY: Migraine"), case=case).hold()
-    verdict = await judged(transcript, Unit(case, 0, 0), Judge(Scripted(answer), load_prompts()["moderator"]))
-    assert verdict is None
-    assert transcript.status is Status.JUDGE_FAILED
-    assert transcript.fault is not None
-    assert transcript.fault.role == "moderator"
-    assert transcript.fault.error == (answer.kind if isinstance(answer, ModelError) else "malformed")
-    assert transcript.diagnosis == "Migraine"
-
-
-async def test_the_judge_sees_diagnosis_and_truth_and_is_asked_only_about_a_diagnosis() -> None:
-    case = case_of(OSCE)
-    judge = Scripted("Yes")
-    moderator = Judge(judge, load_prompts()["moderator"])
-    transcript = await Meeting(Scripted("DIAGNOSIS READY: Sick headache"), case=case).hold()
-    verdict = await judged(transcript, Unit(case, 0, 0), moderator)
-    assert verdict is not None
-    assert verdict.correct
-    assert "Sick headache" in judge.prompts[0]
-    assert "Migraine" in judge.prompts[0]
-    undecided = await Meeting(Scripted("Hm?"), case=case, limit=1).hold()
-    assert await judged(undecided, Unit(case, 0, 0), moderator) is None
-    assert len(judge.requests) == 1
-
-
 class Sleeping:
     name = "sleeping"
 
@@ -299,14 +255,13 @@ async def test_a_prompt_file_without_notes_placeholder_still_announces_the_last_
 
 def in_chat(*said: str, patient: Scripted | None = None, limit: int = 5) -> Meeting:
     meeting = Meeting(Scripted(*said), patient or Scripted(*["I see."] * 9), limit=limit)
-    case, prompts = meeting.case, meeting.prompts
-    meeting.doctor_role = PlainDoctor(case.door, meeting.doctor, prompts["doctor"], limit=limit, dialogue="chat")
+    meeting.doctor_role = PlainDoctor(assigned(meeting.case.door, meeting.doctor, limit))
     return meeting
 
 
 async def held(meeting: Meeting) -> Transcript:
     clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
-    return await encounter(clinic, meeting.doctor_role, meeting.limit)
+    return await encounter(Seat(clinic, meeting.limit), meeting.doctor_role)
 
 
 async def test_a_near_token_is_answered_by_the_clinic_with_the_exact_form_and_the_turn_counts() -> None:
@@ -367,3 +322,42 @@ async def test_the_newest_message_alone_holds_counter_and_expectation() -> None:
     assert "1 of 3" in first[-1].content
     assert "1 of 3" not in str(second)
     assert "DIAGNOSIS READY:" in last[-1].content
+
+
+# The seat without a doctor.
+
+
+async def test_a_seat_driven_by_hand_gives_the_same_transcript_as_the_loop() -> None:
+    said = ("Where does it hurt?", "REQUEST TEST: CBC", "REQUEST IMAGES", "diagnosis ready: Flu", "Request test: x")
+
+    def meeting() -> Meeting:
+        return in_chat(*said, patient=Scripted("Left."), limit=4)
+
+    looped, by_hand = meeting(), meeting()
+    looped.lab_role.model = by_hand.lab_role.model = Scripted("13", "13")
+    transcript = await held(looped)
+    seat = Seat(Clinic(by_hand.case, by_hand.patient_role, by_hand.lab_role, by_hand.prompts["doctor"]), 4)
+    waiting = list(said)
+    assert not seat.observe().last
+    while not seat.done:
+        assert seat.observe().turn == min(6 - len(waiting), 4)
+        await seat.act(waiting.pop(0))
+    assert waiting == []
+    assert seat.observe().last
+    assert [turn.model_copy(update={"usage": None}) for turn in seat.transcript.turns] == [
+        turn.model_copy(update={"usage": None}) for turn in transcript.turns
+    ]
+    assert seat.transcript.exchanges == transcript.exchanges
+    assert seat.history.text == looped.doctor_role.history
+    assert (seat.transcript.status, transcript.status) == (Status.MAX_INFS_REACHED,) * 2
+
+
+async def test_a_seat_is_done_when_the_patient_fails() -> None:
+    meeting = Meeting(Scripted(), Scripted(base.ServerError("down")))
+    seat = Seat(meeting.build(), 5)
+    await seat.act("Where does it hurt?")
+    assert seat.done
+    assert seat.transcript.fault is not None
+    assert (seat.transcript.fault.role, seat.transcript.status) == ("patient", Status.MODEL_FAILED)
+    with pytest.raises(RuntimeError, match="the encounter is over"):
+        await seat.act("Hello?")

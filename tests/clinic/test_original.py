@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 from fakes import OSCE, Scripted, case_of
 from original_prompts import DIALECT, write_files
 
-from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.doctor import Assignment, Incoming, Observation
 from agentclinic.clinic.original import translated
-from agentclinic.clinic.prompts import SHIPPED, fill, load_prompt
+from agentclinic.clinic.prompts import SHIPPED, Prompts, fill, load_prompt
 from agentclinic.config import ROLES, read_json
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.errors import ConfigError
@@ -23,12 +24,16 @@ def loaded(folder: Path, role: str, **changes: Any) -> Any:
     return load_prompt(role, write_files(folder, **{role: {**DIALECT[role], **changes}}))
 
 
+def assignment(folder: Path, model: Scripted) -> Assignment:
+    return Assignment(DOOR, model, Prompts({"doctor": loaded(folder, "doctor")}), 9)
+
+
 @pytest.mark.anyio
 async def test_the_doctors_system_prompt_counts_and_keeps_the_originals_order(tmp_path: Path) -> None:
     model = Scripted("Where?", "When?")
-    doctor = PlainDoctor(DOOR, model, loaded(tmp_path, "doctor"), limit=9, bias="recency", images=True)
+    doctor = PlainDoctor(replace(assignment(tmp_path, model), bias="recency", images=True))
     for turn in (1, 2):
-        await doctor.act(Incoming("Patient", "It hurts."), turn=turn, last=False)
+        await doctor.act(Observation(Incoming("Patient", "It hurts."), turn=turn))
     systems = [request.messages[0].content for request in model.requests]
     assert systems == [
         f"You lead this. 9 utterances at most, {asked} used. REQUEST IMAGES works.\nYou keep thinking of last week.\n"
@@ -41,8 +46,8 @@ async def test_the_doctors_system_prompt_counts_and_keeps_the_originals_order(tm
 def test_planning_notes_are_empty_without_a_policy_and_have_lines_of_their_own(
     tmp_path: Path, notes: str, shown: str
 ) -> None:
-    doctor = PlainDoctor(DOOR, Scripted(), loaded(tmp_path, "doctor"), limit=9)
-    request = doctor.request(Incoming("Patient", "It hurts."), (), turn=1, last=False, notes=notes)
+    doctor = PlainDoctor(assignment(tmp_path, Scripted()))
+    request = doctor.request(Observation(Incoming("Patient", "It hurts."), notes=notes))
     assert request.messages[1].content.endswith(f"Newest: Patient: It hurts.{shown}Speak.\nDoctor:")
 
 

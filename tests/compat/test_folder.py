@@ -14,7 +14,7 @@ from judges_support import original_run
 from runs_support import ROOT, clinic
 
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.compat.folder import Finding, Verdict, check_folder
+from agentclinic.compat.folder import FileUse, Verdict, check_folder
 from agentclinic.compat.init import write_folder
 from agentclinic.config import ROLES
 from agentclinic.errors import AgentClinicError
@@ -26,7 +26,7 @@ def write(path: Path, data: Any) -> Path:
     return path
 
 
-def told(folder: Path) -> dict[str, Finding]:
+def told(folder: Path) -> dict[str, FileUse]:
     return {finding.path.as_posix(): finding for finding in check_folder(folder)}
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -146,9 +147,15 @@ def test_the_repositorys_root_has_what_init_writes() -> None:
     assert (ROOT / "agentclinic.py").read_text() == LAUNCHER.read_text()
     assert json.loads((ROOT / "agentclinic.config.json").read_text()) == clinic_config()
     assert json.loads((ROOT / "llm.config.json").read_text()) == llm_config()
-    assert {path.name: path.read_text() for path in (ROOT / "examples").iterdir() if path.is_file()} == {
-        name: (TEMPLATES / "examples" / name).read_text() for name in EXAMPLES
-    }
+
+
+def test_the_repositorys_examples_are_in_the_wheel_and_in_the_folder(folder: Path) -> None:
+    written = {path.name: path.read_text() for path in (folder / "examples").iterdir()}
+    assert written == {path.name: path.read_text() for path in (ROOT / "examples").iterdir() if path.is_file()}
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    packed = (TEMPLATES / "examples").relative_to(ROOT)
+    assert wheel["force-include"] == {f"examples/{name}": str(packed / name) for name in EXAMPLES}
+    assert not (ROOT / packed).exists(), "one set of files"
 
 
 def test_the_examples_work_as_they_are(

@@ -15,8 +15,9 @@ from policy_support import plan
 from runs_support import asked, run_here, settings_for
 from scripted_server import ScriptedServer
 
-from agentclinic.clinic.doctor import Incoming, Recalled
+from agentclinic.clinic.doctor import Incoming
 from agentclinic.config import RunSettings, Settings
+from agentclinic.memory.doctor import Recalled
 from agentclinic.results.record import Record
 from agentclinic.results.turn import Exchange
 from agentclinic.runs.build import Models

@@ -229,7 +229,7 @@ async def test_what_is_no_embedding_is_malformed(tmp_path: Path) -> None:
         with pytest.raises(MalformedError):
             await embed(Scripted(reply), ["one", "two"])
     embeddings = Embeddings([COUNT], tmp_path / "kept.npz", private=False)
-    with pytest.raises(MalformedError, match="of another length than before"):
+    with pytest.raises(MalformedError, match="of a different length than before"):
         await ByMeaning(embeddings, Scripted("[[1, 2, 3]]", "[[1, 2]]")).scores("Headache")
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.config import Settings
 from agentclinic.models.base import cost_usd
-from agentclinic.runs.build import Models
 
 OPENAI = "https://api.openai.com/v1"
 MILLION = {"input_tokens": 1_000_000, "output_tokens": 1_000_000, "cached_tokens": 0}
@@ -35,21 +33,3 @@ def test_cached_tokens_are_cheaper() -> None:
 )
 def test_without_a_price_the_cost_is_unknown_not_zero(model: str, address: str, usage: dict[str, int | None]) -> None:
     assert cost_usd(model, address, usage) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("builtin", 0.0), ("human", 0.0), ("replay:recording.jsonl", None), ("gpt-4o-mini", pytest.approx(0.75))],
-)
-def test_the_cost_of_a_role_depends_on_its_model(name: str, expected: float | None) -> None:
-    settings = Settings.model_validate({"run": {"doctor_llm": name}})
-
-    assert Models(settings).cost_usd("doctor", MILLION) == expected
-
-
-def test_a_local_server_has_no_price() -> None:
-    settings = Settings.model_validate(
-        {"run": {"doctor_llm": "gpt-4o-mini"}, "openai": {"base_url": "http://[::1]/v1"}}
-    )
-
-    assert Models(settings).cost_usd("doctor", MILLION) is None

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Listening, Meeting, Scripted, case_of
+from fakes import Listening, Meeting, Scripted, assigned, case_of
 
 from agentclinic.builtin import Builtin
-from agentclinic.clinic.encounter import Clinic, encounter
-from agentclinic.clinic.prompts import load_prompts
+from agentclinic.clinic.encounter import Clinic, Seat, encounter
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
 from agentclinic.doctors.uncertainty.store import SessionStore
@@ -154,20 +153,16 @@ async def test_doctor_and_synthesis_through_tools_see_no_more_and_no_session(
 ) -> None:
     """Step by step a chart fact is known only once it was disclosed; the synthesis knows the recorded facts alone."""
     case, doctor, synthesis = case_of(row), Listening(Builtin()), Listening(Builtin())
-    prompts = load_prompts(None, "uncertainty", "synthesis")
     leading = UncertaintyDoctor(
-        case.door,
-        doctor,
-        synthesis,
+        assigned(case.door, doctor, 12, "uncertainty", "synthesis"),
         load_agent(SHIPPED).settings,
-        prompts,
-        limit=12,
-        store=SessionStore(tmp_path),
-        session_id="scenario_0_SECRETname",
+        synthesis,
+        SessionStore(tmp_path),
+        "scenario_0_SECRETname",
     )
     meeting = Meeting(Scripted(), Builtin(), Builtin(), case)
     clinic = Clinic(case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
-    transcript = await encounter(clinic, leading, 12)
+    transcript = await encounter(Seat(clinic, 12), leading)
     replies = [turn.text for turn in transcript.turns if turn.role != "doctor"]
     assert synthesis.requests
     assert doctor.requests[-1].tools

@@ -434,7 +434,7 @@ def test_a_crash_shows_where_but_not_what(folder: Path) -> None:
     program = (
         "import sys; from agentclinic.runs import play\n"
         f"def broken(*_): raise ZeroDivisionError({CHART!r})\n"
-        "play.make_record = broken\n"
+        "play.judged = broken\n"
         "from agentclinic.cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", program, *RUN]

@@ -15,7 +15,7 @@ from agentclinic.cli import main
 from agentclinic.clinic.prompts import load_prompt
 from agentclinic.config import Settings
 from agentclinic.results.run_data import load_run
-from agentclinic.runs.build import Models, models_in_use
+from agentclinic.runs.build import models_in_use
 from agentclinic.runs.plan import Plan, make_plan
 from agentclinic.runs.progress import Progress
 from agentclinic.runs.resume import plan_again, resume
@@ -76,17 +76,6 @@ def test_a_preset_does_not_need_a_test_policy_to_start_its_planner_from() -> Non
     assert policy.settings.run.planner_baseline == "full"
 
 
-async def test_a_person_may_be_named_and_is_no_model_at_an_endpoint() -> None:
-    plan = plan_of(doctor_llm="human:anna", inf_type="human_doctor")
-    assert plan.people
-    assert plan.settings.run.doctor_llm == "human:anna"
-    async with Models(plan.settings) as models:
-        assert models.for_role("doctor").name == "human:anna"
-        assert not models.simulates("doctor")
-        assert models.cost_usd("doctor", {}) == 0
-        assert models.in_use() == ()
-
-
 def test_another_address_of_a_named_endpoint_is_another_run() -> None:
     def plan_at(address: str) -> Plan:
         return make_plan(Settings.model_validate({"endpoints": {"lab": {"base_url": address}}}))
@@ -134,12 +123,6 @@ def test_settings_win_and_the_shipped_texts_fill_the_gaps(tmp_path: Path) -> Non
     assert plan.prompts["patient"].text("system_base") == ORIGINAL["patient"]["system_base"], "the user's own stays"
     free = planned(tmp_path, simulator="free", dialogue="transcript")
     assert ways(free) == ("free", "free", "transcript", "transcript")
-
-
-@pytest.mark.parametrize(("simulator", "asked"), [(None, False), ("voiced", False), ("grounded", True), ("free", True)])
-def test_a_voiced_laboratory_needs_no_model(tmp_path: Path, simulator: str | None, asked: bool) -> None:
-    plan = planned(tmp_path, simulator=simulator)
-    assert ("measurement" in models_in_use(plan.settings)) is asked
 
 
 def test_with_an_original_prompt_file_the_laboratory_asks_its_model(tmp_path: Path) -> None:

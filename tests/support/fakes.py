@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from agentclinic.cases.formats import Row, read_case
-from agentclinic.cases.model import Case
-from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.cases.model import Case, Door
+from agentclinic.clinic.doctor import Assignment
+from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import Prompts, load_prompts
@@ -83,6 +84,11 @@ def case_of(row: Mapping[str, Any]) -> Case:
     return read_case(Row(Path("case.jsonl"), 1, 0, data), "Test")
 
 
+def assigned(door: Door, model: Model, limit: int = 20, *further: str, **changes: Any) -> Assignment:
+    """An assignment in a chat with the shipped prompts."""
+    return Assignment(door, model, load_prompts(None, *further), limit, **{"dialogue": "chat", **changes})
+
+
 @dataclass
 class Meeting:
     """An encounter whose roles are scripted."""
@@ -108,7 +114,7 @@ class Meeting:
         self.patient_role = Patient(self.case, model(self.patient, "patient"), self.prompts["patient"])
         self.lab_role = Laboratory(self.case, model(self.lab, "measurement"), self.prompts["measurement"])
         self.doctor_role = PlainDoctor(
-            self.case.door, model(self.doctor, "doctor"), self.prompts["doctor"], limit=self.limit, images=self.images
+            Assignment(self.case.door, model(self.doctor, "doctor"), self.prompts, self.limit, images=self.images)
         )
         return Clinic(self.case, self.patient_role, self.lab_role, self.prompts["doctor"], images=self.images)
 
@@ -116,7 +122,7 @@ class Meeting:
         """Run the encounter; with a tape, again from the start whenever a person goes back."""
 
         async def once() -> Transcript:
-            return await encounter(self.build(tape), self.doctor_role, self.limit, seconds=self.seconds)
+            return await encounter(Seat(self.build(tape), self.limit), self.doctor_role, seconds=self.seconds)
 
         return await (tape.play(once) if tape else once())
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from fakes import Scripted
+from fakes import Scripted, assigned
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Incoming
+from agentclinic.clinic.doctor import Dialogue, Incoming, Observation
+from agentclinic.clinic.prompts import Prompts
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.prompting import Baseline, Dialogue
+from agentclinic.doctors.planner.prompting import Baseline
 from agentclinic.doctors.planner.schema import PlannerReply
 from agentclinic.doctors.planner.settings import PolicyFile, load_policy
 from agentclinic.models.base import Reply
@@ -68,10 +70,12 @@ class Planning:
     ) -> None:
         said = [replied(answer) if isinstance(answer, str) else answer for answer in answers]
         self.model = Scripted(*said)
-        self.engine = DifferentialDiagnosisEngine(
-            self.model, policy(**settings), DOOR, limit=20, baseline=baseline, bias=bias, dialogue=dialogue
-        )
+        assignment = assigned(DOOR, self.model, dialogue=dialogue)
+        if bias:
+            biased = replace(assignment.prompts["doctor"], biases={"given": bias})
+            assignment = replace(assignment, prompts=Prompts({"doctor": biased}), bias="given")
+        self.engine = DifferentialDiagnosisEngine(assignment, policy(**settings), baseline)
 
     async def turn(self, number: int = 2, exchanges: tuple[Exchange, ...] = (ASKED,)) -> Decision:
         incoming = Incoming("Patient", exchanges[-1].reply) if exchanges else Incoming("", "Begin.")
-        return await self.engine.decide(incoming, exchanges, turn=number)
+        return await self.engine.decide(Observation(incoming, exchanges, number))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agentclinic.clinic.doctor import Doctor, Incoming, utterance
+from dataclasses import replace
+
+from agentclinic.clinic.doctor import Observation, Speaker, utterance
 from agentclinic.clinic.prompts import joined
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
@@ -10,7 +12,7 @@ from agentclinic.doctors.planner.prompting import Speak
 from agentclinic.doctors.planner.rules import check_order
 from agentclinic.models.base import Reply
 from agentclinic.results.actions import DIAGNOSIS_READY, parse_action
-from agentclinic.results.turn import NOTHING_ASKED, Exchange, Turn
+from agentclinic.results.turn import NOTHING_ASKED, Turn
 
 
 class PolicyDoctor:
@@ -22,33 +24,17 @@ class PolicyDoctor:
     """
 
     def __init__(
-        self, doctor: Doctor, engine: DifferentialDiagnosisEngine, *, inline: PlainDoctor | None = None
+        self, doctor: Speaker, engine: DifferentialDiagnosisEngine, *, inline: PlainDoctor | None = None
     ) -> None:
         self.doctor = doctor
         self._inline = inline
         self._engine = engine
         self._broken: tuple[str, ...] = ()
 
-    @property
-    def history(self) -> str:
-        """The dialogue as the doctor knows it."""
-        return self.doctor.history
-
-    def say(self, incoming: Incoming, text: str) -> None:
-        """Add words said in the doctor's name to its memory."""
-        self.doctor.say(incoming, text)
-
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn, ...]:
+    async def act(self, seen: Observation) -> tuple[Turn, ...]:
         """Plan, then finish or let the doctor speak, with the plan's notes if it has not spoken yet."""
-        decision = await self._engine.decide(
-            incoming,
-            exchanges,
-            turn=turn,
-            broken=self._broken,
-            speak=self._speak(incoming, exchanges, turn=turn, last=last, notes=notes),
-        )
+        turn = seen.turn
+        decision = await self._engine.decide(seen, broken=self._broken, speak=self._speak(seen))
         planned = Turn(
             turn=turn,
             role="planner",
@@ -59,7 +45,7 @@ class PolicyDoctor:
             details=decision.details,
         )
         spoken = decision.spoken
-        must_commit = last or (self._inline is not None and self._inline.stuck)
+        must_commit = seen.last or (self._inline is not None and self._inline.stuck)
         if spoken and must_commit and parse_action(spoken.text).kind != "diagnosis":
             spoken = None  # ask for the utterance alone: with a plan to fill in as well, small models forget to commit
         if decision.diagnosis:
@@ -68,25 +54,21 @@ class PolicyDoctor:
         if spoken:
             aside = list[Turn]()
             if self._inline:
-                said = self._inline.speak(incoming, spoken, turn=turn)
+                said = self._inline.speak(seen, spoken)
             else:
                 said = utterance(spoken, turn=turn)
-                self.say(incoming, said.text)
+                self.doctor.say(seen.incoming, said.text)
         else:
-            *aside, said = await self.doctor.act(
-                incoming, exchanges, turn=turn, last=last, notes=joined(notes, decision.notes)
-            )
+            *aside, said = await self.doctor.act(replace(seen, notes=joined(seen.notes, decision.notes)))
         self._broken = ()
         if said.action and said.action.kind == "test":
-            ruling = check_order(self._engine.policy, self._engine.door, said.action.content, exchanges)
+            ruling = check_order(self._engine.policy, self._engine.door, said.action.content, seen.exchanges)
             self._broken = ruling.broken
             said = said.model_copy(update={"notes": (*said.notes, *ruling.lines)})
         return planned, *aside, said
 
-    def _speak(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...], *, turn: int, last: bool, notes: str
-    ) -> Speak | None:
+    def _speak(self, seen: Observation) -> Speak | None:
         doctor = self._inline
         if doctor is None:
             return None
-        return lambda task: doctor.request(incoming, exchanges, turn=turn, last=last, notes=joined(notes, task))
+        return lambda task: doctor.request(replace(seen, notes=joined(seen.notes, task)))

@@ -13,22 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.payloads import DiscriminatorPayload, DoctorPayload, InlinePayload, PlannerPayload
+from agentclinic.clinic.doctor import Assignment, Observation
+from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.clinic.prompts import fill
 from agentclinic.doctors.planner.notes import fallback_notes, plan_notes
-from agentclinic.doctors.planner.prompting import Baseline, Dialogue, PlannerPrompts, Situation, Speak
+from agentclinic.doctors.planner.prompting import Baseline, PlannerPrompts, Speak
 from agentclinic.doctors.planner.schema import (
     MOST_DISCRIMINATORS,
     Discriminator,
+    DiscriminatorPayload,
     Discriminators,
+    InlinePayload,
     PlannedHypothesis,
+    PlannerPayload,
     PlannerReply,
     PlanThenSpeak,
     Spoken,
@@ -38,20 +39,10 @@ from agentclinic.doctors.planner.schema import (
 )
 from agentclinic.doctors.planner.settings import FEWEST, PolicyFile
 from agentclinic.doctors.planner.weighing import Weighed, ranked, sift, weigh
-from agentclinic.models.base import (
-    FATAL,
-    Image,
-    MalformedError,
-    Message,
-    Model,
-    ModelError,
-    Purpose,
-    Reply,
-    Request,
-)
+from agentclinic.models.base import FATAL, Image, MalformedError, Message, ModelError, Purpose, Reply, Request
 from agentclinic.models.structured import InvalidReplyError, parse
 from agentclinic.results.differential import Differential, Hypothesis, Source, as_differential
-from agentclinic.results.turn import NOTHING_ASKED, Exchange, Usage
+from agentclinic.results.turn import NOTHING_ASKED, Usage
 
 COVERAGE_TO_FINISH = 0.6
 """Below this, one lucky finding could end the encounter; the original's value."""
@@ -125,72 +116,57 @@ class Decision:
 class DifferentialDiagnosisEngine:
     """Plans one encounter."""
 
-    def __init__(
-        self,
-        model: Model,
-        policy: PolicyFile,
-        door: Door,
-        *,
-        limit: int,
-        baseline: Baseline | None = None,
-        bias: str = "",
-        dialogue: Dialogue = "chat",
-    ) -> None:
-        self.model = model
+    def __init__(self, assignment: Assignment, policy: PolicyFile, baseline: Baseline | None = None) -> None:
+        self.model = assignment.model
         self.policy = policy
-        self.door = door
+        self.door = assignment.door
         self.requirement = policy.differential_settings.min_symptoms_per_disease
         """Findings each hypothesis must list now; relaxed within a plan, and restored turn by turn."""
-        self._limit = limit
         self._baseline = baseline or Baseline()
         self._images: tuple[Image, ...] = ()
-        self._prompts = PlannerPrompts(policy, door, self._baseline, bias=bias, dialogue=dialogue)
+        self._prompts = PlannerPrompts(policy, assignment, self._baseline)
 
-    async def decide(
-        self,
-        incoming: Incoming,
-        exchanges: tuple[Exchange, ...],
-        *,
-        turn: int,
-        broken: Sequence[str] = (),
-        speak: Speak | None = None,
-    ) -> Decision:
+    async def decide(self, seen: Observation, *, broken: Sequence[str] = (), speak: Speak | None = None) -> Decision:
         """Plan a turn: finish, advise, or fall back. `broken` are rules the last order broke.
 
         With `speak`, plan and utterance come in one reply, and the decision may have the utterance.
         """
-        self._images = tuple(dict.fromkeys((*self._images, *incoming.images)))
+        self._images = tuple(dict.fromkeys((*self._images, *seen.incoming.images)))
         asked = self.requirement
-        attempt = _Attempt(Situation(incoming, exchanges, turn, self._limit, self._images))
+        attempt = _Attempt(replace(seen, incoming=replace(seen.incoming, images=self._images)))
         await self._plan(attempt, self._request(attempt, speak, broken))
-        decided = partial(Decision, requirement=asked, next_requirement=self.requirement)
-        if not attempt.hypotheses:
-            notes = fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
-            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
-            return decided(
-                "fallback", notes, remarks=attempt.for_the_record, usage=attempt.usage, spoken=attempt.spoken
-            )
         hypotheses = ranked([weigh(hypothesis) for hypothesis in attempt.hypotheses])
-        if self._may_finish(hypotheses, attempt):
+        kind: Literal["plan", "finish", "fallback"] = "plan"
+        close: tuple[Weighed, ...] = ()
+        found: tuple[Discriminator, ...] = ()
+        if not hypotheses:
+            kind, notes = "fallback", fallback_notes(self.policy, attempt.problem, attempt.remarks, broken)
+            attempt.remarks.append(f"planner unavailable: {attempt.problem}")
+        elif self._may_finish(hypotheses, attempt):
             top = hypotheses[0]
-            why = (
-                f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
-                f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
+            kind, notes = (
+                "finish",
+                (
+                    f"early finish: {top.diagnosis} with confidence {top.confidence:.2f}, "
+                    f"margin {_margin(hypotheses):.2f}, coverage {top.coverage:.2f}"
+                ),
             )
-            attempt.remarks.append(why)
-            return decided("finish", why, hypotheses, remarks=attempt.for_the_record, usage=attempt.usage)
-        close = self._close(hypotheses)
-        found = await self._discriminators(attempt, close)
-        notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
-        return decided(
-            "plan",
+            attempt.remarks.append(notes)
+        else:
+            close = self._close(hypotheses)
+            found = await self._discriminators(attempt, close)
+            notes = plan_notes(self.policy, self._baseline.kind, hypotheses, close, found, attempt.remarks, broken)
+        return Decision(
+            kind,
             notes,
             hypotheses,
             close,
             found,
-            remarks=attempt.for_the_record,
-            usage=attempt.usage,
-            spoken=attempt.spoken,
+            asked,
+            self.requirement,
+            (*attempt.remarks, *dict.fromkeys(attempt.endpoint_notes)),
+            attempt.usage,
+            attempt.spoken,
         )
 
     def _may_finish(self, hypotheses: Sequence[Weighed], attempt: _Attempt) -> bool:
@@ -219,8 +195,8 @@ class DifferentialDiagnosisEngine:
     def _request(self, attempt: _Attempt, speak: Speak | None, broken: Sequence[str]) -> Request:
         """The request for a plan; inline, the doctor's own request with a plan in it."""
         settings, now = self.policy.differential_settings, attempt.now
-        told = PlannerPayload(
-            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.told
+        known = PlannerPayload(
+            self.door, now.exchanges, self.requirement, settings.max_differentials, self._baseline.exchanges
         )
         with_plan = settings.discriminators == "with_plan"
         # Not the requirement as relaxed: the schema is part of the prompt, and a prompt cache needs it unchanged.
@@ -230,7 +206,7 @@ class DifferentialDiagnosisEngine:
                 Purpose.PLANNER,
                 self._prompts.plan(now, self.requirement),
                 schema=sized(PlannerReply if with_plan else WeightedDifferential, *numbers),
-                payload=told,
+                payload=known,
                 repair=False,
             )
         request = self._prompts.inline(speak, self.requirement, broken)
@@ -238,7 +214,7 @@ class DifferentialDiagnosisEngine:
         return replace(
             request,
             schema=sized(PlanThenSpeak if with_plan else WeighThenSpeak, *numbers),
-            payload=InlinePayload(request.payload, told),
+            payload=InlinePayload(request.payload, known),
             repair=False,
         )
 
@@ -251,40 +227,38 @@ class DifferentialDiagnosisEngine:
             if tries_left:
                 attempt.remarks.append(f"plan sent back once: {attempt.problem}")
                 numbers = self._prompts.numbers(self.requirement)
-                told = fill(self.policy.retry, problem=attempt.problem, **numbers)
+                retry = fill(self.policy.retry, problem=attempt.problem, **numbers)
                 # An empty answer cannot be sent back as one: some servers refuse that.
                 said = (Message("assistant", attempt.said),) if attempt.said.strip() else ()
-                request = replace(request, messages=(*request.messages, *said, Message("user", told)))
+                request = replace(request, messages=(*request.messages, *said, Message("user", retry)))
 
     def _accept(self, plan: WeightedDifferential, attempt: _Attempt, *, relax: bool) -> bool:
         """Use a plan whose diagnoses list enough findings; with `relax`, as few as this plan needs (step 6)."""
         settings = self.policy.differential_settings
-        sifted = sift(plan.hypotheses, settings.max_differentials)
-        if not sifted.hypotheses:
+        hypotheses, remarks = sift(plan.hypotheses, settings.max_differentials)
+        if not hypotheses:
             attempt.problem = "no diagnosis was named"
             return False
-        short = len(sifted.hypotheses) - len(_with_findings(sifted.hypotheses, self.requirement))
+        short = len(hypotheses) - len(_with_findings(hypotheses, self.requirement))
         if short:
-            attempt.problem = (
-                f"{short} of {len(sifted.hypotheses)} diagnoses list fewer than {self.requirement} findings"
-            )
+            attempt.problem = f"{short} of {len(hypotheses)} diagnoses list fewer than {self.requirement} findings"
             if not relax:
                 return False
-            self._relax(sifted.hypotheses, attempt)
+            self._relax(hypotheses, attempt)
         elif self.requirement < settings.min_symptoms_per_disease:
             self.requirement += 1
             attempt.remarks.append(f"{self.requirement} findings per diagnosis are asked for again from now on")
-        enough = _with_findings(sifted.hypotheses, FEWEST)
+        enough = _with_findings(hypotheses, FEWEST)
         if not enough:
             return False
         attempt.remarks += [
             f"{left_out.diagnosis}: left out, fewer than {FEWEST} findings"
-            for left_out in sifted.hypotheses
+            for left_out in hypotheses
             if left_out not in enough
         ]
         attempt.hypotheses = tuple(enough)
         attempt.discriminators = tuple(plan.discriminators) if isinstance(plan, PlannerReply) else ()
-        attempt.remarks += sifted.remarks
+        attempt.remarks += remarks
         return True
 
     def _relax(self, hypotheses: Sequence[PlannedHypothesis], attempt: _Attempt) -> None:
@@ -342,7 +316,7 @@ class DifferentialDiagnosisEngine:
             Purpose.DISCRIMINATOR,
             self._prompts.discriminators(attempt.now, names),
             schema=Discriminators,
-            payload=DiscriminatorPayload(self.door, (*self._baseline.told, *attempt.now.exchanges), names),
+            payload=DiscriminatorPayload(self.door, (*self._baseline.exchanges, *attempt.now.exchanges), names),
             repair=False,
         )
         try:
@@ -361,7 +335,8 @@ class DifferentialDiagnosisEngine:
 class _Attempt:
     """One turn of planning: the case so far, and what came of asking for a plan."""
 
-    now: Situation
+    now: Observation
+    """With all images that have been shown."""
     hypotheses: tuple[PlannedHypothesis, ...] = ()
     discriminators: tuple[Discriminator, ...] = ()
     remarks: list[str] = field(default_factory=list)
@@ -374,14 +349,9 @@ class _Attempt:
     """Whether asking again this turn would not help."""
     usage: Usage = NOTHING_ASKED
     endpoint_notes: tuple[str, ...] = ()
-
-    @property
-    def for_the_record(self) -> tuple[str, ...]:
-        """The remarks, and notes from the endpoint, which the doctor is not shown."""
-        return (*self.remarks, *dict.fromkeys(self.endpoint_notes))
+    """For the record; the doctor is not shown them."""
 
     def add(self, reply: Reply) -> None:
-        """Count a reply and keep its notes."""
         self.usage += reply.usage
         self.endpoint_notes += reply.notes
 

@@ -44,7 +44,6 @@ def plan_notes(
 
 
 def fallback_notes(policy: PolicyFile, problem: str, remarks: Sequence[str], broken: Sequence[str] = ()) -> str:
-    """The notes for a turn without a plan."""
     return _finished(policy, [HEADER, f"{policy.fallback_advice} (Reason: {problem}.)"], remarks, broken)
 
 
@@ -81,9 +80,9 @@ def _findings(findings: Sequence[PlannedFinding]) -> list[str]:
         "not known": [f for f in findings if f.observed == "unknown"],
     }
     lines = []
-    for side, listed in sides.items():
-        if listed:
-            heaviest = sorted(listed, key=lambda f: -f.weight)[:_SHOWN]
+    for side, those in sides.items():
+        if those:
+            heaviest = sorted(those, key=lambda f: -f.weight)[:_SHOWN]
             lines.append(f"   {side}: " + ", ".join(f"{_named(f)} ({f.weight})" for f in heaviest))
     return lines
 

@@ -72,7 +72,7 @@ def translated(data: Mapping[str, Any], shipped: Mapping[str, Any], where: str) 
         for name, kind in file.categories.items()
         if _described(kind)
     }
-    guidance = _told(file.instructions, described, file.transitions)
+    guidance = _guidance(file.instructions, described, file.transitions)
     kinds = _kinds(described, shipped["categories"])
     own = {key: value for key, value in data.items() if key != "instructions"}
     own["system_base"] = joined(file.system_base or shipped["system_base"], guidance)
@@ -129,20 +129,20 @@ def _synonyms(given: Mapping[str, str], kinds: Mapping[str, Any], where: str) ->
         else:
             unknown.append(f"{word} ({target})")
     if unknown:
-        listed = ", ".join(unknown)
         warnings.warn(
-            f"{where}: synonyms for tests that are not in the knowledge base have no effect: {listed}", stacklevel=4
+            f"{where}: synonyms for tests that are not in the knowledge base have no effect: {', '.join(unknown)}",
+            stacklevel=4,
         )
     return kept
 
 
-def _told(instructions: str, described: Mapping[str, _Category], transitions: Sequence[_Transition]) -> str:
+def _guidance(instructions: str, described: Mapping[str, _Category], transitions: Sequence[_Transition]) -> str:
     """The file's advice as the planner reads it."""
     kinds = []
     for name, kind in described.items():
         tests = f"Tests: {', '.join(kind.typical_tests)}." if kind.typical_tests else ""
-        told = " ".join(filter(None, (kind.description, tests)))
-        kinds.append(f"- {name} (cost: {kind.cost_level.replace('_', ' ')}): {told}")
+        about = " ".join(filter(None, (kind.description, tests)))
+        kinds.append(f"- {name} (cost: {kind.cost_level.replace('_', ' ')}): {about}")
     steps = [f"- After {step.kind}: {', '.join(step.to)}. {step.conditions}".rstrip() for step in transitions]
     return joined(
         instructions.strip(),

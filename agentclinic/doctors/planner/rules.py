@@ -34,7 +34,6 @@ class Ruling:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """For the record."""
         return (
             *(f"rule broken: {rule}" for rule in self.broken),
             *(f"rule set aside: {rule}" for rule in self.excused),

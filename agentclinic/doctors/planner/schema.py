@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agentclinic.cases.model import Door
+from agentclinic.clinic.payloads import DoctorPayload
+from agentclinic.results.turn import Exchange
 from agentclinic.vocabulary.denial import says_absent
 
 MOST_HYPOTHESES = 10
@@ -27,6 +31,37 @@ _REQUEST = 160
 _TOLD_APART = 4
 _UTTERANCE = 600
 """Characters: three long sentences. llama.cpp turns a bound into as many grammar rules, and refuses more than 2000."""
+
+
+@dataclass(frozen=True)
+class PlannerPayload:
+    """What the planner knows, and how much it should return."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    min_findings: int
+    """Findings each hypothesis must list."""
+    max_hypotheses: int
+    baseline: tuple[Exchange, ...] = ()
+    """What it knows about the patient beyond what is known at the door, as if it had asked."""
+
+
+@dataclass(frozen=True)
+class InlinePayload:
+    """What the doctor knows when it plans and speaks in one reply."""
+
+    doctor: DoctorPayload
+    planner: PlannerPayload
+
+
+@dataclass(frozen=True)
+class DiscriminatorPayload:
+    """What the planner knows when asked how to distinguish close hypotheses."""
+
+    door: Door
+    exchanges: tuple[Exchange, ...]
+    hypotheses: tuple[str, ...]
+
 
 FindingState = Literal["present", "absent", "unknown"]
 _STATES: dict[str, FindingState] = {
@@ -49,7 +84,6 @@ def read_state(said: object) -> FindingState:
 
 
 def _cut(length: int) -> BeforeValidator:
-    """Cut a string that is too long."""
     return BeforeValidator(lambda given: given.strip()[:length] if isinstance(given, str) else given)
 
 
@@ -188,9 +222,9 @@ def sized(shape: type[Plan], diagnoses: tuple[int, int], findings: int) -> type[
 
 def _with_list(shape: type[Sized], name: str, item: type[BaseModel], bounds: tuple[int, int]) -> type[Sized]:
     """The shape with bounds for one of its lists."""
-    listed: Any = list[item]  # type: ignore[valid-type]
+    items: Any = list[item]  # type: ignore[valid-type]
     extra = Field(json_schema_extra={"minItems": bounds[0], "maxItems": bounds[1]})
-    fields: Any = {name: (listed, extra)}
+    fields: Any = {name: (items, extra)}
     return cast("type[Sized]", create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields))
 
 

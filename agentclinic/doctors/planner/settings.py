@@ -44,7 +44,7 @@ class DifferentialSettings(_Part):
 
     min_symptoms_per_disease: int = Field(default=4, ge=FEWEST, le=MOST_FINDINGS)
     min_diagnoses: int = Field(default=3, ge=1)
-    """A plan with fewer cannot end the encounter: a leader needs someone to lead."""
+    """A plan with fewer cannot end the encounter: being ahead of so few says little."""
     max_differentials: int = Field(default=5, ge=1, le=MOST_HYPOTHESES)
     confidence_close_threshold: float = Field(default=0.12, ge=0, le=1)
     discriminators: Literal["with_plan", "separate", "off"] = "with_plan"
@@ -117,7 +117,6 @@ class PolicyFile(_Part):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The planning rules the doctor is told."""
         if isinstance(self.planning_rules, tuple):
             return self.planning_rules
         return tuple(rule for switch, rule in self.planning_rules.items() if getattr(self.constraints, switch))
@@ -127,7 +126,7 @@ class PolicyFile(_Part):
     def _sees_the_case(cls, value: str, info: ValidationInfo) -> str:
         for needed in _NEEDED[info.field_name or ""] if value else ():
             if f"{{{needed}}}" not in value:
-                raise ValueError(f"lacks {{{needed}}}, which the planner cannot do without; add it")
+                raise ValueError(f"lacks {{{needed}}}, which the planner needs; add it")
         return value
 
     @field_validator("planning_rules")

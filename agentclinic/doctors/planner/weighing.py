@@ -32,7 +32,6 @@ class Weighed:
 
     @property
     def total(self) -> int:
-        """Weight of all findings."""
         return self.support + self.contradiction + self.unknown
 
     @property
@@ -48,7 +47,6 @@ class Weighed:
 
 
 def weigh(hypothesis: PlannedHypothesis) -> Weighed:
-    """Add up the findings of a hypothesis."""
     sums = {"support": 0, "contradiction": 0, "unknown": 0}
     for finding in hypothesis.findings:
         sums[_side(finding)] += finding.weight
@@ -66,16 +64,8 @@ def ranked(hypotheses: Sequence[Weighed]) -> tuple[Weighed, ...]:
     return tuple(sorted(hypotheses, key=lambda h: (-h.confidence, -h.coverage)))
 
 
-@dataclass(frozen=True)
-class Sifted:
-    """A planner's hypotheses without duplicates, and remarks on what was corrected."""
-
-    hypotheses: tuple[PlannedHypothesis, ...]
-    remarks: tuple[str, ...]
-
-
-def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
-    """Merge hypotheses and findings named twice, keep at most `most`, and say what was done."""
+def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> tuple[list[PlannedHypothesis], list[str]]:
+    """Merge hypotheses and findings named twice and keep at most `most`; also returns remarks on what was corrected."""
     remarks: list[str] = []
     by_name: dict[str, PlannedHypothesis] = {}
     for hypothesis in hypotheses:
@@ -96,7 +86,7 @@ def sift(hypotheses: Sequence[PlannedHypothesis], most: int) -> Sifted:
             remarks.append(f"{hypothesis.diagnosis}: findings named more than once counted once ({dropped} left out)")
         remarks += [f"{hypothesis.diagnosis}: {finding.remark}" for finding in findings if finding.remark]
         kept.append(hypothesis.model_copy(update={"findings": findings}))
-    return Sifted(tuple(kept), tuple(remarks))
+    return kept, remarks
 
 
 def _without_duplicates(findings: Sequence[PlannedFinding]) -> list[PlannedFinding]:

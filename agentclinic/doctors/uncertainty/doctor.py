@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agentclinic.cases.model import Door
-from agentclinic.clinic.doctor import Dialogue, History, Incoming, Repetition, door_text, utterance
+from agentclinic.clinic.doctor import Assignment, History, Incoming, Observation, Repetition, door_text, utterance
 from agentclinic.clinic.payloads import DoctorPayload
-from agentclinic.clinic.prompts import Prompt, Prompts, fill, joined
+from agentclinic.clinic.prompts import Prompt, fill, joined
 from agentclinic.doctors.uncertainty.agent_config import AgentSettings
 from agentclinic.doctors.uncertainty.steps import (
     FEWEST,
@@ -59,7 +59,7 @@ from agentclinic.models.base import (
 from agentclinic.models.structured import at_most
 from agentclinic.results.actions import Action, parse_action
 from agentclinic.results.differential import Differential
-from agentclinic.results.turn import Exchange, Turn, Usage
+from agentclinic.results.turn import Turn, Usage
 
 
 class ToolChoice(BaseModel):
@@ -112,42 +112,30 @@ class UncertaintyDoctor:
     """Leads an encounter through `diagnosis_step` and `final_diagnosis`."""
 
     def __init__(
-        self,
-        door: Door,
-        model: Model,
-        synthesis_model: Model,
-        agent: AgentSettings,
-        prompts: Prompts,
-        *,
-        limit: int,
-        store: SessionStore,
-        session_id: str,
-        bias: str | None = None,
-        images: bool = False,
-        dialogue: Dialogue = "chat",
+        self, assignment: Assignment, agent: AgentSettings, synthesis_model: Model, store: SessionStore, session_id: str
     ) -> None:
-        self.model = model
-        self._dialogue = dialogue
-        self.session_id = session_id
-        self._synthesis_model = synthesis_model
+        self.model = assignment.model
+        self.door = assignment.door
+        self.limit = assignment.limit
         self.agent = agent
-        self.prompt: Prompt = prompts["uncertainty"]
-        self._synthesis_prompt: Prompt = prompts["synthesis"]
-        self.door = door
-        self.limit = limit
-        self._store = store
-        self._history = History()
-        self._repetition = Repetition()
+        self.prompt: Prompt = assignment.prompts["uncertainty"]
+        self.session_id = session_id
         self.images: tuple[Image, ...] = ()
         self.last_action: Action | None = None
         self.structured = False
+        self._dialogue = assignment.dialogue
+        self._synthesis_model = synthesis_model
+        self._synthesis_prompt: Prompt = assignment.prompts["synthesis"]
+        self._store = store
+        self._history = History()
+        self._repetition = Repetition()
         self._begun = False
         # Nothing in here changes during the encounter: a provider's prompt cache can reuse all of it.
         self.system_prompt = joined(
             agent.system_prompt.strip(),
-            fill(self.prompt.text("system_base"), max_infs=limit, door=door_text(door)),
-            self.prompt.text("images_suffix") if images else "",
-            prompts["doctor"].bias(bias),
+            fill(self.prompt.text("system_base"), max_infs=self.limit, door=door_text(self.door)),
+            self.prompt.text("images_suffix") if assignment.images else "",
+            assignment.bias_text,
         )
 
     @property
@@ -166,25 +154,23 @@ class UncertaintyDoctor:
             self._begun = True
         return self._store.load(self.session_id)
 
-    def moment(self, incoming: Incoming, *, last: bool) -> str:
+    def moment(self, seen: Observation) -> str:
         """The text of the prompt file for this moment of the encounter; empty if there is nothing to say about it."""
-        if last:
+        if seen.last:
             return "last_turn"
-        if not incoming.speaker:
+        if not seen.incoming.speaker:
             return "first_turn"
         # In the transcript form slips are only counted, as in the original.
         return self._repetition.state if self._dialogue == "chat" else ""
 
-    async def act(
-        self, incoming: Incoming, exchanges: tuple[Exchange, ...] = (), *, turn: int, last: bool, notes: str = ""
-    ) -> tuple[Turn]:
+    async def act(self, seen: Observation) -> tuple[Turn]:
         """Make one tool call and carry it out; on the last turn, or when the doctor is ready, conclude."""
         use_store(self._store)
         set_current_session(self.session_id)
-        self.images = tuple(dict.fromkeys((*self.images, *incoming.images)))
-        attempt = _Attempt(self, incoming, exchanges, turn, last, notes)
+        self.images = tuple(dict.fromkeys((*self.images, *seen.incoming.images)))
+        attempt = _Attempt(self, seen)
         said = await self._carry_out(await attempt.ask(), attempt)
-        self._history.add_turn(incoming, said.text)
+        self._history.add_turn(seen.incoming, said.text)
         self.last_action = said.action
         return (said,)
 
@@ -205,7 +191,7 @@ class UncertaintyDoctor:
         remarks, usage = [*attempt.remarks, *step_remarks], attempt.usage
         session = self.session()
         details: dict[str, Any] = {"tool": call.tool, "step": len(session.steps)}
-        if call.ready or attempt.last:
+        if call.ready or attempt.seen.last:
             fallback = top_of(session) or call.said
             found = await synthesise(self._synthesis_model, self._synthesis_prompt, session.facts, fallback)
             if found.error:
@@ -216,14 +202,14 @@ class UncertaintyDoctor:
             text, usage = conclude(self._store, self.session_id, call.reason, found), usage + found.usage
         reply = Reply(text, usage=usage, differential=_differential(session), notes=tuple(remarks))
         earlier = self._history.said_by("Doctor")
-        said = utterance(reply, turn=attempt.turn, earlier=earlier, dialogue=self._dialogue)
+        said = utterance(reply, turn=attempt.seen.turn, earlier=earlier, dialogue=self._dialogue)
         self._repetition.note(said)
         return said.model_copy(update={"details": details})
 
     def _record(self, call: _Call, attempt: _Attempt) -> tuple[str, list[str]]:
         """Write the step. If the doctor recorded nothing, or concludes, it holds the newest reply."""
         doubts, information = call.doubts, call.new_information.strip()
-        ours: dict[str, Any] = {"turn": attempt.turn}
+        ours: dict[str, Any] = {"turn": attempt.seen.turn}
         if call.tool == "final_diagnosis" or not information:
             information, ours["recorded_by"] = attempt.fact, "clinic"
         if not doubts.items:  # the doubts of the previous step still stand
@@ -235,7 +221,6 @@ class UncertaintyDoctor:
 
 
 def _differential(session: Session) -> Differential | None:
-    """The differential of the last step."""
     given = getattr(session.steps[-1], "differential", None) if session.steps else None
     return stated_differential(read_uncertainties(given)) if given else None
 
@@ -252,29 +237,16 @@ def as_fact(door: Door, incoming: Incoming, asked: Action | None) -> str:
 class _Attempt:
     """One turn of the doctor: ask the model for a call, at most twice."""
 
-    def __init__(
-        self,
-        doctor: UncertaintyDoctor,
-        incoming: Incoming,
-        exchanges: tuple[Exchange, ...],
-        turn: int,
-        last: bool,
-        notes: str,
-    ) -> None:
-        self.turn = turn
-        self.last = last
+    def __init__(self, doctor: UncertaintyDoctor, seen: Observation) -> None:
+        self.seen = seen
         self.remarks: list[str] = []
-        self.fact = as_fact(doctor.door, incoming, doctor.last_action)
+        self.fact = as_fact(doctor.door, seen.incoming, doctor.last_action)
         """The newest reply as a fact."""
         self._doctor = doctor
-        self._incoming = incoming
-        self._exchanges = exchanges
-        self._notes = notes
         self._usages: list[Usage] = []
 
     @property
     def usage(self) -> Usage:
-        """What the requests of this turn cost."""
         return reduce(add, self._usages) if self._usages else Usage(requests=0)
 
     async def ask(self) -> _Call:
@@ -297,17 +269,16 @@ class _Attempt:
         return self._salvaged(reply)
 
     def _messages(self) -> tuple[Message, ...]:
-        doctor, prompt = self._doctor, self._doctor.prompt
-        moment = doctor.moment(self._incoming, last=self.last)
+        doctor, prompt, seen = self._doctor, self._doctor.prompt, self.seen
         user = fill(
             prompt.text("user_prompt_template"),
             record=doctor.session().accumulated_notes or prompt.text("no_notes"),
             asked=_shown(doctor.last_action) if doctor.last_action else prompt.text("no_action"),
             # On the first turn there is no reply: what is known at the door is what there is to record.
-            reply=self._incoming.line if self._incoming.speaker else door_text(doctor.door),
-            turn=self.turn,
+            reply=seen.incoming.line if seen.incoming.speaker else door_text(doctor.door),
+            turn=seen.turn,
             max_infs=doctor.limit,
-            notes=joined(self._incoming.advice.text, self._notes, prompt.text(moment)),
+            notes=joined(seen.advice, seen.notes, prompt.text(doctor.moment(seen))),
         )
         return Message("system", doctor.system_prompt), Message("user", user, images=doctor.images)
 
@@ -325,7 +296,7 @@ class _Attempt:
         return await self._send(messages)
 
     async def _send(self, messages: tuple[Message, ...]) -> Reply:
-        doctor, agent, structured = self._doctor, self._doctor.agent, self._doctor.structured
+        doctor, agent, structured, seen = self._doctor, self._doctor.agent, self._doctor.structured, self.seen
         if structured:
             system = replace(messages[0], content=joined(messages[0].content, doctor.prompt.text("structured")))
             messages = (system, *messages[1:])
@@ -339,12 +310,12 @@ class _Attempt:
                 schema=(StepChoice if self._too_early else ToolChoice) if structured else None,
                 payload=DoctorPayload(
                     doctor.door,
-                    self._exchanges,
-                    self.turn,
+                    seen.exchanges,
+                    seen.turn,
                     doctor.limit,
-                    self.last,
+                    seen.last,
                     offered=names,
-                    advised=self._incoming.advice.steps,
+                    advised=seen.suggested,
                 ),
                 temperature=agent.temperature,
             )
@@ -356,8 +327,8 @@ class _Attempt:
     @property
     def _too_early(self) -> bool:
         """Whether there is nothing yet to base a diagnosis on: no answer, no result, no image."""
-        asked = any(exchange.kind != "images" for exchange in self._exchanges)
-        return not (self.last or asked or self._doctor.images)
+        asked = any(exchange.kind != "images" for exchange in self.seen.exchanges)
+        return not (self.seen.last or asked or self._doctor.images)
 
     def _call(self, reply: Reply) -> _Call:
         """The call in a reply, if it can be carried out."""
@@ -368,7 +339,7 @@ class _Attempt:
             raise _Unusable(f"the tool {call.tool} is not available here")
         if call.ready and self._too_early:
             raise _Unusable("concluding before anything was learned", "not_yet")
-        if call.tool == "diagnosis_step" and not self.last:
+        if call.tool == "diagnosis_step" and not self.seen.last:
             problem = check_step(call.doubts, call.action)
             if problem:
                 raise _Unusable(problem)
@@ -377,11 +348,11 @@ class _Attempt:
     def _sent_back(self, reply: Reply, unusable: _Unusable) -> tuple[Message, ...]:
         """What the doctor did, and what is wrong with it, as further messages."""
         prompt = self._doctor.prompt
-        told = fill(prompt.text(unusable.answer), problem=unusable.problem)
+        answer = fill(prompt.text(unusable.answer), problem=unusable.problem)
         if not reply.tool_calls:
-            return Message("assistant", reply.text), Message("user", told)
+            return Message("assistant", reply.text), Message("user", answer)
         answers = [
-            Message("tool", told if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
+            Message("tool", answer if place == 0 else prompt.text("one_call"), tool_call_id=call.id)
             for place, call in enumerate(reply.tool_calls)
         ]
         return (Message("assistant", reply.text, tool_calls=reply.tool_calls), *answers)
@@ -403,7 +374,7 @@ class _Attempt:
         words = str(given.get("next_step_action") or prose).strip()
         action = parse_action(words)
         said = action.content if action.kind == "diagnosis" else None
-        if action.kind == "diagnosis" or (not words and self.last):
+        if action.kind == "diagnosis" or (not words and self.seen.last):
             words = f"ASK PATIENT: {OPEN_QUESTION}" if self._too_early else "DIAGNOSIS READY"
         elif action.kind == "question" and not read_action(words):
             words = f"ASK PATIENT: {words or OPEN_QUESTION}"

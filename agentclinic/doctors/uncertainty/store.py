@@ -181,7 +181,6 @@ class SessionStore:
         self.save(Session(session_id=session_id))
 
     def clear(self, session_id: str) -> None:
-        """Remove a session."""
         with _lock(session_id):
             self.load(session_id)
             self.path(session_id).unlink(missing_ok=True)
@@ -236,7 +235,6 @@ def current_store() -> SessionStore:
 
 
 def use_store(store: SessionStore) -> None:
-    """Set the store of this thread or task."""
     _store.set(store)
 
 
@@ -253,7 +251,6 @@ def set_current_session(session_id: str) -> None:
 
 
 def get_current_session() -> str:
-    """The session of this thread or task."""
     session_id = _session.get()
     if session_id is None:
         raise SessionError("no session is set; call set_current_session(session_id) before using the tools")
@@ -288,7 +285,6 @@ def load_session(session_id: str) -> dict[str, Any]:
 
 
 def save_session(session_id: str, session: Mapping[str, Any]) -> None:
-    """Write a whole session."""
     try:
         parsed = Session.model_validate({**session, "session_id": session_id})
     except ValidationError as error:
@@ -299,5 +295,4 @@ def save_session(session_id: str, session: Mapping[str, Any]) -> None:
 
 
 def clear_session(session_id: str) -> None:
-    """Remove a session."""
     current_store().clear(session_id)

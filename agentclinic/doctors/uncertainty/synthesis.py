@@ -6,11 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentclinic.clinic.payloads import SynthesisPayload
 from agentclinic.clinic.prompts import Prompt, fill
 from agentclinic.models.base import FATAL, MalformedError, Message, Model, ModelError, Purpose, Request
 from agentclinic.results.actions import DIAGNOSIS_READY
 from agentclinic.results.turn import Usage
+
+
+@dataclass(frozen=True)
+class SynthesisPayload:
+    """The collected facts, and nothing else: no dialogue, no reasons."""
+
+    facts: tuple[str, ...]
 
 
 @dataclass(frozen=True)

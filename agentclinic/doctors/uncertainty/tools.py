@@ -115,8 +115,8 @@ LONGEST_INFORMATION, LONGEST_ACTION = 600, 250
 
 def _as_list(schema: dict[str, Any]) -> None:
     """Ask for a list of bounded length; text, which some models send instead, is accepted but not asked for."""
-    listed = next(choice for choice in schema.pop("anyOf") if choice["type"] == "array")
-    schema |= {**listed, "minItems": FEWEST, "maxItems": MOST}
+    array = next(choice for choice in schema.pop("anyOf") if choice["type"] == "array")
+    schema |= {**array, "minItems": FEWEST, "maxItems": MOST}
 
 
 class DiagnosisStep(BaseModel):
@@ -156,7 +156,6 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = {"diagnosis_step": DiagnosisStep, "fi
 
 @cache
 def _tool(name: str) -> Tool:
-    """The tool as it is offered to a model."""
     arguments = _arguments_of(name)
     schema = arguments.model_json_schema()
     parameters = _inlined(
@@ -186,7 +185,6 @@ def tools(names: Sequence[str] | None = None) -> tuple[Tool, ...]:
 
 
 def _arguments_of(name: str) -> type[BaseModel]:
-    """The arguments of a tool; for an unknown name, an error that lists the known ones."""
     if name not in ARGUMENTS:
         raise ToolError(f"there is no tool {name[:60]!r}; the tools are {', '.join(ARGUMENTS)}")
     return ARGUMENTS[name]
@@ -216,10 +214,8 @@ def salvage(name: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """The usable arguments of a call if not all can be used; empty for an unknown tool."""
     model = ARGUMENTS.get(name)
     if isinstance(arguments, str):
-        try:
+        with suppress(ValueError):
             arguments = loads(arguments, strict=False)
-        except ValueError:
-            return {}
     if model is None or not isinstance(arguments, Mapping):
         return {}
     blank, usable = model.model_construct(), {}

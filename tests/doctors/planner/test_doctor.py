@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import NEJM, OSCE, Listening, Meeting, Scripted, case_of, plan_of
+from fakes import NEJM, OSCE, Listening, Meeting, Scripted, assigned, case_of, plan_of
 from policy_support import Json, plan, policy
 from runs_support import asked, own_cases, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.builtin import Builtin
-from agentclinic.clinic.encounter import Clinic, Transcript, encounter
+from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
 from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient
 from agentclinic.clinic.prompts import load_prompts
@@ -252,8 +252,8 @@ async def directly(settings: Any) -> Transcript:
             Laboratory(case, roles["measurement"], prompts["measurement"], dialogue="chat"),
             prompts["doctor"],
         )
-        doctor = PlainDoctor(case.door, roles["doctor"], prompts["doctor"], limit=20, dialogue="chat")
-        return await encounter(clinic, doctor, 20)
+        doctor = PlainDoctor(assigned(case.door, roles["doctor"]))
+        return await encounter(Seat(clinic, 20), doctor)
 
 
 def without_notes(body: Json) -> Json:
@@ -391,8 +391,8 @@ async def test_the_planner_sees_images_once_they_were_shown() -> None:
         images=True,
     )
     thinking = Listening(Builtin())
-    engine = DifferentialDiagnosisEngine(thinking, policy(finish_early_if_confident=1.0), meeting.case.door, limit=20)
-    transcript = await encounter(meeting.build(), PolicyDoctor(meeting.doctor_role, engine), 20)
+    engine = DifferentialDiagnosisEngine(assigned(meeting.case.door, thinking), policy(finish_early_if_confident=1.0))
+    transcript = await encounter(Seat(meeting.build(), 20), PolicyDoctor(meeting.doctor_role, engine))
     assert transcript.diagnosis == "Psoriasis"
     assert [len(request.messages[-1].images) for request in thinking.requests] == [0, 1, 1]
 
@@ -402,8 +402,8 @@ async def test_broken_rules_are_recorded_and_in_the_next_notes() -> None:
         Scripted("REQUEST TEST: MRI brain and CT chest", "REQUEST TEST: frobnication", "DIAGNOSIS READY: Migraine"),
         lab=Scripted("RESULTS: normal", "RESULTS: none"),
     )
-    engine = DifferentialDiagnosisEngine(Builtin(), policy(finish_early_if_confident=1.0), meeting.case.door, limit=20)
-    said = (await encounter(meeting.build(), PolicyDoctor(meeting.doctor_role, engine), 20)).turns
+    engine = DifferentialDiagnosisEngine(assigned(meeting.case.door, Builtin()), policy(finish_early_if_confident=1.0))
+    said = (await encounter(Seat(meeting.build(), 20), PolicyDoctor(meeting.doctor_role, engine))).turns
     doctor = [turn for turn in said if turn.role == "doctor"]
     planned = [turn.text for turn in said if turn.role == "planner"]
     rule = "one test per turn (MRI brain, CT chest at once)"

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from fakes import Scripted
+from fakes import Scripted, assigned
 from policy_support import ASKED, DOOR, Planning, plan, policy, replied
 
 from agentclinic.builtin import Builtin
-from agentclinic.clinic.doctor import Incoming
-from agentclinic.clinic.payloads import PlannerPayload
+from agentclinic.clinic.doctor import Dialogue, Incoming, Observation
 from agentclinic.doctors.planner.engine import Decision, DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.prompting import Baseline, Dialogue
-from agentclinic.doctors.planner.schema import Discriminators, WeightedDifferential
+from agentclinic.doctors.planner.prompting import Baseline
+from agentclinic.doctors.planner.schema import Discriminators, PlannerPayload, WeightedDifferential
 from agentclinic.models.base import (
     AuthError,
     ConnectError,
@@ -85,8 +84,8 @@ async def test_step_1_what_the_clinic_itself_answers_has_its_own_speaker() -> No
 async def test_step_1_a_policy_without_words_for_a_chat_gets_a_transcript() -> None:
     model = Scripted(replied(plan(A=OPEN)))
     worded = policy().model_copy(update={"chat_task": ""})
-    engine = DifferentialDiagnosisEngine(model, worded, DOOR, limit=20, dialogue="chat")
-    await engine.decide(Incoming("Patient", ASKED.reply), (ASKED,), turn=2)
+    engine = DifferentialDiagnosisEngine(assigned(DOOR, model), worded)
+    await engine.decide(Observation(Incoming("Patient", ASKED.reply), (ASKED,), 2))
     assert "[Dialogue]\nDoctor: What brings you here?\n" in model.prompts[0]
     assert "35-year-old woman" in model.prompts[0]
 
@@ -139,7 +138,7 @@ async def test_step_1_images_once_shown_stay_in_view() -> None:
     planning = Planning(*[plan(A=OPEN)] * 3)
     await planning.turn(1, ())
     rash = Incoming("Clinic", "Here.", (Image("https://images.example/rash.jpg"),))
-    await planning.engine.decide(rash, (Exchange("images", "REQUEST IMAGES", "Here."),), turn=2)
+    await planning.engine.decide(Observation(rash, (Exchange("images", "REQUEST IMAGES", "Here."),), 2))
     await planning.turn(3)
     assert [len(request.messages[-1].images) for request in planning.model.requests] == [0, 1, 1]
 
@@ -537,9 +536,9 @@ async def test_step_6_with_two_findings_each_there_is_no_plan_even_after_relaxin
 
 async def test_step_6_the_builtin_planner_relaxes_and_recovers_like_any_other() -> None:
     """No disease of the knowledge base lists twenty findings."""
-    engine = DifferentialDiagnosisEngine(Builtin(), policy(min_symptoms_per_disease=20), DOOR, limit=20)
-    first = await engine.decide(Incoming("", ""), (), turn=1)
-    again = await engine.decide(Incoming("", ""), (), turn=2)
+    engine = DifferentialDiagnosisEngine(assigned(DOOR, Builtin()), policy(min_symptoms_per_disease=20))
+    first = await engine.decide(Observation(Incoming("", "")))
+    again = await engine.decide(Observation(Incoming("", ""), turn=2))
     assert (first.kind, again.kind) == ("plan", "plan")
     assert first.requirement == 20
     assert first.next_requirement < 20
@@ -661,7 +660,7 @@ async def test_the_notes_have_rules_advice_and_what_the_last_order_broke() -> No
     planning = Planning(plan(A=FAIR), RefusedError("no"))
     for _ in range(2):
         decision = await planning.engine.decide(
-            Incoming("Patient", "Yes."), (ASKED,), turn=2, broken=("one test per turn",)
+            Observation(Incoming("Patient", "Yes."), (ASKED,), 2), broken=("one test per turn",)
         )
         assert "Your last order broke a rule: one test per turn." in decision.notes
         assert "Rules: Order one test per turn" in decision.notes

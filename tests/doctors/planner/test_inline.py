@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Listening, Meeting, Scripted, plan_of
+from fakes import Listening, Meeting, Scripted, assigned, plan_of
 from policy_support import Json, plan, policy
 from runs_support import asked, run_here, settings_for
 from scripted_server import ScriptedServer
 
 from agentclinic.builtin import Builtin
-from agentclinic.clinic.doctor import MOST_REPEATS
-from agentclinic.clinic.encounter import Transcript, encounter
-from agentclinic.clinic.payloads import InlinePayload
+from agentclinic.clinic.doctor import REPEATS_BEFORE_COMMITTING
+from agentclinic.clinic.encounter import Seat, Transcript, encounter
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.planner.doctor import PolicyDoctor
 from agentclinic.doctors.planner.engine import DifferentialDiagnosisEngine
-from agentclinic.doctors.planner.schema import PlanThenSpeak, WeighThenSpeak
+from agentclinic.doctors.planner.schema import InlinePayload, PlanThenSpeak, WeighThenSpeak
 from agentclinic.errors import ConfigError
 from agentclinic.models.base import AuthError, MalformedError, Purpose, Reply, ServerError
 from agentclinic.models.structured import InvalidReplyError, format_of, parse
@@ -66,9 +65,10 @@ class Consultation:
 
     async def held(self) -> Transcript:
         clinic = self.meeting.build()
-        doctor, door = self.meeting.doctor_role, self.meeting.case.door
-        engine = DifferentialDiagnosisEngine(self.model, policy(**self.settings), door, limit=self.meeting.limit)
-        return await encounter(clinic, PolicyDoctor(doctor, engine, inline=doctor), self.meeting.limit)
+        doctor, limit = self.meeting.doctor_role, self.meeting.limit
+        assignment = assigned(self.meeting.case.door, self.model, limit)
+        engine = DifferentialDiagnosisEngine(assignment, policy(**self.settings))
+        return await encounter(Seat(clinic, limit), PolicyDoctor(doctor, engine, inline=doctor))
 
 
 def by_role(transcript: Transcript, role: str) -> list[Any]:
@@ -212,7 +212,7 @@ async def test_a_doctor_that_does_not_commit_on_the_last_turn_is_asked_on_its_ow
 
 
 async def test_a_doctor_that_goes_round_in_circles_is_asked_on_its_own_to_commit() -> None:
-    asked = MOST_REPEATS + 2  # the first time, the repetitions it is allowed, and one more
+    asked = REPEATS_BEFORE_COMMITTING + 2  # the first time, the repetitions it is allowed, and one more
     consultation = Consultation(*[ASKS] * (asked + 1), "DIAGNOSIS READY: Flu", patient=asked)
     consultation.model._answers[-1] = Reply("DIAGNOSIS READY: Flu", usage=USAGE)
     transcript = await consultation.held()

@@ -101,7 +101,7 @@ def test_neither_order_nor_names_change_a_number(findings: list[PlannedFinding],
 @given(DUPLICATED, st.randoms())
 def test_duplicate_findings_count_the_same_in_any_order(findings: list[PlannedFinding], chance: random.Random) -> None:
     def counted(given: list[PlannedFinding]) -> tuple[float, float, int]:
-        found = weigh(sift([of(given)], 5).hypotheses[0])
+        found = weigh(sift([of(given)], 5)[0][0])
         return found.confidence, found.coverage, found.total
 
     assert counted(findings) == counted(chance.sample(findings, len(findings)))
@@ -116,7 +116,9 @@ def test_ranked_by_confidence_then_coverage_then_order_of_naming() -> None:
     assert [h.diagnosis for h in ranked(hypotheses)] == ["c", "d", "b", "a", "e"]
 
 
-def sifted(*names_and_findings: tuple[str, list[dict[str, Any]]], most: int = 5) -> Any:
+def sifted(
+    *names_and_findings: tuple[str, list[dict[str, Any]]], most: int = 5
+) -> tuple[list[PlannedHypothesis], list[str]]:
     given = [PlannedHypothesis.model_validate({"diagnosis": n, "findings": f}) for n, f in names_and_findings]
     return sift(given, most)
 
@@ -124,17 +126,17 @@ def sifted(*names_and_findings: tuple[str, list[dict[str, Any]]], most: int = 5)
 @pytest.mark.parametrize("second", ["MIGRAINE", "migraine ", "Migraine headache"])
 def test_a_diagnosis_named_twice_even_by_a_synonym_is_one(second: str) -> None:
     one, other = findings("+5 +4"), [{**f, "finding": f"other {f['finding']}"} for f in findings("-3 ?2")]
-    found = sifted(("Migraine", one), (second, other), ("Cluster headache", one))
-    assert [h.diagnosis for h in found.hypotheses] == ["Migraine", "Cluster headache"]
-    assert [f.weight for f in found.hypotheses[0].findings] == [5, 4, 3, 2]
-    assert "named before as Migraine, taken as one" in found.remarks[0]
+    hypotheses, remarks = sifted(("Migraine", one), (second, other), ("Cluster headache", one))
+    assert [h.diagnosis for h in hypotheses] == ["Migraine", "Cluster headache"]
+    assert [f.weight for f in hypotheses[0].findings] == [5, 4, 3, 2]
+    assert "named before as Migraine, taken as one" in remarks[0]
 
 
 def test_after_merging_only_the_first_hypotheses_are_kept() -> None:
     some = findings("+1")
-    found = sifted(("a", some), ("A", some), ("b", some), ("c", some), most=2)
-    assert [h.diagnosis for h in found.hypotheses] == ["a", "b"]
-    assert "3 hypotheses, only the first 2 are kept" in found.remarks
+    hypotheses, remarks = sifted(("a", some), ("A", some), ("b", some), ("c", some), most=2)
+    assert [h.diagnosis for h in hypotheses] == ["a", "b"]
+    assert "3 hypotheses, only the first 2 are kept" in remarks
 
 
 def finding(name: str, weight: int, observed: str, expected: str = "present") -> dict[str, Any]:
@@ -165,9 +167,9 @@ def finding(name: str, weight: int, observed: str, expected: str = "present") ->
     ids=["case", "known-wins", "both-ways", "three", "expected-both-ways", "synonym", "two-things", "different"],
 )
 def test_findings_named_twice_count_once(given: list[dict[str, Any]], kept: list[tuple[str, int, str]]) -> None:
-    found = sifted(("Flu", given))
-    assert [(f.finding, f.weight, f.observed) for f in found.hypotheses[0].findings] == kept
-    assert any("counted once" in remark for remark in found.remarks) == (len(kept) < len(given))
+    hypotheses, remarks = sifted(("Flu", given))
+    assert [(f.finding, f.weight, f.observed) for f in hypotheses[0].findings] == kept
+    assert any("counted once" in remark for remark in remarks) == (len(kept) < len(given))
 
 
 @pytest.mark.parametrize(
@@ -214,8 +216,8 @@ def test_weights_within_range_are_kept(said: Any) -> None:
 
 
 def test_remarks_about_odd_findings_name_the_diagnosis() -> None:
-    found = sifted(("Flu", [{"finding": "fever", "weight": 9, "observed": "not assessed"}]))
-    assert found.remarks == ("Flu: fever: weight 9 taken as 5, observed 'not assessed' taken as unknown",)
+    _, remarks = sifted(("Flu", [{"finding": "fever", "weight": 9, "observed": "not assessed"}]))
+    assert remarks == ["Flu: fever: weight 9 taken as 5, observed 'not assessed' taken as unknown"]
 
 
 def test_scores_are_recorded_as_scores() -> None:

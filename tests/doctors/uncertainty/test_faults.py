@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Meeting, Scripted
+from fakes import Meeting, Scripted, assigned
 from helpers import osce, write_rows
 from runs_support import environment, only_run, records, run_here, settings_for
 from scripted_server import LONG, ScriptedServer
 
-from agentclinic.clinic.encounter import encounter
+from agentclinic.clinic.encounter import Seat, encounter
 from agentclinic.clinic.prompts import load_prompts
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
 from agentclinic.doctors.uncertainty.doctor import UncertaintyDoctor
@@ -385,17 +385,14 @@ async def test_a_session_damaged_during_an_encounter_ends_it_with_an_error_and_i
     model = Damaging(*(Reply("", tool_calls=(ToolCall("1", "diagnosis_step", given),)) for given in arguments))
     meeting = Meeting(model, Scripted("Since Monday."))
     doctor = UncertaintyDoctor(
-        meeting.case.door,
-        model,
-        model,
+        assigned(meeting.case.door, model, 9, "uncertainty", "synthesis"),
         load_agent(SHIPPED).settings,
-        load_prompts(None, "uncertainty", "synthesis"),
-        limit=9,
-        store=SessionStore(tmp_path, of_run=True),
-        session_id="s1",
+        model,
+        SessionStore(tmp_path, of_run=True),
+        "s1",
     )
     with pytest.raises(SessionError, match=r"s1\.json line 1: not a session .*repair or remove it"):
-        await encounter(meeting.build(), doctor, 9)
+        await encounter(Seat(meeting.build(), 9), doctor)
     assert (tmp_path / "s1.json").read_text() == "{"
 
 

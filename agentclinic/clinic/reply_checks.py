@@ -27,8 +27,8 @@ class Problem:
     """One thing that a patient's words must not do."""
 
     kind: str
-    told: str
-    """What the model is told about it."""
+    message: str
+    """For the model."""
 
 
 _PATIENT = "patient|caregiver|mother|father|parent|me|assistant|answer|reply"
@@ -60,12 +60,12 @@ def problems(said: str, facts: Iterable[str], question: str, *, silent: bool = F
 
 
 _TOO_WIDE = frozenset({"medical condition", "diagnosed illness", "childhood illness", "infectious disease"})
-"""Not the name of any one disease."""
+"""Not the names of particular diseases."""
 _UNSURE = re.compile(
     r"\b(?:unsure|uncertain|unaware|cannot|nothing|nobody|no one|examine|what do you mean|another way|rephrase)\b",
     re.IGNORECASE,
 )
-"""Ways not to affirm, beyond the words that deny (`vocabulary.denial`)."""
+"""Other ways to avoid a yes, besides the words that deny (`vocabulary.denial`)."""
 
 
 def diseases_beyond(said: str, allowed: Sequence[str]) -> frozenset[str]:

@@ -127,7 +127,6 @@ def _following(match: re.Match[str]) -> str:
 
 
 def _first_person_verb(verb: str) -> str:
-    """A verb in the third person, put into the first."""
     if verb in _IRREGULAR:
         return _IRREGULAR[verb]
     if verb.endswith("ies"):

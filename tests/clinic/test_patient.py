@@ -1,4 +1,4 @@
-"""Language models as patient and laboratory: they tell only what is in the chart, and what they tell is recorded."""
+"""Language models as the patient: they tell only what is in the chart, and what they tell is recorded."""
 
 from __future__ import annotations
 
@@ -8,56 +8,23 @@ from typing import Any
 import pytest
 from fakes import Scripted
 from helpers import case_of, osce
+from simulator_support import CASE, Choosing, ids
 
-from agentclinic.clinic.laboratory import Laboratory
 from agentclinic.clinic.patient import Patient, Simulator
 from agentclinic.clinic.prompts import load_prompt
-from agentclinic.models.base import MalformedError, RefusedError, Reply, Request, ServerError
-from agentclinic.models.structured import format_of, parse
+from agentclinic.models.base import MalformedError, RefusedError, ServerError
+from agentclinic.models.structured import format_of
 from agentclinic.results.turn import Provenance, Turn, Usage
 
 pytestmark = pytest.mark.anyio
-
-CASE = case_of(
-    osce(
-        patient={
-            "Demographics": "40-year-old woman",
-            "History": "The patient has had a burning pain in the stomach for 3 weeks. It wakes her at night.",
-            "Symptoms": {"Primary_Symptom": "Burning stomach pain", "Secondary_Symptoms": ["Nausea"]},
-            "Past_Medical_History": "Asthma since childhood.",
-            "Review_of_Systems": "Denies fever.",
-        },
-        exam={"Vital_Signs": {"Temperature": "36.8 °C", "Heart_Rate": "78/min"}},
-        tests={"Complete_Blood_Count": {"Hemoglobin": "13.2 g/dL", "White_Cells": "7.4 x10^9/L"}, "Lipase": "30 U/L"},
-        truth="Duodenal ulcer",
-    )
-)
-
-
-class Choosing(Scripted):
-    """Answers with JSON that is parsed as an endpoint would do it."""
-
-    async def reply(self, request: Request) -> Reply:
-        reply = await super().reply(request)
-        return Reply(reply.text, parsed=parse(reply.text, request.schema)) if request.schema else reply
 
 
 def patient(model: Scripted, simulator: Simulator, **more: Any) -> Patient:
     return Patient(CASE, model, load_prompt("patient"), simulator=simulator, dialogue="chat", **more)
 
 
-def laboratory(model: Scripted, simulator: Simulator, **more: Any) -> Laboratory:
-    return Laboratory(CASE, model, load_prompt("measurement"), simulator=simulator, dialogue="chat", **more)
-
-
 def chosen(*facts: str, kind: str = "answer", reply: str) -> str:
     return json.dumps({"facts": facts, "kind": kind, "reply": reply})
-
-
-def ids(role: Patient | Laboratory, words: str) -> list[str]:
-    """The ids of the facts with these words, as the model is shown them."""
-    lines = role.system_prompt.splitlines()
-    return [line.split(":")[0] for line in lines if words in line and line[1:2].isdigit()]
 
 
 def paths(turn: Turn) -> set[str]:
@@ -222,48 +189,6 @@ async def test_an_answer_without_facts_has_the_provenance_of_its_kind(kind: str)
     assert [told.provenance for told in reply.disclosures] == [KINDS[kind]]
 
 
-# The laboratory: code writes the results.
-
-
-async def test_a_laboratory_that_lies_cannot_invent_a_value() -> None:
-    model = Choosing("")
-    role = laboratory(model, "grounded")
-    (hemoglobin,) = ids(role, "Hemoglobin")
-    model._answers = [json.dumps({"items": [hemoglobin], "not_in_chart": ["Hemoglobin 4.1 g/dL", "Troponin 900"]})]
-    reply = await role.report("Complete blood count", "REQUEST TEST: Complete blood count")
-    assert reply.text == "RESULTS: Complete Blood Count: Hemoglobin: 13.2 g/dL."
-    assert reply.disclosures[0].provenance is Provenance.CHART
-    assert reply.raw is not None
-
-
-async def test_what_the_chart_lacks_is_reported_as_configured() -> None:
-    answer = json.dumps({"items": [], "not_in_chart": ["Troponin"]})
-    unavailable = await laboratory(Choosing(answer), "grounded").report("Troponin", "REQUEST TEST: Troponin")
-    assert (unavailable.text, unavailable.disclosures[0].provenance) == (
-        "RESULTS: Troponin not available.",
-        Provenance.UNAVAILABLE,
-    )
-    normal = laboratory(Choosing(answer), "grounded", missing_test="normal")
-    assert (await normal.report("Troponin", "REQUEST TEST: Troponin")).text == "RESULTS: NORMAL READINGS"
-
-
-async def test_a_voiced_laboratory_asks_no_model_at_all() -> None:
-    model = Scripted()
-    reply = await laboratory(model, "voiced").report("Lipase", "REQUEST TEST: Lipase", turn=3)
-    assert reply.text == "RESULTS: Lipase: 30 U/L."
-    assert (model.requests, reply.turn) == ([], 3)
-    assert reply.usage is not None
-    assert reply.usage.requests == 0
-
-
-@pytest.mark.parametrize("error", [MalformedError("broken", text="{"), RefusedError("declined")])
-async def test_a_laboratory_model_that_does_not_choose_leaves_it_to_the_matcher(error: MalformedError) -> None:
-    reply = await laboratory(Choosing(error), "grounded").report("Lipase", "REQUEST TEST: Lipase")
-    assert reply.text == "RESULTS: Lipase: 30 U/L."
-    assert reply.notes[0].startswith("chosen by the matcher: ")
-    assert reply.slips == (error.kind,)
-
-
 # Free: the original's way.
 
 
@@ -278,8 +203,8 @@ async def test_the_dialogue_is_a_chat_for_every_role() -> None:
     model = Scripted("For 3 weeks.", "No, no fever.")
     role = patient(model, "voiced")
     await role.answer("How long has the pain lasted?")
-    role.overhear("Doctor", "REQUEST TEST: Lipase")
-    role.overhear("Measurement", "RESULTS: 30")
+    role.history.add("Doctor", "REQUEST TEST: Lipase")
+    role.history.add("Measurement", "RESULTS: 30")
     await role.answer("Any fever?")
     first, second = (request.messages for request in model.requests)
     assert second[: len(first)] == first, "nothing that was sent changes, so a prompt cache can reuse it"

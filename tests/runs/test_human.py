@@ -10,13 +10,11 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from fakes import NEJM, Meeting, Scripted, case_of, plan_of
+from fakes import NEJM, Meeting, Scripted, assigned, case_of, plan_of
 from scripted_server import LONG
 
-from agentclinic.clinic.encounter import Clinic, Transcript, encounter
-from agentclinic.clinic.payloads import ConfidencePayload
-from agentclinic.clinic.prompts import load_prompts
-from agentclinic.doctors.confidence import StatedDifferential
+from agentclinic.clinic.encounter import Clinic, Seat, Transcript, encounter
+from agentclinic.doctors.confidence import ConfidencePayload, StatedDifferential
 from agentclinic.doctors.custom import CustomDoctor, DoctorView
 from agentclinic.doctors.plain import PlainDoctor
 from agentclinic.doctors.uncertainty.agent_config import SHIPPED, load_agent
@@ -122,8 +120,8 @@ async def test_a_doctor_in_a_chat_sees_each_reply_once_and_none_of_the_prompts()
     human, screen, _ = typing("Where?", "Since when?", ":diagnose Migraine")
     meeting = Meeting(human, Scripted("Left.", "Monday."))
     clinic = meeting.build()
-    doctor = PlainDoctor(meeting.case.door, human, meeting.prompts["doctor"], limit=5, dialogue="chat")
-    await encounter(clinic, doctor, 5)
+    doctor = PlainDoctor(assigned(meeting.case.door, human, 5))
+    await encounter(Seat(clinic, 5), doctor)
     assert screen.getvalue().endswith("\n\nPatient:    Left.\n\n\nPatient:    Monday.\n\n")
 
 
@@ -214,7 +212,7 @@ async def test_a_patient_cannot_take_back_what_a_custom_doctor_remembers() -> No
     meeting = Meeting(Scripted(), human)
     doctor = CustomDoctor(lambda view: Program(), DoctorView(meeting.case), "mine")
     clinic = Clinic(meeting.case, meeting.patient_role, meeting.lab_role, meeting.prompts["doctor"])
-    transcript = await encounter(clinic, doctor, 5)
+    transcript = await encounter(Seat(clinic, 5), doctor)
     assert [t.text for t in transcript.turns] == ["One?", "1", "Two?", "2", "DIAGNOSIS READY: Flu"]
     assert "A custom doctor cannot go back." in screen.getvalue()
     assert len(prompts) == 3
@@ -237,22 +235,18 @@ def test_the_default_output_is_stdout() -> None:
 async def with_session(human: Human, meeting: Meeting, folder: Path) -> tuple[Transcript, Session]:
     """An encounter with a person as the uncertainty-aware doctor."""
     store = SessionStore(folder)
-    prompts = load_prompts(None, "uncertainty", "synthesis")
     tape = Tape()
     model = tape.wrap(human, "doctor")
 
     async def once() -> Transcript:
         doctor = UncertaintyDoctor(
-            meeting.case.door,
-            model,
-            model,
+            assigned(meeting.case.door, model, 9, "uncertainty", "synthesis"),
             load_agent(SHIPPED).settings,
-            prompts,
-            limit=9,
-            store=store,
-            session_id="s1",
+            model,
+            store,
+            "s1",
         )
-        return await encounter(meeting.build(tape), doctor, 9)
+        return await encounter(Seat(meeting.build(tape), 9), doctor)
 
     return await tape.play(once), store.load("s1")
 

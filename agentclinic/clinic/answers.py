@@ -1,4 +1,4 @@
-"""What the patient tells: which facts answer a question, and how they sound without a language model."""
+"""What the patient answers: which facts answer a question, and how code words them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import lru_cache
 from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
 from agentclinic.cases.model import Fact, Section
+from agentclinic.clinic.first_person import caregiver_voice, own_voice
 from agentclinic.clinic.payloads import PatientPayload
-from agentclinic.clinic.voice import caregiver_voice, own_voice
 from agentclinic.results.turn import Disclosure, Provenance
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import fold
 
 MOST_FACTS = 6
-"""More at once is a recital, not an answer; the doctor can ask for the rest."""
+"""More facts at once would be a recital, not an answer; the doctor can ask for the rest."""
 NOT_NOTICED = "No, I have not noticed that."
 REST_NOT_NOTICED = "I have not noticed the rest."
 NOT_SURE = "I am not sure."
@@ -40,12 +40,12 @@ class Part:
 
 
 def matched(payload: PatientPayload) -> tuple[Part, ...]:
-    """Each part of the question with the facts that our matcher finds for it, or as configured if there are none."""
-    return told(asked_of_patient(payload.question, payload.facts), payload)
+    """Each part of the question with the facts that our matcher finds for it; without any, as configured."""
+    return answer_parts(asked_of_patient(payload.question, payload.facts), payload)
 
 
-def told(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
-    """Topics as parts of an answer; a fact is told once."""
+def answer_parts(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
+    """The answers to topics; no fact is mentioned twice."""
     voice = _voice(payload)
     parts: list[Part] = []
     seen: set[str] = set()
@@ -62,7 +62,6 @@ def told(topics: Iterable[Topic], payload: PatientPayload) -> tuple[Part, ...]:
 
 
 def worded(parts: Sequence[Part]) -> str:
-    """The whole answer in code's words."""
     return _joined([part.text for part in parts])
 
 
@@ -75,7 +74,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _distinct(facts: tuple[Fact, ...]) -> list[Fact]:
-    """Facts in order, without repeated wordings: charts say the same in several sections."""
+    """Facts in order, without repeated wordings: charts say the same thing in several sections."""
     return list({_wording(fact): fact for fact in reversed(facts)}.values())[::-1]
 
 

@@ -1,1 +1,0 @@
-"""Examples that `agentclinic init` writes; `examples/` in the repository has the same."""
