@@ -47,7 +47,7 @@ def is_person(name: str | None) -> bool:
 
 def is_builtin_or_person(name: str | None) -> bool:
     """Whether a model's name stands for something other than a language model or a recording."""
-    return name == "builtin" or is_person(name)
+    return (name or "").partition(":")[0] == "builtin" or is_person(name)
 
 
 MOST_WORKERS = 20_000

@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from agentclinic.builtin.laboratory import report
-from agentclinic.builtin.patient import answer
-from agentclinic.cases.demographics import speaks_for_self
-from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact
+from agentclinic.builtin.roles import answer, report
+from agentclinic.cases.model import PATIENT_SECTIONS, Case, Fact, speaks_for_self
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.answers import SET_PHRASES
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload

@@ -27,9 +27,7 @@ from agentclinic import privacy
 from agentclinic.audit import reviewer
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import AuditedReply
-from agentclinic.builtin import judge as builtin_judge
-from agentclinic.builtin import laboratory as builtin_laboratory
-from agentclinic.builtin import patient as builtin_patient
+from agentclinic.builtin import roles
 from agentclinic.cases.formats import Row, read_case
 from agentclinic.cases.model import AnswerKey
 from agentclinic.cases.registry import load_cases
@@ -635,19 +633,19 @@ async def _learned(said: Said) -> None:
 
 
 def _builtin(text: str) -> None:
-    builtin_judge.judge(payloads.JudgePayload(text, "Acute gout", CASE.answer_key, "Toe pain."))
+    roles.judge(payloads.JudgePayload(text, "Acute gout", CASE.answer_key, "Toe pain."))
 
 
 def _diagnosis(text: str) -> None:
-    builtin_judge.judge(payloads.JudgePayload("Gout", text, AnswerKey((text,), (text,), ((text, text),)), text))
+    roles.judge(payloads.JudgePayload("Gout", text, AnswerKey((text,), (text,), ((text, text),)), text))
 
 
 def _question(text: str) -> None:
-    builtin_patient.answer(payloads.PatientPayload(CASE.door, CASE.patient_facts, text, (), "deny", caregiver=False))
+    roles.answer(payloads.PatientPayload(CASE.door, CASE.patient_facts, text, (), "deny", caregiver=False))
 
 
 def _order(text: str) -> None:
-    builtin_laboratory.report(payloads.LaboratoryPayload(CASE.exam_facts, text, "normal"))
+    roles.report(payloads.LaboratoryPayload(CASE.exam_facts, text, "normal"))
 
 
 def _heard(text: str) -> None:

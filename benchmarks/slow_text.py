@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from agentclinic.audit.exact import exact_findings
 from agentclinic.audit.model import AuditedReply
-from agentclinic.builtin import doctor, judge, laboratory, patient, planner
+from agentclinic.builtin import doctor, planner, roles
 from agentclinic.cases import facts, leaks, values
 from agentclinic.cases.matcher import asked_of_measurement, asked_of_patient, orders, statements
 from agentclinic.cases.model import AnswerKey, Case, Fact, Section
@@ -214,12 +214,12 @@ def readers() -> dict[str, Reader]:
         "audit.exact.exact_findings(asked)": lambda t: exact_findings(audited("No.", t), case, names),
         "audit.exact.exact_findings(result)": lambda t: exact_findings(measured(t), case, names),
         "builtin.doctor.act": lambda t: doctor.act(payloads.DoctorPayload(door, told(t), 3, 20, last=False)),
-        "builtin.judge.judge": lambda t: judge.judge(payloads.JudgePayload(t, "Gout", AnswerKey(("Podagra",)), "Toe.")),
-        "builtin.judge.judge(chart)": lambda t: judge.judge(
+        "builtin.roles.judge": lambda t: roles.judge(payloads.JudgePayload(t, "Gout", AnswerKey(("Podagra",)), "Toe.")),
+        "builtin.roles.judge(chart)": lambda t: roles.judge(
             payloads.JudgePayload("Acute gout of the toe with fever", "Gout", AnswerKey(), t)
         ),
-        "builtin.laboratory.report": lambda t: laboratory.report(payloads.LaboratoryPayload(exam, t, "normal")),
-        "builtin.patient.answer": lambda t: patient.answer(to_patient(t, chart)),
+        "builtin.roles.report": lambda t: roles.report(payloads.LaboratoryPayload(exam, t, "normal")),
+        "builtin.roles.answer": lambda t: roles.answer(to_patient(t, chart)),
         "builtin.planner.synthesize": lambda t: planner.synthesize(synthesis.SynthesisPayload((t, "fever"))),
         "cases.facts.exam_facts": lambda t: facts.exam_facts({"CBC": {"Hemoglobin": t}}, "Tests", Section.TESTS),
         "cases.facts.patient_facts": lambda t: facts.patient_facts({"History": t}, "Patient_Actor"),

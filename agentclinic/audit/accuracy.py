@@ -37,7 +37,6 @@ class Counts(BaseModel):
     false_alarm: float = 0.0
 
     def add(self, *, found: bool, faulty: bool, weight: float = 1.0) -> None:
-        """Count one reply."""
         name = ("found" if found else "missed") if faulty else ("false_alarm" if found else "clean")
         setattr(self, name, getattr(self, name) + weight)
 
@@ -48,7 +47,6 @@ class Counts(BaseModel):
 
     @property
     def specificity(self) -> Proportion:
-        """The share of replies without the fault in which it is not found."""
         return proportion(round(self.clean), round(self.clean + self.false_alarm))
 
 

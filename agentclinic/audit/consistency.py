@@ -134,14 +134,12 @@ def _availability(reply: AuditedReply, before: list[AuditedReply], case: Case) -
 
 
 def _missing(reply: AuditedReply) -> list[str]:
-    """What a report calls unavailable."""
     if reply.disclosures:
         return [d.topic for d in reply.disclosures if d.provenance is Provenance.UNAVAILABLE]
     return [match["what"] for match in _MISSING.finditer(reply.text)]
 
 
 def _reported(reply: AuditedReply, case: Case) -> list[Fact]:
-    """The charted results that a report gives."""
     if reply.disclosures:
         return [fact for fact in case.exam_facts if fact.path in reply.chosen]
     said = fold(reply.text)

@@ -102,7 +102,7 @@ _RECITAL = 3
 
 def _unasked(reply: AuditedReply, case: Case) -> Iterator[Departure]:
     facts = {fact.path: fact for fact in facts_of(case, reply.role)}
-    disclosed = reply.chosen if reply.disclosures else _told(reply.text, tuple(facts.values()))
+    disclosed = reply.chosen if reply.disclosures else _find_told(reply.text, tuple(facts.values()))
     requests = [said for said in (*reply.earlier, reply) if said.role == reply.role]
     if reply.role == "patient":
         candidates = [path for path in sorted(disclosed) if path in facts and facts[path].section in _BACKGROUND]
@@ -142,7 +142,7 @@ _VERBATIM = 4
 """Consecutive words of a statement; fewer may be said by chance."""
 
 
-def _told(reply: str, facts: tuple[Fact, ...]) -> frozenset[str]:
+def _find_told(reply: str, facts: tuple[Fact, ...]) -> frozenset[str]:
     """The facts whose words, or heading and number, a text has as the chart has them."""
     said = f" {' '.join(words(reply))} "
     told = set()

@@ -98,7 +98,6 @@ class Audited(Protocol):
 
 
 def facts_of(case: Case, role: Role) -> tuple[Fact, ...]:
-    """The part of the chart that a role knows."""
     return case.patient_facts if role == "patient" else case.exam_facts
 
 

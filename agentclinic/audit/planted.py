@@ -14,9 +14,8 @@ from functools import lru_cache
 
 from agentclinic.audit.consistency import COMPLAINTS
 from agentclinic.audit.model import AuditedReply, Kind, Role, facts_of
-from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.leaks import names_of
-from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.model import Case, Fact, Section, speaks_for_self
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.payloads import LaboratoryPayload, PatientPayload
 from agentclinic.models.base import Model, Purpose, Request

@@ -82,7 +82,6 @@ class Reviewer:
         self._prompt = prompt
 
     def request(self, audited: Audited) -> Request:
-        """The request about one reply."""
         reply, case, text = audited.reply, audited.case, self._prompt.text
         facts = facts_of(case, reply.role)
         policy = f"silent_{reply.silent_symptom}" if reply.role == "patient" else f"missing_{reply.missing_test}"
@@ -172,7 +171,6 @@ def review_path(folder: Path, model: str, suffix: str = "") -> Path:
 
 
 def _kept(path: Path) -> dict[str, Review]:
-    """The reviews of earlier calls."""
     repair(path)
     kept = {}
     for number, entry in read_json_lines(path, "a review") if path.exists() else ():

@@ -287,13 +287,13 @@ def _report(
         "comparisons": [_comparison(items, role) for role in ROLES],
         "reviewer": reviews,
         "calibration": calibration,
-        "findings": [_listed(finding, item) for item, found in read for finding in found],
+        "findings": [_locate(finding, item) for item, found in read for finding in found],
         "notes": notes,
     }
     return report.model_copy(update=changes)
 
 
-def _listed(finding: Departure, item: Item) -> Listed:
+def _locate(finding: Departure, item: Item) -> Listed:
     record = item.record
     place = {"scenario_id": record.scenario_id, "repeat": record.repeat, "case_hash": record.case_hash}
     return Listed(**finding.model_dump(), **place, turn=item.turn.turn, role=item.reply.role, asked=item.reply.asked)

@@ -5,72 +5,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from agentclinic.builtin.doctor import act, confidence
+from agentclinic.builtin.learner import learn
+from agentclinic.builtin.planner import discriminate, plan, plan_and_speak, step, synthesize
+from agentclinic.builtin.roles import answer, judge, report
+from agentclinic.builtin.writer import write
 from agentclinic.cases.story import WriterPayload
 from agentclinic.clinic.payloads import DoctorPayload, JudgePayload, LaboratoryPayload, PatientPayload
+from agentclinic.config import suggestion
 from agentclinic.doctors.confidence import ConfidencePayload
 from agentclinic.doctors.planner.schema import DiscriminatorPayload, InlinePayload, PlannerPayload
 from agentclinic.doctors.uncertainty.synthesis import SynthesisPayload
+from agentclinic.errors import ConfigError
 from agentclinic.memory.experience import LearnerPayload
 from agentclinic.models.base import BadRequestError, Reply, Request
 
+JUDGES: dict[str, Callable[[JudgePayload], Reply]] = {"builtin": judge}
+"""The judges that need no language model, by the name given to `--judge`. Another one is one entry, `builtin:NAME`."""
+
 
 class Builtin:
-    """Plays every role, chosen by the type of the payload."""
+    """Plays every role, chosen by the type of the payload; its name decides which judge it is."""
 
-    name = "builtin"
+    def __init__(self, name: str = "builtin") -> None:
+        if name not in JUDGES:
+            raise ConfigError(f"there is no builtin model {name!r}{suggestion(name, JUDGES)}")
+        self.name = name
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request."""
-        # Imported here: a run that uses only some builtin roles should not load the data of the others.
         match request.payload:
-            case DoctorPayload() if request.tools:
-                from agentclinic.builtin.planner import step
-
-                return step(request.payload, request.tools)
-            case DoctorPayload():
-                from agentclinic.builtin.doctor import act
-
-                return act(request.payload)
-            case PlannerPayload():
-                from agentclinic.builtin.planner import plan
-
-                return plan(request.payload)
-            case InlinePayload():
-                from agentclinic.builtin.planner import plan_and_speak
-
-                return plan_and_speak(request.payload)
-            case DiscriminatorPayload():
-                from agentclinic.builtin.planner import discriminate
-
-                return discriminate(request.payload)
-            case SynthesisPayload():
-                from agentclinic.builtin.planner import synthesize
-
-                return synthesize(request.payload)
-            case ConfidencePayload():
-                from agentclinic.builtin.doctor import confidence
-
-                return confidence(request.payload)
-            case PatientPayload():
-                from agentclinic.builtin.patient import answer
-
-                return answer(request.payload)
-            case LaboratoryPayload():
-                from agentclinic.builtin.laboratory import report
-
-                return report(request.payload)
-            case JudgePayload():
-                from agentclinic.builtin.judge import judge
-
-                return judge(request.payload)
-            case LearnerPayload():
-                from agentclinic.builtin.learner import learn
-
-                return learn(request.payload)
-            case WriterPayload():
-                from agentclinic.builtin.writer import write
-
-                return write(request.payload)
+            case DoctorPayload() as payload:
+                return step(payload, request.tools) if request.tools else act(payload)
+            case PlannerPayload() as payload:
+                return plan(payload)
+            case InlinePayload() as payload:
+                return plan_and_speak(payload)
+            case DiscriminatorPayload() as payload:
+                return discriminate(payload)
+            case SynthesisPayload() as payload:
+                return synthesize(payload)
+            case ConfidencePayload() as payload:
+                return confidence(payload)
+            case PatientPayload() as payload:
+                return answer(payload)
+            case LaboratoryPayload() as payload:
+                return report(payload)
+            case JudgePayload() as payload:
+                return JUDGES[self.name](payload)
+            case LearnerPayload() as payload:
+                return learn(payload)
+            case WriterPayload() as payload:
+                return write(payload)
         raise BadRequestError(
             f"the builtin model cannot answer a {request.purpose} request that has no payload; choose another model"
         )

@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years, sex
 from agentclinic.clinic.findings import Evidence
 from agentclinic.vocabulary.base import Knowledge
 
@@ -54,7 +53,6 @@ class Beliefs:
     """Alphabetical rank of each disease's id, to break ties."""
 
     def posterior(self, door: Door, evidence: Evidence) -> Floats:
-        """The probability of each hypothesis, given the evidence."""
         prior = _log_prior(self.known, age_in_years(door.demographics), sex(door.demographics))
         total = self._log_likelihood(evidence) / TEMPERATURE + prior
         weights = np.exp(total - total.max())

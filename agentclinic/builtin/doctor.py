@@ -60,7 +60,6 @@ def think(door: Door, exchanges: tuple[Exchange, ...]) -> tuple[Beliefs, Evidenc
 
 
 def ranked(mind: Beliefs, posterior: Floats) -> list[tuple[Disease, float]]:
-    """The diseases, most probable first."""
     order = np.lexsort((mind.by_name, -posterior[:-1]))
     return [(mind.known.diseases[mind.hypotheses[row]], float(posterior[row])) for row in order]
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from agentclinic.builtin.beliefs import Beliefs, Floats
 from agentclinic.builtin.doctor import ranked, think
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years, sex
 from agentclinic.clinic.findings import Evidence, gather
 from agentclinic.memory.experience import MOST, KnownExperience, LearnerPayload, Written
 from agentclinic.models.base import Reply

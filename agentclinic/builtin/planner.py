@@ -9,8 +9,7 @@ import numpy as np
 
 from agentclinic.builtin.beliefs import Beliefs, Floats, beliefs
 from agentclinic.builtin.doctor import act, differential, ranked, think
-from agentclinic.cases.demographics import age_in_years
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years
 from agentclinic.clinic.findings import Evidence, evidence_in, gather_facts
 from agentclinic.clinic.payloads import DoctorPayload
 from agentclinic.doctors.planner.schema import (
@@ -48,7 +47,6 @@ def plan(payload: PlannerPayload) -> Reply:
 
 
 def plan_and_speak(payload: InlinePayload) -> Reply:
-    """A weighted differential and the next utterance in one reply."""
     planned, _ = _plan(payload.planner)
     said = act(payload.doctor)
     reply = PlanThenSpeak(hypotheses=planned.hypotheses, discriminators=planned.discriminators, utterance=said.text)

@@ -20,7 +20,6 @@ _PARTS = {
 
 
 def write(payload: WriterPayload) -> Reply:
-    """Write what is on record, section by section."""
     triage = payload.history_source == "triage"
     parts: dict[str, list[str]] = {}
     for entry in payload.story if not triage else ():
@@ -37,8 +36,8 @@ def write(payload: WriterPayload) -> Reply:
         history=prose("history"),
         primary_symptom=complaints[0].rstrip(".") if complaints else "",
         secondary_symptoms=[text.rstrip(".") for text in complaints[1:]],
-        past_medical_history=_listed("On record from earlier: ", [*parts.get("past", ()), *payload.past]),
-        medications=_listed("Takes ", payload.drugs),
+        past_medical_history=_join("On record from earlier: ", [*parts.get("past", ()), *payload.past]),
+        medications=_join("Takes ", payload.drugs),
         social_history=prose("social"),
         family_history=prose("family"),
         review_of_systems="",
@@ -52,7 +51,7 @@ def _objective(complaints: Sequence[str], arrival: str) -> str:
     return f"Assess and diagnose the patient{f', who {arrival}' if arrival else ''}."
 
 
-def _listed(before: str, items: Sequence[str]) -> str:
+def _join(before: str, items: Sequence[str]) -> str:
     return f"{before}{'; '.join(item.rstrip('.') for item in items)}." if items else ""
 
 

@@ -29,12 +29,10 @@ _PATIENT_SECTIONS = (
 
 
 def patient_facts(chart: JSON, root: str) -> tuple[Fact, ...]:
-    """The statements of a patient's script."""
     return tuple(_walk(chart, root, (), None))
 
 
 def exam_facts(chart: JSON, root: str, section: Section) -> tuple[Fact, ...]:
-    """The statements of examination findings or test results."""
     return tuple(_walk(chart, root, (), section))
 
 
@@ -92,7 +90,6 @@ def patient_section(head: str) -> Section:
 
 
 def readable(key: str) -> str:
-    """A key of the chart, as a person would write it."""
     return key.replace("_", " ").strip()
 
 

@@ -35,7 +35,6 @@ class PublicFile:
 
     @property
     def address(self) -> str:
-        """Where the file can be downloaded."""
         return f"{_RAW}/{self.commit}/{self.name}"
 
 

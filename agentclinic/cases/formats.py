@@ -36,7 +36,6 @@ class Row:
     data: Mapping[str, JSON]
 
     def fail(self, problem: str) -> CaseError:
-        """An error that names the file and the line."""
         return CaseError(f"{self.path} line {self.line}: {problem}")
 
 
@@ -130,7 +129,6 @@ def _data_class(row: Row, default: DataClass) -> DataClass:
 
 
 def _entries(data: JSON | Mapping[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    """Every key with its value, at any depth."""
     left: list[Any] = [data]
     while left:
         place = left.pop()
@@ -195,14 +193,11 @@ def _read_nejm(row: Row, dataset: str) -> Case:
         image = str(row.path.parent / image)  # a local file, relative to the case file
     known = {"patient_info", "physical_exams", "image_url"}
     annotations = {k: v for k, v in row.data.items() if k not in known}
+    told, found = patient_facts(patient, "patient_info"), exam_facts(exam, "physical_exams", Section.TESTS)
     if isinstance(patient, str):
         told = prose_facts(patient, "patient_info", Section.HISTORY)
-    else:
-        told = patient_facts(patient, "patient_info")
     if isinstance(exam, str):
         found = prose_facts(exam, "physical_exams", Section.TESTS)
-    else:
-        found = exam_facts(exam, "physical_exams", Section.TESTS)
     return Case(
         id=content_hash(patient, exam, right[0], row.data.get("image_url")),
         dataset=dataset,

@@ -139,7 +139,6 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def load_cases(name: str, paths: Mapping[str, str] | None = None) -> list[Case]:
-    """Every case of a data set, in file order."""
     dataset, path, expected = resolve(name, paths or {})
     default = default_class(dataset, path, paths)
     cases = [read_case(row, dataset, expected, default) for row in read_rows(path)]

@@ -20,7 +20,6 @@ DATA = Path(__file__).parent / "data"
 
 @lru_cache(maxsize=8)
 def table(name: str) -> Any:
-    """A reference table from `cases/data`."""
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -59,7 +58,6 @@ class Measured:
 
     @property
     def panel(self) -> str:
-        """The path of the values measured together."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -102,12 +100,10 @@ _EMPTY_HEADS = frozenset({("serum",), ("plasma",), ("finding",), ("result",), ("
 
 
 def measured_in(facts: Iterable[Fact]) -> tuple[Measured, ...]:
-    """All numbers for known analytes in the findings and results."""
     return tuple(value for fact in facts if (value := _measured(fact)))
 
 
 def analyte_of(heads: tuple[str, ...], section: Section) -> Analyte | None:
-    """The analyte that chart headings name."""
     names = [head for head in heads if words(head) not in _EMPTY_HEADS]
     if not names:
         return None
@@ -159,10 +155,9 @@ def _analytes() -> Mapping[tuple[str, tuple[str, ...]], Analyte]:
 
 
 def _headings(kind: str, value: str, read: Mapping[str, Any]) -> list[str]:
-    """The headings a value is charted under: its names, with their exceptions."""
-    names = tests.listed(read["only"]) if "only" in read else tests.names_of(kind, value)
-    other = tests.listed(read.get("except", ""))
-    return [name for name in names if name not in other] + tests.listed(read.get("headings", ""))
+    names = tests.split_list(read["only"]) if "only" in read else tests.names_of(kind, value)
+    other = tests.split_list(read.get("except", ""))
+    return [name for name in names if name not in other] + tests.split_list(read.get("headings", ""))
 
 
 def names_a_unit(rest: str) -> bool:
@@ -199,7 +194,6 @@ _PRESSURE = re.compile(r"\b(\d{2,3})\s*/\s*(\d{2,3})\b(?!\s*(?:years|days))")
 
 
 def pressures_in(facts: Iterable[Fact]) -> tuple[Pressure, ...]:
-    """All blood pressures in the vital signs and findings."""
     return tuple(
         Pressure(fact.path, fact.text, float(match[1]), float(match[2]))
         for fact in facts

@@ -150,7 +150,7 @@ def _short_text(report: AuditReport, *, list_findings: bool) -> str:
     head = ["replies with", *(f"{_NAMES[role]} ({', '.join(report.models[role]) or 'no replies'})" for role in roles)]
     lines = [_headline(report), *text_table(head, rows), "", _sentence(report, roles)]
     if list_findings:
-        lines += _listed(report)
+        lines += _list_findings(report)
     lines += [f"note: {note}" for note in report.notes]
     lines += _reviews(report)
     more = " --list shows each finding;" if report.findings and not list_findings else ""
@@ -189,11 +189,11 @@ def _as_text(report: AuditReport, *, list_findings: bool) -> str:
                     lines += [f"    {'':19}  {detail}" for detail in _details(rate)]
         lines += [f"  {line}" for c in report.comparisons if c.role == role for line in _compared(c)]
     if list_findings:
-        lines += _listed(report)
+        lines += _list_findings(report)
     return "\n".join([*lines, "", *_closing(report, list_findings=list_findings)]) + "\n"
 
 
-def _listed(report: AuditReport) -> list[str]:
+def _list_findings(report: AuditReport) -> list[str]:
     lines = []
     for finding in report.findings:
         repeat = f", repeat {finding.repeat}" if finding.repeat else ""

@@ -167,8 +167,9 @@ def check_command(
     The exit code is 2 if a row cannot be read as a case, and 1 if --quality finds an error.
     """
     from agentclinic.cases.registry import resolve
+    from agentclinic.lint.chart import Severity
     from agentclinic.lint.check import check_file, overlaps
-    from agentclinic.lint.quality import Severity, check_file_quality
+    from agentclinic.lint.quality import check_file_quality
 
     paths = opt.dataset_paths(config)
     reports = []
@@ -190,7 +191,7 @@ def check_command(
 
 
 def _show_quality(report: FileReport, found: Sequence[Located]) -> None:
-    from agentclinic.lint.quality import Severity
+    from agentclinic.lint.chart import Severity
 
     severities = Counter(located.problem.severity for located in found)
     print(f"{report.path}: quality: {counted({kind: severities[kind] for kind in Severity})}")

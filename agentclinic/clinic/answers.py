@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.matcher import Asked, Topic, asked_of_patient
-from agentclinic.cases.model import Fact, Section
+from agentclinic.cases.model import Fact, Section, age_in_years, sex
 from agentclinic.clinic.first_person import caregiver_voice, own_voice
 from agentclinic.clinic.payloads import PatientPayload
 from agentclinic.results.turn import Disclosure, Provenance

@@ -7,8 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
-from agentclinic.cases.demographics import age_in_years
-from agentclinic.cases.model import Door
+from agentclinic.cases.model import Door, age_in_years
 from agentclinic.results.turn import Exchange, Provenance
 from agentclinic.vocabulary.base import Rule, knowledge
 from agentclinic.vocabulary.denial import answers_no, answers_yes, finds_nothing

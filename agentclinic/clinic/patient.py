@@ -12,9 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentclinic.cases.demographics import speaks_for_self
 from agentclinic.cases.matcher import Asked, Topic
-from agentclinic.cases.model import Case, as_text
+from agentclinic.cases.model import Case, as_text, speaks_for_self
 from agentclinic.clinic import reply_checks
 from agentclinic.clinic.answers import EXAMINE, MOST_FACTS, UNCLEAR, Part, answer_parts, matched, worded
 from agentclinic.clinic.doctor import Dialogue, History, turn_of

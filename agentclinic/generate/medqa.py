@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from agentclinic.cases.demographics import age_in_years, sex
 from agentclinic.cases.formats import demographics_in
+from agentclinic.cases.model import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.generate.rows import read_rows
 from agentclinic.generate.source import Selection, SourceCase, Truth

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from agentclinic.cases.leaks import Leak, leaks
 from agentclinic.cases.model import JSON, Section
 from agentclinic.cases.values import analyte_of
-from agentclinic.lint.chart import Chart
+from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.lint.physiology import beyond_own_range
-from agentclinic.lint.problem import Problem, error, warning
-from agentclinic.lint.timeline import NUMBER_WORDS
+from agentclinic.lint.timeline import SPOKEN
 from agentclinic.vocabulary.denial import opens_absent
 from agentclinic.vocabulary.text import content_words, fold, words
 
@@ -70,7 +69,6 @@ _FORMS: tuple[tuple[str, Callable[[JSON], bool], str], ...] = (
 
 
 def check_annotations(chart: Chart) -> Iterator[Problem]:
-    """Every annotation is present and has its form."""
     given = chart.case.annotations
     for key, is_right, form in _FORMS:
         if key not in given:
@@ -186,7 +184,7 @@ def _as_figures(text: str) -> str:
     """A text in lower case with number words as figures."""
     parts = re.split(r"([a-z]+)", text.lower())
     # "One" is more often a pronoun than a number.
-    return "".join(str(NUMBER_WORDS[p]) if NUMBER_WORDS.get(p, 1) > 1 else p for p in parts)
+    return "".join(str(SPOKEN[p]) if SPOKEN.get(p, 1) > 1 else p for p in parts)
 
 
 def _figures(text: str) -> frozenset[float]:
@@ -194,7 +192,6 @@ def _figures(text: str) -> frozenset[float]:
 
 
 def _quoted(claim: str) -> frozenset[float]:
-    """The numbers a claim quotes from the chart."""
     return _figures(_OWN_FIGURE.sub(" ", _as_figures(claim)))
 
 

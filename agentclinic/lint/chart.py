@@ -1,14 +1,44 @@
-"""A case as the checks see it."""
+"""A case as the checks see it, and what they report."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
-from agentclinic.cases.demographics import age_in_years, sex
-from agentclinic.cases.model import Case, Fact, Section
+from agentclinic.cases.model import Case, Fact, Section, age_in_years, sex
 from agentclinic.cases.values import Measured, Pressure, measured_in, pressures_in
+
+
+class Severity(StrEnum):
+    """How sure a check is that something must be fixed."""
+
+    ERROR = "error"
+    """Wrong whatever the author meant."""
+    WARNING = "warning"
+    """Unusual: a person should look at it and may keep it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One defect of a case."""
+
+    code: str
+    severity: Severity
+    path: str
+    """Path in the chart, or key of the annotation."""
+    message: str
+
+
+def error(code: str, path: str, message: str) -> Problem:
+    return Problem(code, Severity.ERROR, path, message)
+
+
+def warning(code: str, path: str, message: str) -> Problem:
+    return Problem(code, Severity.WARNING, path, message)
+
 
 # "The mother is pregnant" says nothing about her son.
 _ABOUT_OTHERS = re.compile(
@@ -33,13 +63,11 @@ class Chart:
 
     @cached_property
     def sex(self) -> str | None:
-        """`female`, `male` or None."""
         stated = _IN_BRACKETS.sub("", self.case.door.demographics)  # "6-year-old boy (his mother gives the history)"
         return sex(stated) or sex(_IN_BRACKETS.sub("", self.case.door.objective))
 
     @property
     def adult(self) -> bool:
-        """Whether the patient is known to be an adult."""
         return self.age is not None and self.age >= 18
 
     @cached_property
@@ -49,12 +77,10 @@ class Chart:
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
-        """Every number of a known analyte."""
         return measured_in(self.case.facts)
 
     @cached_property
     def pressures(self) -> tuple[Pressure, ...]:
-        """Every blood pressure."""
         return pressures_in(self.case.facts)
 
     def values(self, analyte: str) -> tuple[Measured, ...]:
@@ -96,5 +122,4 @@ class Chart:
         return f"{self.text}\n{self.case.diagnosis.lower()}"
 
     def facts_of(self, *sections: Section) -> tuple[Fact, ...]:
-        """The facts of some sections."""
         return tuple(fact for fact in self.case.facts if fact.section in sections)

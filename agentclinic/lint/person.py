@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentclinic.cases.demographics import age_in_years
-from agentclinic.cases.model import Section
+from agentclinic.cases.model import Section, age_in_years
 from agentclinic.cases.values import table
-from agentclinic.lint.chart import Chart
-from agentclinic.lint.problem import Problem, error, warning
+from agentclinic.lint.chart import Chart, Problem, error, warning
 from agentclinic.vocabulary.text import fold
 
 _FEMALE_ONLY = re.compile(

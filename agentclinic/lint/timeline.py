@@ -6,20 +6,15 @@ import re
 from collections.abc import Iterator
 
 from agentclinic.cases.model import Section
-from agentclinic.lint.chart import Chart
-from agentclinic.lint.problem import Problem, warning
+from agentclinic.lint.chart import Chart, Problem, warning
+from agentclinic.vocabulary.numbers import DAYS, NUMBER_WORDS
 
-_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.0}
-NUMBER_WORDS = {
-    word: number
-    for number, word in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split(),
-        start=1,
-    )
-} | {"a": 1, "an": 1, "couple of": 2, "thirty": 30, "forty": 40}
+SPOKEN = {word: int(number) for word, number in NUMBER_WORDS.items() if number <= 40} | {
+    "a": 1, "an": 1, "one": 1, "couple of": 2,
+}  # fmt: skip
+"""Numbers as charts write them."""
 _SPAN = re.compile(
-    rf"\b(?P<number>\d+(?:\.\d+)?|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})(?: more)?(?: and a half)?"
+    rf"\b(?P<number>\d+(?:\.\d+)?|{'|'.join(sorted(SPOKEN, key=len, reverse=True))})(?: more)?(?: and a half)?"
     r"[- ](?P<unit>minute|hour|day|night|week|month|year)s?\b(?P<after>[- ]?old| of age| a week| times)?",
     re.IGNORECASE,
 )
@@ -50,7 +45,7 @@ def spans(text: str) -> list[float]:
         word = match["number"]
         if word in ("a", "an") and not _BEGAN.search(before) and not text.startswith((" ago", " now"), end):
             continue  # "twice a day", "a night shift"
-        found.append(float(NUMBER_WORDS.get(word) or word) * _DAYS[match["unit"]])
+        found.append(float(SPOKEN.get(word) or word) * DAYS[match["unit"]])
     for phrase, days in _SINCE.items():
         if phrase in text:
             found.append(days)

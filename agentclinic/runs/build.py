@@ -246,7 +246,7 @@ class Models:
                 from agentclinic.runs.human import Human
 
                 return self._person or Human(undo=not is_custom(self._settings.run.doctor), name=name)
-            return Builtin() if name == "builtin" else self._replay(Path(name.removeprefix(REPLAY)))
+            return self._replay(Path(name.removeprefix(REPLAY))) if name.startswith(REPLAY) else Builtin(name)
         base_url, key = self.address(endpoint)
         self.gate.check(base_url or OPENAI_URL, f"endpoints.{endpoint}.base_url" if endpoint else "openai.base_url")
         if key is None and base_url is None:

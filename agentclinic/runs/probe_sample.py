@@ -15,8 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from agentclinic.cases.demographics import speaks_for_self
-from agentclinic.cases.model import Case
+from agentclinic.cases.model import Case, speaks_for_self
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic import answers, laboratory
 from agentclinic.clinic.laboratory import Laboratory

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydantic import BaseModel
 
-from agentclinic.cases.demographics import age_in_years, sex
+from agentclinic.cases.model import age_in_years, sex
 from agentclinic.errors import InputError
 from agentclinic.results.record import Record
 from agentclinic.results.run_data import RunData

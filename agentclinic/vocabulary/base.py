@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
-from agentclinic.vocabulary.name_table import name_table
-from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.denial import Phrasebook
+from agentclinic.vocabulary.name_table import name_table, read_table
 from agentclinic.vocabulary.tests import Test, priced_tests
 from agentclinic.vocabulary.text import words
-
-_DATA = Path(__file__).parent / "data"
 
 FindingKind = Literal["symptom", "history", "sign", "vital", "lab", "imaging"]
 
@@ -101,7 +97,6 @@ class Disease:
 
     @cached_property
     def by_finding(self) -> Mapping[str, Link]:
-        """The disease's links by finding."""
         return {link.finding: link for link in self.links}
 
 
@@ -123,7 +118,6 @@ class Knowledge:
 
     @cached_property
     def finding_terms(self) -> Phrasebook:
-        """Finds findings in a text by their terms."""
         return Phrasebook({f.id: (*f.terms, *f.lay) for f in self.findings.values()})
 
     @cached_property
@@ -133,7 +127,6 @@ class Knowledge:
 
     @cached_property
     def test_names(self) -> Phrasebook:
-        """Finds tests in an order or in a chart's headings."""
         return Phrasebook({t.id: (t.name, *t.synonyms) for t in self.tests.values()})
 
 
@@ -157,9 +150,8 @@ def in_place(known: Knowledge) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def shipped() -> Knowledge:
-    """The shipped knowledge base, read once."""
-    findings = {entry["id"]: _finding(entry) for entry in _load("findings")}
-    diseases = {entry["id"]: _disease(entry) for entry in _load("diseases")}
+    findings = {entry["id"]: _finding(entry) for entry in read_table("findings")["findings"]}
+    diseases = {entry["id"]: _disease(entry) for entry in read_table("diseases")["diseases"]}
     return Knowledge(diseases, findings, priced_tests())
 
 
@@ -175,32 +167,12 @@ def redrawn(known: Knowledge, rng: random.Random) -> Knowledge:
     return Knowledge(diseases, known.findings, known.tests)
 
 
-def _load(name: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = _content(name)[name]
-    return entries
-
-
-def _content(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
-    return content
-
-
 def _finding(entry: dict[str, Any]) -> Finding:
-    measure = entry.get("measure")
-    return Finding(
-        id=entry["id"],
-        name=entry["name"],
-        kind=entry["kind"],
-        leak=entry["leak"],
-        terms=tuple(entry["terms"]),
-        absent_terms=tuple(entry["absent_terms"]),
-        ask=entry["ask"],
-        order=entry["order"],
-        measure=Measure(tuple(measure["names"]), tuple(Rule(**rule) for rule in measure["rules"]), measure.get("part"))
-        if measure
-        else None,
-        lay=tuple(entry["lay"]),
-    )
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    if measure := entry["measure"]:
+        rules = tuple(Rule(**rule) for rule in measure["rules"])
+        fields["measure"] = Measure(tuple(measure["names"]), rules, measure.get("part"))
+    return Finding(**fields)
 
 
 def _disease(entry: dict[str, Any]) -> Disease:

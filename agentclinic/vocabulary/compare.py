@@ -49,7 +49,7 @@ STRICT = frozenset({Relation.SAME, Relation.NARROWER_CONSISTENT})
 
 
 _SETTLED = STRICT | {Relation.MANIFESTATION}
-"""What our own rules say that no other vocabulary changes: to them, a complication may be a kind of the disease."""
+"""Relations by our own rules that the public vocabularies do not change: these list complications as kinds."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,6 @@ def _is_other(text: str, principal: str) -> bool:
 
 
 def _on_one_line(text: str) -> str:
-    """Without line breaks and the signs that mark sections of a prompt, and not too long."""
     return " ".join(text.translate(_SECTION_SIGNS).split())[:_LONGEST_SHOWN].strip()
 
 
@@ -237,7 +236,6 @@ def _unbroken(diagnosis: str, truth: str) -> str:
 
 
 def _alike(left: str, right: str) -> bool:
-    """Whether two names are the same by our own rules."""
     if words(left) and sorted(words(left)) == sorted(words(right)):
         return True
     one, other = name(left), name(right)
@@ -288,19 +286,13 @@ def _related(said: ParsedDiagnosis, truth: str) -> Comparison:
     found = _named(said.principal, meant)
     if said.full != said.principal:
         whole = _named(said.full, meant)
-        # "Lobar pneumonia due to S. pneumoniae": the name alone may lack only the organism.
-        left_out = set(meant.specific) - name(said.principal).key
-        lacks_organism = (
-            whole.relation in STRICT and bool(left_out) and left_out <= ORGANISMS & set(meant.specific[:-1])
-        )
-        if lacks_organism or _fits_better(whole, found):
+        if _fits_better(whole, found):
             found = whole
     if found.relation is Relation.SAME:
         found = _with_more(found, said, meant)
     elif found.relation is not Relation.NARROWER_CONSISTENT:
         found = (
-            _as_spelled(said.principal, truth)
-            or _by_brackets(found, said, truth)
+            _by_brackets(found, said, truth)
             or _by_what_follows(found, said, meant)
             or _by_cause(found, said, meant)
             or found
@@ -353,9 +345,9 @@ def _first_named(said: ParsedDiagnosis, names: tuple[str, ...]) -> ParsedDiagnos
 
 
 def _is_unlike(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
-    """Whether the first-named diagnosis is neither a wider name nor a sign of the truth, nor perhaps a name of it.
+    """Whether the first-named diagnosis is plainly another disease: not a wider name, a sign or a synonym of the truth.
 
-    A name that shares a word with the truth may be another name of it: lupoid and autoimmune hepatitis.
+    A name that shares a word with the truth may be a synonym: lupoid and autoimmune hepatitis.
     """
     shared = set(name(said.principal).specific) & meant.key - COURSE
     if found.relation is Relation.SIBLING:
@@ -375,15 +367,6 @@ def _is_no_sign(said: ParsedDiagnosis, meant: Name, found: Comparison) -> bool:
 
 def _named(text: str, meant: Name) -> Comparison:
     return _by_name(corrected(name(text), meant), meant)
-
-
-def _as_spelled(text: str, truth: str) -> Comparison | None:
-    """Compare the words as written, if the usual name of the truth says more than the truth does."""
-    said, meant = Name(spelled(text)), Name(spelled(truth))
-    if not meant.key < name(truth).key or said.key & _NOT_IT:
-        return None
-    found = _by_words(said, meant)
-    return found if found.relation in STRICT else None
 
 
 def _with_more(found: Comparison, said: ParsedDiagnosis, meant: Name) -> Comparison:
@@ -542,12 +525,10 @@ def _by_table(said: Name, meant: Name) -> Comparison | None:
 
 
 def _only(named: Name, key: frozenset[str]) -> bool:
-    """Whether the name says no more than this entry."""
     return set(named.specific) - GENERIC - {"acute"} <= key
 
 
 def _by_ontology(said: Name, meant: Name) -> Comparison | None:
-    """Compare by the public vocabularies."""
     known = ontology()
     mine, theirs = known.find(said), known.find(meant)
     if not mine or not theirs:

@@ -1,11 +1,12 @@
-"""How English denies things: which words of a text are negated, and whether a statement or an answer is a denial.
+"""How English denies things: which words and phrases of a text are negated, and whether a statement is a denial.
 
-This is the only module that reads denials; every other one asks it.
+All other modules leave the reading of denials to this one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -32,7 +33,7 @@ _LOOKED_FOR = frozenset(
 """After "not", these say that something was looked for and is not there."""
 _LINKING = frozenset({"is", "are", "was", "were", "has", "have", "been"})
 _MOST_LINKING = 4
-"""More of them in a row, a sentence does not have: "has not been", "is or was"."""
+"""No sentence has more of them in a row: "has been", "is or was"."""
 _RESUMES = frozenset(
     "has have had he she i it they there is was are with patient present presented presenting now complain "
     "consistent compatible suggestive suggesting indicative indicating concerning".split()
@@ -128,11 +129,56 @@ def _negated(tokens: tuple[str, ...], breaks: frozenset[int]) -> tuple[bool, ...
 
 
 def denies_something(text: str) -> bool:
-    """Whether any phrase of a text is denied."""
     return any(
         any(clause.negated) or any(clause.denied_after(end) for end in range(1, len(clause.words)))
         for clause in clauses(text)
     )
+
+
+# --- phrases in a text --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A phrase found in a text."""
+
+    key: str
+    words: tuple[str, ...]
+    negated: bool
+
+
+class Phrasebook:
+    """Finds many phrases in a text, as whole words, longest first."""
+
+    def __init__(self, phrases: Mapping[str, Iterable[str]]) -> None:
+        self._keys: dict[tuple[str, ...], list[str]] = {}
+        for key, variants in phrases.items():
+            for variant in variants:
+                if tokens := words(variant):
+                    self._keys.setdefault(tokens, []).append(key)
+        lengths: dict[str, set[int]] = {}
+        for tokens in self._keys:
+            lengths.setdefault(tokens[0], set()).add(len(tokens))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        """How many words the phrases with a given first word have."""
+
+    def find(self, text: str) -> list[Mention]:
+        """Every phrase in the text, without those inside a longer one."""
+        found: list[Mention] = []
+        for clause in clauses(text):
+            index, count = 0, len(clause.words)
+            while index < count:
+                step = 1
+                for length in self._lengths.get(clause.words[index], ()):
+                    end = index + length
+                    keys = self._keys.get(clause.words[index:end], ()) if end <= count else ()
+                    if keys:
+                        negated = clause.negated[index] or clause.denied_after(end)
+                        found += [Mention(key, clause.words[index:end], negated) for key in keys]
+                        step = length
+                        break
+                index += step
+        return found
 
 
 # --- lists of denied things in a chart ------------------------------------------------------------------------------
@@ -250,12 +296,10 @@ def answers_yes(reply: str) -> bool:
 
 
 def opens_absent(text: str) -> bool:
-    """Whether a text opens by saying that something is absent or normal."""
     return bool(_OPENS_ABSENT.match(text))
 
 
 def finds_nothing(report: str) -> bool:
-    """Whether a report calls something normal or negative."""
     return bool(_NOTHING_FOUND.search(report))
 
 
@@ -273,5 +317,4 @@ def is_denial(statement: str) -> bool:
 
 
 def has_denying_word(text: str) -> bool:
-    """Whether a text has a word that denies, or calls something normal."""
     return bool(_WORD.search(text))

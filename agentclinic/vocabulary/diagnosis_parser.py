@@ -206,7 +206,6 @@ class ParsedDiagnosis:
 
 @lru_cache(maxsize=65536)
 def parse(diagnosis: str) -> ParsedDiagnosis:
-    """Parse a diagnosis."""
     text = tidy("\n".join(_TOKEN.sub("", diagnosis).splitlines()))[:LONGEST_NAME]
     text = _JOINED.sub(
         " and ", _STOP.sub(r"\1 ", _MARKUP.sub("", _BREAK.sub("; ", _TAGS.sub(" ", _JSON.sub(r"\1", text)))))
@@ -270,7 +269,6 @@ def _bare(part: str) -> str:
 
 
 def _first(text: str) -> str:
-    """What is named first, without lead-in and accompanying conditions."""
     return _without_lead(_cut(_TAIL, _PARTS.split(text)[0]))
 
 
@@ -281,7 +279,6 @@ def _abbreviates(short: str, text: str) -> bool:
 
 
 def _favored(text: str) -> str:
-    """The alternative the doctor prefers; empty if there is none."""
     statement = _STATEMENT.split(_outside(text))[0]
     named = [_cut(_END, part) for part in _OR.split(statement) if words(part)]
     for pattern in _FAVORED:

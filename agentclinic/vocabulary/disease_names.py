@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agentclinic.vocabulary.denial import clauses
+from agentclinic.vocabulary.denial import Phrasebook, clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, ORGANISMS, name, stands_for
 from agentclinic.vocabulary.ontology import synonyms as public_names
-from agentclinic.vocabulary.phrases import Phrasebook
 from agentclinic.vocabulary.taxonomy import taxonomy
 from agentclinic.vocabulary.text import LONGEST_NAME, fold, tidy, words
 

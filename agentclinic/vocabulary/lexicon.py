@@ -70,14 +70,12 @@ class _Node:
         """Beginnings of words, by their first letters."""
 
     def add(self, wording: Sequence[str], place: int, name: str) -> None:
-        """Add a wording from one of its words on."""
         if place < len(wording):
             self._waiting.append((wording, place, name))
         else:
             self.names.append(name)
 
     def after(self, word: str) -> Iterator[_Node]:
-        """The nodes a word leads to."""
         self._grow()
         if word in self._whole:
             yield self._whole[word]
@@ -164,7 +162,6 @@ def found(text: str) -> tuple[Found, ...]:
 
 
 def _hits(text: str) -> list[list[Found]]:
-    """Every wording in a text, by the word it starts at."""
     words = tokens(text)
     concepts = _lexicon().concepts
     hits: list[list[Found]] = []
@@ -190,14 +187,12 @@ def _outermost(hits: list[list[Found]]) -> tuple[Found, ...]:
 
 
 def _inside(one: Found, other: Found) -> bool:
-    """Whether one wording is just part of another."""
     longer = other.end - other.start > one.end - one.start
     within = other.start <= one.start and one.end <= other.end
     return longer and within and (one.concept.type == other.concept.type or one.concept.type not in _WITHIN)
 
 
 def kinds(name: str) -> frozenset[str]:
-    """A concept and everything it is a kind of."""
     return _lexicon().closed.get(name, frozenset({name}))
 
 
@@ -211,7 +206,6 @@ class Named:
 
     @property
     def above(self) -> int:
-        """What they are kinds of, without themselves."""
         return self.closed & ~self.names
 
 
@@ -234,7 +228,6 @@ def closed(name: str) -> int:
 
 @lru_cache(maxsize=32768)
 def named(text: str) -> Named:
-    """The concepts a text names."""
     bits, names, above = _bits(), 0, 0
     for hit in found(text):
         names |= bits[hit.concept.name]
@@ -244,13 +237,11 @@ def named(text: str) -> Named:
 
 @lru_cache(maxsize=1)
 def roots() -> int:
-    """The root concepts of the types."""
     return sum(_bits()[root] for root in _ROOTS.values())
 
 
 @lru_cache(maxsize=32)
 def of_types(*types: str) -> int:
-    """All concepts of some types."""
     bits = _bits()
     return sum(bits[name] for name, concept in _lexicon().concepts.items() if concept.type in types)
 

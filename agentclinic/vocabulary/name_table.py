@@ -44,7 +44,6 @@ class NameTable:
 
     @cached_property
     def by_id(self) -> Mapping[str, Entry]:
-        """The entries of the knowledge base's diseases."""
         return {entry.id: entry for entry in self.diseases if entry.id}
 
     @cached_property
@@ -54,7 +53,6 @@ class NameTable:
 
     @cached_property
     def synonyms(self) -> tuple[tuple[str, ...], ...]:
-        """The written-out names of every disease that has more than one."""
         return tuple(entry.names for entry in self.diseases if len(entry.names) > 1)
 
 
@@ -67,8 +65,7 @@ class Related(NamedTuple):
 
 @lru_cache(maxsize=1)
 def name_table() -> NameTable:
-    """The shipped table, read once."""
-    content = _content("names")
+    content = read_table("names")
     return NameTable(
         tuple(map(_entry, content["diseases"])),
         tuple(map(tuple, content["organisms"])),
@@ -88,15 +85,15 @@ def relations(table: Literal["broader", "narrower", "manifestations"]) -> list[R
     ours = name_table().by_id
     return [
         Related(entry["name"], tuple(ours[of].names[0] if of in ours else of for of in entry["of"]))
-        for entry in _content(table)[table]
+        for entry in read_table(table)[table]
     ]
 
 
 def siblings() -> list[tuple[str, ...]]:
-    """Families of distinct diseases."""
-    return [tuple(names) for names in _content("siblings")["siblings"]]
+    return [tuple(names) for names in read_table("siblings")["siblings"]]
 
 
-def _content(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
+    """A table of `vocabulary/data`."""
     content: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text(encoding="utf-8"))
     return content

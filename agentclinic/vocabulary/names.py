@@ -90,7 +90,6 @@ class Name:
 
     @property
     def key(self) -> frozenset[str]:
-        """The words in any order."""
         return frozenset(self.words)
 
     @property
@@ -101,7 +100,6 @@ class Name:
 
 @lru_cache(maxsize=65536)
 def name(text: str) -> Name:
-    """A text as a name."""
     tokens = spelled(text)
     return Name(_book().replace(tokens), tokens)
 
@@ -162,7 +160,6 @@ def _join_prefixes(tokens: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def form(token: str) -> str:
-    """A word of a name in one spelling."""
     negated = token.startswith("non") and len(token) > 6
     bare = token[3:] if negated else token
     if len(bare) > 4:
@@ -241,14 +238,19 @@ def _book() -> _Book:
     return _Book()
 
 
+def _related() -> list[tuple[str, ...]]:
+    """Groups of names that are related in the tables."""
+    tables = (*relations("broader"), *relations("narrower"), *relations("manifestations"))
+    return [*siblings(), *((entry.name, *entry.of) for entry in tables)]
+
+
 @lru_cache(maxsize=1)
 def lexicon() -> frozenset[str]:
     """Every word we know. A known word is never a misspelling of another."""
     known = set(_book().vocabulary) | ORGANISMS | GENERIC | GRADE | _LOOK_ALIKE
-    related = (*relations("broader"), *relations("narrower"), *relations("manifestations"))
-    groups = (*((entry.name, *entry.of) for entry in related), *siblings(), *(e.names for e in name_table().diseases))
-    for text in (text for group in groups for text in group):
-        known.update(name(text).words)
+    for group in (*_related(), *(entry.names for entry in name_table().diseases)):
+        for text in group:
+            known.update(name(text).words)
     for finding in knowledge().findings.values():
         for text in (finding.name, *finding.terms):
             known.update(form(word) for word in words(text))
@@ -260,25 +262,21 @@ _DISEASE_ENDINGS = (
     "itis", "osis", "iasis", "oma", "emia", "pathy", "penia", "uria", "algia", "plegia", "plasia", "trophy", "phobia",
 )  # fmt: skip
 COURSE = frozenset("acute chronic subacute left right bilateral".split())
-"""Words that do not make a name another disease, nor a disease of no name."""
-# Nor do these: allergic conjunctivitis.
+"""Words that neither change which disease a name means nor name one themselves."""
+# The same, for causes: allergic conjunctivitis.
 _ORIGIN = frozenset("allergy virus bacteria fungus infectious".split())
 
 
 @lru_cache(maxsize=1)
 def _known() -> tuple[frozenset[frozenset[str]], frozenset[str]]:
     """The diseases of the tables by the words of their names, and the last words of these names."""
-    related = (*relations("broader"), *relations("narrower"), *relations("manifestations"))
-    listed = (entry.names for entry in name_table().diseases if len(entry.names) > 1)
-    groups = (*listed, *siblings(), *((entry.name, *entry.of) for entry in related))
-    names = [name(text) for group in groups for text in group]
+    names = [name(text) for group in (*name_table().synonyms, *_related()) for text in group]
     last = frozenset(one.words[-1] for one in names)
     # Not the place in "horseshoe kidney": the kidney is no disease.
     return frozenset(one.key - GRADE - COURSE for one in names), frozenset(w for w in last if not is_place(w))
 
 
 def is_place(word: str) -> bool:
-    """Whether a word names a part of the body."""
     return any(hit.concept.type == "place" for hit in found(word))
 
 
@@ -345,7 +343,6 @@ def _in_order(few: str, many: str) -> bool:
 
 
 def corrected(diagnosis: Name, truth: Name) -> Name:
-    """The diagnosis with misspelled words of the truth corrected."""
     known = lexicon()
     unknown = [word for word in diagnosis.words if word not in truth.key and len(word) >= 6 and word not in known]
     if not unknown:

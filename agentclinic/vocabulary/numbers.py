@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-_WORDS = {
+NUMBER_WORDS = {
     word: float(number)
     for number, word in enumerate(
         "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -17,10 +17,10 @@ _WORDS = {
     )
 } | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 """Without "one", which is rarely a number."""
-_DAYS = {"second": 1 / 86400, "sec": 1 / 86400, "minute": 1 / 1440, "min": 1 / 1440, "hour": 1 / 24, "hr": 1 / 24,
+DAYS = {"second": 1 / 86400, "sec": 1 / 86400, "minute": 1 / 1440, "min": 1 / 1440, "hour": 1 / 24, "hr": 1 / 24,
          "day": 1.0, "night": 1.0, "week": 7.0, "month": 30.4, "year": 365.0, "yr": 365.0}  # fmt: skip
-_UNITS = "|".join(sorted(_DAYS, key=len, reverse=True))
-_WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
+_UNITS = "|".join(sorted(DAYS, key=len, reverse=True))
+_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 # Not the digits of a name such as B12 or T2, and not ordinals or decades.
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
@@ -61,9 +61,9 @@ def numbers(text: str) -> tuple[Number, ...]:
     """The numbers in a text, without idioms, ordinals and the digits of names."""
     found = []
     for match in _NUMBER.finditer(_IDIOM.sub(" ", text)):
-        value = float(match["digits"].replace(",", "")) if match["digits"] else _WORDS[match["word"].lower()]
+        value = float(match["digits"].replace(",", "")) if match["digits"] else NUMBER_WORDS[match["word"].lower()]
         unit = match["unit"] or match["shared"]
-        days = value * _DAYS[unit.lower()] if unit else None
+        days = value * DAYS[unit.lower()] if unit else None
         found.append(Number(match[0].strip(), value, days, spelled=not match["digits"]))
     return tuple(found)
 
@@ -71,7 +71,7 @@ def numbers(text: str) -> tuple[Number, ...]:
 @lru_cache(maxsize=16384)
 def _spans(text: str) -> tuple[float, ...]:
     """The stretches of time in a text in days, also "a week" and "half an hour"."""
-    articles = ((0.5 if match["half"] else 1.0) * _DAYS[match["unit"].lower()] for match in _ARTICLE.finditer(text))
+    articles = ((0.5 if match["half"] else 1.0) * DAYS[match["unit"].lower()] for match in _ARTICLE.finditer(text))
     return (*(number.days for number in numbers(text) if number.days is not None), *articles)
 
 

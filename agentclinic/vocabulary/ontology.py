@@ -22,9 +22,9 @@ SHORT = "="
 _LONGEST = 12
 """Words of the longest part of a name that is looked up: 99.9 % of the names have no more."""
 _FAMILY = 200
-"""A class with more kinds than this says where a disease is or how it comes about; sharing it makes no siblings."""
+"""A class with more kinds than this only says where a disease is or what causes it; its kinds are not siblings."""
 _SHORT = 5
-"""Letters of a name that has too many meanings in charts to say which disease it is: COLD, a lung disease."""
+"""Names with at most this many letters mean too many things in charts: COLD, a lung disease."""
 _HEADS = ((), ("disease",), ("syndrome",), ("disorder",))
 
 
@@ -84,7 +84,6 @@ class Ontology:
         return None
 
     def place(self, wanted: str) -> int | None:
-        """The place of the disease with a name that has this key."""
         at = bisect_left(self.keys, f"{wanted}\t")
         found, _, place = self.keys[at].partition("\t") if at < len(self.keys) else ("", "", "")
         return int(place) if found == wanted else None
@@ -94,7 +93,6 @@ class Ontology:
         return self.diseases[disease].startswith("MONDO")
 
     def names(self, disease: int) -> tuple[str, ...]:
-        """The usual name of a disease and its exact synonyms."""
         return tuple(self.diseases[disease].split("\t")[3].split("|"))
 
     def above(self, disease: int, steps: int | None = None) -> dict[int, int]:
@@ -116,7 +114,6 @@ class Ontology:
 
     @property
     def version(self) -> str:
-        """Source and version of the data, in one line."""
         return self.source.splitlines()[0]
 
 
@@ -127,7 +124,6 @@ def key(tokens: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def ontology() -> Ontology:
-    """The shipped data, read once."""
     source, diseases, names = gzip.decompress(FILE.read_bytes()).decode().split("\n\n")
     return Ontology(source, diseases.split("\n"), names.split("\n"))
 
@@ -144,6 +140,5 @@ def synonyms(text: str) -> list[str]:
 
 
 def usual_name(text: str) -> str | None:
-    """The usual name of the disease that a whole text names."""
     found = ontology().whole(name(text))
     return None if found is None else ontology().names(found)[0]

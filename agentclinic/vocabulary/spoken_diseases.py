@@ -8,11 +8,10 @@ from itertools import pairwise
 
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.denial import Clause, clauses
+from agentclinic.vocabulary.denial import Clause, Mention, Phrasebook, clauses
 from agentclinic.vocabulary.name_table import name_table
 from agentclinic.vocabulary.names import FUNCTION, GENERIC, GRADE, form
 from agentclinic.vocabulary.ontology import key, ontology
-from agentclinic.vocabulary.phrases import Mention, Phrasebook
 from agentclinic.vocabulary.text import words
 
 # The table of names also has what other names mention: organs, organisms, hormones, drugs.
@@ -23,11 +22,10 @@ _NO_DISEASE = frozenset(
 )
 _SAYS_LITTLE = GENERIC | GRADE
 _LONGEST = 8
-"""Words of the longest public name that is looked for: who says more of them says these, too."""
+"""Words of the longest public name that is looked for; a longer name has a shorter one in it."""
 
 
 def disease_mentions(text: str) -> list[Mention]:
-    """The diseases that a text names, and whether it denies them."""
     found = _names().find(text)
     ours = {word for mention in found for word in mention.words}
     return found + [mention for mention in _public(text) if not ours.intersection(mention.words)]
@@ -62,7 +60,6 @@ def _public_between(clause: Clause, start: int, last: int) -> Iterator[Mention]:
 
 @lru_cache(maxsize=1)
 def _names() -> Phrasebook:
-    """The names of diseases, without those that are also complaints, such as migraine."""
     entries = [entry.names for entry in name_table().diseases]
     entries += [(disease.name, *disease.synonyms) for disease in knowledge().diseases.values()]
     return Phrasebook({n[0]: [name for name in n if _only_a_disease(name)] for n in entries})

@@ -54,11 +54,9 @@ class Taxonomy:
         yield from (key for key in held if not any(key < other for other in held))
 
     def has(self, said: Name) -> bool:
-        """Whether our own tables have the name."""
         return said.key - GRADE in self._ours
 
     def is_kind_of(self, child: Key, parent: Key) -> bool:
-        """Whether the parent is reached in any number of steps."""
         return parent in self._above(child)
 
     def _above(self, child: Key) -> set[Key]:
@@ -71,7 +69,6 @@ class Taxonomy:
         return seen
 
     def shows_as(self, disease: Key, shown: Key) -> bool:
-        """Whether `shown` is a manifestation or complication of the disease."""
         return shown in self._shows_as.get(disease, ())
 
     def is_sign(self, said: Name) -> bool:
@@ -97,5 +94,4 @@ def _key(text: str) -> Key:
 
 @lru_cache(maxsize=1)
 def taxonomy() -> Taxonomy:
-    """The shipped tables, read once."""
     return Taxonomy()

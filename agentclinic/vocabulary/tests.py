@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
-_DATA = Path(__file__).parent / "data" / "tests.json"
+from agentclinic.vocabulary.name_table import read_table
+
 KINDS = (
     "values", "panels", "specimens", "modalities", "tests", "vitals", "sites", "systems", "parts", "methods",
     "qualifiers", "timings",
@@ -51,12 +50,10 @@ class Test:
 
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
-    """The whole table, read once."""
-    content: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
-    return content
+    return read_table("tests")
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """The items of a list separated by commas."""
     return [item.strip() for item in text.split(",") if item.strip()]
 
@@ -70,16 +67,16 @@ def names_of(kind: str, concept: str) -> list[str]:
     names = [] if kind == "systems" else [concept]
     if "is" in entry:
         names.append(table()["priced"][entry["is"]]["name"].lower())
-    return names + listed(", ".join((*entry.get("priced", {}).values(), entry.get("names", ""))))
+    return names + split_list(", ".join((*entry.get("priced", {}).values(), entry.get("names", ""))))
 
 
 def priced_tests() -> dict[str, Test]:
     """The tests that have a price, by id, each with all of its names."""
-    synonyms = {test: listed(entry.get("names", "")) for test, entry in table()["priced"].items()}
+    synonyms = {test: split_list(entry.get("names", "")) for test, entry in table()["priced"].items()}
     for kind in KINDS:
         for entry in table()[kind].values():
             for test, names in entry.get("priced", {}).items():
-                synonyms[test] += listed(names)
+                synonyms[test] += split_list(names)
     return {
         test: Test(
             id=test,

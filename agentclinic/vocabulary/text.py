@@ -17,8 +17,8 @@ _SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}(?<=[.!?])\s+(?=[A-Z0-9\"“(])|\n
 
 
 LONGEST_NAME = 2000
-"""Characters of a diagnosis or an order that are read. The longest diagnosis that we have labelled has 69; what goes on
-for longer than this is an essay or a loop, and the name comes first."""
+"""Characters of a diagnosis or an order that are read. The longest diagnosis we have labelled has 69; anything longer
+than this is an essay or a loop, and the name comes first."""
 _RUN = re.compile(r"\s{2,}")
 
 
@@ -54,7 +54,6 @@ def singular(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text, folded and singular."""
     folded = fold(text)
     found = _WORD.findall(folded)
     if "non " in folded:
@@ -63,12 +62,10 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def says(text: str, phrase: str) -> bool:
-    """Whether a text contains a phrase as whole words."""
     return f" {' '.join(words(phrase))} " in f" {' '.join(words(text))} "
 
 
 def sentences(text: str) -> list[str]:
-    """Split prose into sentences."""
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
 
 
@@ -82,5 +79,4 @@ STOP_WORDS = frozenset(
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that carry meaning."""
     return frozenset(word for word in words(text) if word not in STOP_WORDS and singular(word) not in STOP_WORDS)

@@ -13,9 +13,9 @@ from agentclinic.results.utterance import LONGEST
 
 S = load_benchmark("slow_text")
 FROZE = {
-    "builtin.judge.judge": " ",
-    "builtin.laboratory.report": "blood pressure ",
-    "builtin.patient.answer": "x/",
+    "builtin.roles.judge": " ",
+    "builtin.roles.report": "blood pressure ",
+    "builtin.roles.answer": "x/",
     "cases.matcher.asked_of_measurement(order)": "fever, ",
     "generate.mimic.story.note_story": "CT ",
     "generate.source.problems": "a",
@@ -49,7 +49,7 @@ def test_no_utterance_freezes_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
 FEW_STEPS = {
     "audit.exact.exact_findings(asked)": ("'Gout ' + 'acute gout, ' + 'x'", 10),
     "builtin.doctor.act": ("'Gout ' + 'no ' + 'x'", 10),
-    "builtin.patient.answer": ("'Gout ' + 'x vs ' + 'x'", 10),
+    "builtin.roles.answer": ("'Gout ' + 'x vs ' + 'x'", 10),
     "builtin.planner.synthesize": ("numbered '; '", 22),
 }
 """Readers that an encounter waits for, with a family that kept them busy for a second, and the most calls per character

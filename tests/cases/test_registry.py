@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 from helpers import osce, write_rows
 
 from agentclinic.cases.formats import NEJM, OSCE
 from agentclinic.cases.registry import DATASETS, Dataset, load_cases, resolve
+from agentclinic.cli.data import list_datasets
+from agentclinic.config import Settings
 from agentclinic.errors import CaseError
+from agentclinic.results.run_cases import read_cases
+from agentclinic.runs.execute import execute
+from agentclinic.runs.plan import make_plan
+from agentclinic.runs.progress import Progress
 
 
 def test_a_new_data_set_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,6 +24,12 @@ def test_a_new_data_set_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(DATASETS, "Own", Dataset("Own", OSCE, path, "ours"))
     (case,) = load_cases("Own")
     assert case.dataset == "Own"
+    assert [(row.path, row.rows, row.about) for row in list_datasets({}) if row.name == "Own"] == [
+        (str(path), 1, "ours")
+    ]
+    settings = Settings.model_validate({"run": {"dataset": "Own", "output_dir": str(tmp_path)}})
+    done = anyio.run(execute, make_plan(settings), Progress())
+    assert [kept.id for kept in read_cases(done.folder)] == [case.id]
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("medqa", "MedQA"), ("MedQAExt", "MedQA_Ext"), ("NEMJ", "NEJM")])

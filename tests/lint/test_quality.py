@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from agentclinic.cases.registry import load_cases
 from agentclinic.cli import main
 from agentclinic.cli.app import app
-from agentclinic.lint.quality import CHECKS, Problem, check_file_quality, check_quality, differences
+from agentclinic.lint.chart import Problem
+from agentclinic.lint.quality import CHECKS, check_file_quality, check_quality, differences
 from agentclinic.lint.timeline import spans
 
 SOUND: dict[str, Any] = {

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentclinic.builtin.laboratory import report
-from agentclinic.builtin.patient import answer
-from agentclinic.cases.demographics import speaks_for_self
+from agentclinic.builtin.roles import answer, report
 from agentclinic.cases.formats import Row, read_case
-from agentclinic.cases.model import Case
+from agentclinic.cases.model import Case, speaks_for_self
 from agentclinic.cases.registry import load_cases
 from agentclinic.clinic.payloads import LaboratoryPayload, MissingTest, PatientPayload, SilentSymptom
 from agentclinic.models.base import Reply

@@ -1,4 +1,4 @@
-"""How English denies things. Negated phrases are tested in test_phrases, lists of a chart in cases/test_facts."""
+"""How English denies things; test_denial_phrases has negated phrases, cases/test_facts the lists of a chart."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from agentclinic.vocabulary.base import knowledge
-from agentclinic.vocabulary.tests import KINDS, Test, listed, names_of, priced_tests, table
+from agentclinic.vocabulary.tests import KINDS, Test, names_of, priced_tests, split_list, table
 from agentclinic.vocabulary.text import words
 
 TABLE = table()
@@ -36,31 +36,33 @@ def test_what_is_ordered_is_priced_as_a_known_test() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_name_is_written_once(kind: str) -> None:
     """A key may be listed again, to say that it names a priced test too."""
-    priced = {words(name) for entry in TABLE["priced"].values() for name in listed(entry.get("names", ""))}
+    priced = {words(name) for entry in TABLE["priced"].values() for name in split_list(entry.get("names", ""))}
     for concept, entry in TABLE[kind].items():
-        unpriced = [words(name) for name in listed(entry.get("names", ""))]
-        shared = [words(name) for names in entry.get("priced", {}).values() for name in listed(names)]
+        unpriced = [words(name) for name in split_list(entry.get("names", ""))]
+        shared = [words(name) for names in entry.get("priced", {}).values() for name in split_list(names)]
         assert len(set(unpriced + shared)) == len(unpriced + shared), concept
         assert not priced & {words(name) for name in names_of(kind, concept)}, concept
 
 
 def test_panels_are_made_of_known_values_and_panels() -> None:
     for name, panel in TABLE["panels"].items():
-        assert set(listed(panel.get("values", ""))) <= set(TABLE["values"]), name
-        assert {*listed(panel.get("panels", "")), *listed(panel.get("headings", ""))} <= set(TABLE["panels"]), name
+        assert set(split_list(panel.get("values", ""))) <= set(TABLE["values"]), name
+        assert {*split_list(panel.get("panels", "")), *split_list(panel.get("headings", ""))} <= set(TABLE["panels"]), (
+            name
+        )
         assert panel.get("specimen", "urine") in TABLE["specimens"], name
 
 
 def test_sites_systems_and_parts_refer_to_each_other() -> None:
     sites, systems = set(TABLE["sites"]), set(TABLE["systems"])
     for name, site in TABLE["sites"].items():
-        assert set(listed(site.get("of", ""))) <= sites - {name}, name
+        assert set(split_list(site.get("of", ""))) <= sites - {name}, name
     for name, system in TABLE["systems"].items():
-        assert set(listed(system["sites"])) <= sites, name
-        assert set(listed(system.get("covers", ""))) <= systems, name
+        assert set(split_list(system["sites"])) <= sites, name
+        assert set(split_list(system.get("covers", ""))) <= systems, name
     for name, part in TABLE["parts"].items():
-        assert set(listed(part["of"])) <= sites | systems, name
-        assert set(listed(part.get("in", ""))) <= set(TABLE["parts"]), name
+        assert set(split_list(part["of"])) <= sites | systems, name
+        assert set(split_list(part.get("in", ""))) <= set(TABLE["parts"]), name
         assert part.get("by", "palpation") in TABLE["methods"], name
 
 
@@ -68,17 +70,17 @@ def test_kinds_and_alikes_are_of_known_tests() -> None:
     known = {*TABLE["values"], *TABLE["tests"], *TABLE["parts"]}
     for relation in ("kinds", "alike"):
         for name, others in TABLE[relation].items():
-            assert {name, *listed(others)} <= known, name
+            assert {name, *split_list(others)} <= known, name
     for name, sites in TABLE["reached"].items():
         assert name in TABLE["tests"]
-        assert set(listed(sites)) <= set(TABLE["sites"]), name
+        assert set(split_list(sites)) <= set(TABLE["sites"]), name
 
 
 def test_a_measurement_excepts_only_names_of_its_value() -> None:
     for kind in ("values", "vitals"):
         for concept, entry in TABLE[kind].items():
             for name, read in entry.get("measured", {}).items():
-                chosen = listed(", ".join((read.get("except", ""), read.get("only", ""))))
+                chosen = split_list(", ".join((read.get("except", ""), read.get("only", ""))))
                 assert set(chosen) <= set(names_of(kind, concept)), name
                 assert next(iter(read["units"].values())) == 1, name
 

@@ -3,8 +3,8 @@
 The builtin patient and laboratory use it, and so does scoring. It sees only the role's own facts, never the diagnosis.
 """
 
+from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.orders import Ordered, asked_of_measurement
-from agentclinic.cases.matcher.questions import asked_of_patient
-from agentclinic.cases.matcher.topics import Asked, Topic
+from agentclinic.cases.matcher.questions import Topic, asked_of_patient
 
 __all__ = ["Asked", "Ordered", "Topic", "asked_of_measurement", "asked_of_patient"]

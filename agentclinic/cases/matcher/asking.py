@@ -9,11 +9,10 @@ from operator import or_
 from typing import TypeVar
 
 from agentclinic.cases.matcher import cues
-from agentclinic.cases.matcher.readings import VAGUE_STEMS, stem
 from agentclinic.cases.model import Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.lexicon import Named
-from agentclinic.vocabulary.text import STOP_WORDS, tidy
+from agentclinic.vocabulary.text import STOP_WORDS, singular, tidy
 
 MAIN_TYPES = ("symptom", "disease", "drug", "procedure", "habit", "life", "exposure", "person")
 """Types of concepts that can be asked about on their own; the others narrow a question down."""
@@ -113,7 +112,6 @@ class Clause:
 
 @lru_cache(maxsize=8192)
 def clause_texts(question: str) -> tuple[str, ...]:
-    """The clauses of a question, as text."""
     parts = _CLAUSE.split(tidy(question).replace("’", "'"))
     return tuple(_DASH.sub(": ", part).strip() for part in parts if part and part.strip())
 
@@ -189,11 +187,42 @@ def _part(text: str) -> Part:
     return Part(text, named, named.names & lexicon.of_types(*MAIN_TYPES), stems(text))
 
 
+@lru_cache(maxsize=16384)
+def _stem(word: str) -> str:
+    for ending in ("ing", "ness", "ed", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            word = word[: -len(ending)]
+            break
+    return word[:6].rstrip("ey") if len(word) > 4 else word
+
+
+# Words that many facts share: one of them alone is not a match.
+_VAGUE = frozenset(
+    "doe pain painful ache hurt sore soreness discomfort tender day week month year hour minute time ago since start "
+    "started began begin change changed trouble problem issue difficulty normal history past medical health condition "
+    "family last long often usually associated worse worsen worsened worsening better severe mild moderate new recent "
+    "significant any anything else thing area body side left right able come go make take taken took taking use used "
+    "during after before first second further detail specifically related concern kind type sign prior previous "
+    "previously similar habit habits loss lose lost increase increased decrease decreased reduced sudden suddenly "
+    "gradual frequent frequently frequency episode occur occurred happen happened notice developed develop continue "
+    "ever even still keep current currently now today yesterday general generally including such especially when "
+    "while without within whether only very more often too just really quite bit lot unusual unusually abnormal "
+    "excessive persistent persistently constant continuous recurrent chronic acute one two three both upper lower "
+    "around near along toward towards against under elsewhere somewhere small large poor initial own way away "
+    "child mother father parent boy girl infant baby son daughter he she himself herself patient say said ask "
+    "diagnosed disease disorder illness treatment treated presence absent present help need needed want wanted seem "
+    "let know understand experience improve improves relieve relief trigger triggered provoke being done got had doing "
+    "each every day age old everyday known done day-to-day along daily weekly weight degree extreme given another "
+    "evaluation dose dosage wide base based rapid per few several many number brought symptom associated complaint "
+    "visit doctor clear".split()
+)
+_VAGUE_STEMS = frozenset(_stem(singular(word)) for word in _VAGUE)
+
+
 @lru_cache(maxsize=32768)
 def stems(text: str) -> frozenset[str]:
-    """The meaningful words of a text, without their endings."""
     words = (word for word in lexicon.tokens(text) if word not in STOP_WORDS and word.isalpha())
-    return frozenset(stem(word) for word in words) - VAGUE_STEMS
+    return frozenset(_stem(word) for word in words) - _VAGUE_STEMS
 
 
 def _known(clause: str) -> int:

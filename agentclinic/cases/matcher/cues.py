@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
-from agentclinic.cases.matcher.topics import Asked
 from agentclinic.cases.model import Section
+
+
+class Asked(StrEnum):
+    """What kind of thing a question is about; it decides what silence in the chart means."""
+
+    OPENING = "opening"
+    SYMPTOM = "symptom"
+    BACKGROUND = "background"
+    FAMILY = "family"
+    RESULT = "result"
+    UNCLEAR = "unclear"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:

@@ -131,7 +131,6 @@ def _examined(chart: Chart) -> Chart:
 
 
 def _systems(asked: Reading) -> frozenset[str]:
-    """The systems asked for, by name or through a site."""
     known = vocabulary()
     named = asked.of("systems") or _NOTHING.union(*(known.examined[site] for site in asked.of("sites")))
     return _NOTHING.union(*(known.covers[system] for system in named))
@@ -178,7 +177,6 @@ def _of_system(systems: frozenset[str], asked: Reading, fact: Fact, charted: Rea
 
 
 def _same_place(asked: Reading, charted: Reading) -> bool:
-    """Whether a finding is at the site asked for, or names no site."""
     wanted, done = asked.of("sites"), charted.of("sites")
     if other_side(asked, charted):
         return False

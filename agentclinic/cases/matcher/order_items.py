@@ -27,7 +27,7 @@ _WITH = re.compile(r"\bw/ ?(?!o\b|wo\b|\s*and\b)")
 _RUN_TOGETHER = re.compile(r"(?<=[a-z]{4})(?=[A-Z][a-z]{2})")
 _SPECIMEN = re.compile(r"\b(?=(?:urine|urinary|serum|plasma|blood|csf|stool|fecal|sputum|pleural|synovial|ascitic)\b)")
 _MOST_SPECIMENS = 20
-"""Specimens at which a list without commas is tried to be split: more than any such list names."""
+"""Most places at which a list without commas is split; no such list names as many specimens."""
 _REASON = re.compile(
     r"\b(?:for|if|due to|because|given|regarding|in order|by|versus|vs|concerning|concern|suspect\w*|suspicion"
     r"|to (?:evaluate|assess|rule|look|check|exclude|confirm|determine|identify|detect|see|measure|visuali[sz]e"
@@ -54,7 +54,6 @@ class Item:
 
     @property
     def measured(self) -> bool:
-        """Whether it is a test or an image, not an examination."""
         return _tests(self.read)
 
 
@@ -68,7 +67,6 @@ class _Segment:
 
 
 def items(order: str) -> list[Item]:
-    """The things an order names."""
     found: list[Item] = []
     head: Item | None = None
     order = fold(_RUN_TOGETHER.sub(" ", _WITH.sub("with ", tidy(order)[:LONGEST_NAME])))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from agentclinic.vocabulary.tests import KINDS, listed, names_of, table
+from agentclinic.vocabulary.tests import KINDS, names_of, split_list, table
 from agentclinic.vocabulary.text import fold, words
 
 # Reading drops plurals, but the pulses of a limb are not the pulse rate.
@@ -91,7 +91,6 @@ class Vocabulary:
 
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
-    """The vocabulary of orders, built once."""
     content = table()
     spelled = {words(short): words(full) for short, full in content["spelled"].items()}
     named: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -102,7 +101,7 @@ def vocabulary() -> Vocabulary:
     for name in tuple(named):
         named[name].update(("specimens", fluid) for fluid in _fluids(name, named, content))
         named.setdefault(_spelled_out(name, spelled), set()).update(named[name])
-    manner = {words(name) for name in listed(content["manner"])}
+    manner = {words(name) for name in split_list(content["manner"])}
     panels = _panels(content["panels"])
     wider = {site: frozenset(_wider(site, content["sites"])) for site in content["sites"]}
     return Vocabulary(
@@ -116,26 +115,26 @@ def vocabulary() -> Vocabulary:
         wider=wider,
         examined={site: _examined(site, wider[site], content["systems"]) for site in content["sites"]},
         covers={
-            name: frozenset({name, *listed(entry.get("covers", ""))}) for name, entry in content["systems"].items()
+            name: frozenset({name, *split_list(entry.get("covers", ""))}) for name, entry in content["systems"].items()
         },
         parts={
             name: Part(
-                frozenset(listed(entry["of"])),
-                listed(entry["of"])[0],
+                frozenset(split_list(entry["of"])),
+                split_list(entry["of"])[0],
                 entry.get("by"),
-                frozenset({name, *listed(entry.get("in", ""))}),
+                frozenset({name, *split_list(entry.get("in", ""))}),
             )
             for name, entry in content["parts"].items()
         },
-        kinds={kind: frozenset(listed(names)) for kind, names in content["kinds"].items()},
-        reached={test: frozenset(listed(names)) for test, names in content["reached"].items()},
+        kinds={kind: frozenset(split_list(names)) for kind, names in content["kinds"].items()},
+        reached={test: frozenset(split_list(names)) for test, names in content["reached"].items()},
         fluids=frozenset(
             " ".join(words(name))
             for fluid in content["specimens"]
             for name in names_of("specimens", fluid)
             if name not in ("urinalysis", "ua", "dipstick")
         ),
-        alike={name: frozenset(listed(names)) for name, names in content["alike"].items()},
+        alike={name: frozenset(split_list(names)) for name, names in content["alike"].items()},
         with_and=_joining(named, spelled),
     )
 
@@ -157,12 +156,12 @@ def _joining(*tables: Iterable[tuple[str, ...]]) -> re.Pattern[str]:
 
 def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
     def within(name: str) -> set[str]:
-        return {name}.union(*(within(inner) for inner in listed(entries[name].get("panels", ""))))
+        return {name}.union(*(within(inner) for inner in split_list(entries[name].get("panels", ""))))
 
     return {
         name: Panel(
-            frozenset(value for inner in within(name) for value in listed(entries[inner].get("values", ""))),
-            frozenset(within(name) | set(listed(entry.get("headings", "")))),
+            frozenset(value for inner in within(name) for value in split_list(entries[inner].get("values", ""))),
+            frozenset(within(name) | set(split_list(entry.get("headings", "")))),
             entry.get("specimen"),
             bool(entry.get("whole")),
             bool(entry.get("loose")),
@@ -172,14 +171,14 @@ def _panels(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Panel]:
 
 
 def _wider(site: str, entries: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
-    for outer in listed(entries[site].get("of", "")):
+    for outer in split_list(entries[site].get("of", "")):
         yield outer
         yield from _wider(outer, entries)
 
 
 def _examined(site: str, wider: frozenset[str], systems: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    own = frozenset(name for name, entry in systems.items() if site in listed(entry["sites"]))
-    return own or frozenset(name for name, entry in systems.items() if wider & set(listed(entry["sites"])))
+    own = frozenset(name for name, entry in systems.items() if site in split_list(entry["sites"]))
+    return own or frozenset(name for name, entry in systems.items() if wider & set(split_list(entry["sites"])))
 
 
 @dataclass(frozen=True)
@@ -194,12 +193,10 @@ class Reading:
     sides: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> frozenset[str]:
-        """The concepts of one kind that it names."""
         return self.by_kind.get(kind, frozenset())
 
     @property
     def named(self) -> bool:
-        """Whether it names anything at all."""
         return bool(self.by_kind or self.words)
 
 
@@ -238,14 +235,12 @@ def _longest_first(tokens: tuple[str, ...], longest: int, known: Set[tuple[str, 
 
 
 def american(text: str) -> str:
-    """A folded text in American spelling."""
     for british, here in _BRITISH:
         text = text.replace(british, here)
     return text
 
 
 def joined(readings: Iterable[Reading]) -> Reading:
-    """Merge several readings."""
     every = tuple(readings)
     kinds = {kind for read in every for kind in read.by_kind}
     return Reading(
@@ -257,7 +252,6 @@ def joined(readings: Iterable[Reading]) -> Reading:
 
 
 def spelled_out(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """Words with abbreviations spelled out."""
     return _spelled_out(tokens, vocabulary().spelled)
 
 

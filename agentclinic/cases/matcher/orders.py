@@ -101,7 +101,6 @@ _AGAINST = frozenset("antibody autoantibody receptor channel anti".split())
 
 
 def _answers(item: Item, chart: Chart) -> Iterator[Ordered]:
-    """The answers to one item: one for each test it names."""
     if item.measured:
         yield from _measurements(item, chart)
     elif LABORATORY.search(item.text) and not item.read.words and set(item.read.by_kind) <= {"specimens"}:
@@ -154,7 +153,6 @@ def _of_blood(fact: Fact, charted: Reading) -> bool:
 
 
 def _targets(item: Item) -> Iterator[tuple[str, Matches]]:
-    """The tests an item names, each with what answers it."""
     read = item.read
     values, tests = read.of("values"), read.of("tests")
     if _AGAINST & read.words:
@@ -210,7 +208,6 @@ def _named(item: Item, phrase: str, found: tuple[Fact, ...], chart: Chart) -> Or
 
 
 def _heading(fact: Fact) -> str:
-    """The heading that names the test of a result."""
     named = (head for head in fact.heads if (read := reading(head)).named and not _general(read))
     return next(named, fact.heads[0] if fact.heads else fact.text)
 
@@ -407,7 +404,6 @@ def _vitals(item: Item, chart: Chart) -> tuple[Fact, ...]:
 
 
 def _by_words(item: Item, chart: Chart) -> tuple[Fact, ...]:
-    """Facts whose heading has the same words as the order."""
     if not item.read.words:
         return ()
     wanted = _content(item.text)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from agentclinic.cases.matcher import cues
 from agentclinic.cases.matcher.asking import Clause, Part, clauses
+from agentclinic.cases.matcher.cues import Asked
 from agentclinic.cases.matcher.relevance import answer_probabilities, parts_of, threshold
 from agentclinic.cases.matcher.statements import Statement, statement
-from agentclinic.cases.matcher.topics import Asked, Topic
 from agentclinic.cases.model import Fact, Section
 from agentclinic.vocabulary import lexicon
 from agentclinic.vocabulary.base import knowledge
 from agentclinic.vocabulary.text import content_words
 
 
+@dataclass(frozen=True)
+class Topic:
+    """One thing a question or an order is about, and the facts that answer it."""
+
+    name: str
+    kind: Asked
+    facts: tuple[Fact, ...]
+
+
 def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     """The topics of a question to the patient, each with the facts that answer it."""
     read = clauses(question)
-    told = _told(read, facts)
+    told = _choose_facts(read, facts)
     topics: list[Topic] = []
     for at, clause in enumerate(read):
         for topic in _topics(clause, {part: found for (place, part), found in told.items() if place == at}, facts):
@@ -33,7 +43,7 @@ def asked_of_patient(question: str, facts: Sequence[Fact]) -> list[Topic]:
     return clear or [Topic(question.strip(), Asked.UNCLEAR, ())]
 
 
-def _told(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int], list[Fact]]:
+def _choose_facts(read: Sequence[Clause], facts: Sequence[Fact]) -> dict[tuple[int, int], list[Fact]]:
     """The facts that answer, by the clause and part each answers best."""
     asked = parts_of(read)
     told: dict[tuple[int, int], list[Fact]] = {}
@@ -77,7 +87,6 @@ def _of_a_kind() -> int:
 
 
 def _add(topics: list[Topic], topic: Topic) -> None:
-    """Add a topic, or add its facts to an earlier topic of the same name."""
     for place, earlier in enumerate(topics):
         if earlier.name == topic.name and earlier.kind is topic.kind:
             topics[place] = Topic(topic.name, topic.kind, tuple(dict.fromkeys(earlier.facts + topic.facts)))
@@ -86,7 +95,6 @@ def _add(topics: list[Topic], topic: Topic) -> None:
 
 
 def _topics(clause: Clause, told: dict[int, list[Fact]], facts: Sequence[Fact]) -> list[Topic]:
-    """The topics of a clause, including those that no fact answers."""
     everything = tuple(fact for found in told.values() for fact in found)
     if cues.EXAMINED.search(clause.text) and not everything:
         return [Topic("examination or result", Asked.RESULT, ())]
@@ -120,7 +128,6 @@ def _background_topics(asked: Sequence[cues.Background], told: tuple[Fact, ...])
 
 
 def _other_symptoms(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
-    """Unanswered symptoms that a question about the background also names."""
     silent = [part for part in clause.parts if not part.whole and part.place not in told]
     names = dict.fromkeys(name for part in silent for name in _finding_names(part.text) if name in _symptom_names())
     return [Topic(name, Asked.SYMPTOM, ()) for name in names]
@@ -152,7 +159,6 @@ def _symptom_topics(clause: Clause, told: dict[int, list[Fact]]) -> list[Topic]:
 
 @lru_cache(maxsize=16384)
 def _finding_names(text: str) -> tuple[str, ...]:
-    """The findings a part of a question names, in order."""
     mentions = knowledge().finding_terms.find(text)
     return tuple(knowledge().findings[key].name for key in dict.fromkeys(mention.key for mention in mentions))
 

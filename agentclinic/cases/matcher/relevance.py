@@ -82,7 +82,6 @@ class Asked:
 
 
 def parts_of(clauses: Sequence[Clause]) -> list[Asked]:
-    """Every part of every clause."""
     return [Asked(clause, at, part) for at, clause in enumerate(clauses) for part in clause.parts]
 
 
@@ -105,7 +104,6 @@ def threshold() -> float:
 
 
 def features(clauses: Sequence[Clause], facts: Sequence[Fact]) -> Floats:
-    """The features of every statement paired with every part of the question."""
     asked = parts_of(clauses)
     chart = [statement(fact) for fact in facts]
     rows, columns = len(chart), len(asked)
@@ -163,13 +161,11 @@ class _Words:
 
     @classmethod
     def of(cls, chart: Sequence[Statement]) -> _Words:
-        """Weigh the words of a chart."""
         counts = Counter(word for told in chart for word in told.stems)
         weights = {word: math.log((len(chart) + 1) / (count + 0.5)) for word, count in counts.items()}
         return cls(weights, math.log(2 * (len(chart) + 1)))
 
     def weight(self, words: Iterable[str]) -> float:
-        """The total weight of some words."""
         return sum(self.weights.get(word, self.unknown) for word in words)
 
 
@@ -330,7 +326,6 @@ class _Trees:
     threshold: float
 
     def probabilities(self, table: Floats) -> Floats:
-        """The probability of each row."""
         width = table.shape[1]
         flat = np.ascontiguousarray(table).ravel()
         offset = (np.arange(len(table)) * width)[:, None]

@@ -45,7 +45,6 @@ _TIMING = next(aspect for aspect in cues.ASPECTS if aspect.name == "timing")
 # Every question reads all the chart's statements.
 @lru_cache(maxsize=32768)
 def statement(fact: Fact) -> Statement:
-    """Read a statement."""
     text = fact.text
     named = lexicon.named(text)
     return Statement(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentclinic.cases.demographics import age_in_years, sex, speaks_for_self
+from agentclinic.cases.model import age_in_years, sex, speaks_for_self
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentclinic.vocabulary.phrases import Phrasebook
+from agentclinic.vocabulary.denial import Phrasebook
 
 BOOK = Phrasebook(
     {
@@ -75,7 +75,6 @@ def test_a_negation_reaches_as_far_as_a_reader_would_take_it(text: str, there: s
 
 def test_the_longest_phrase_wins() -> None:
     assert present("chest pain") == {"chest_pain"}
-    assert {mention.key for mention in BOOK.find("chest pain", longest_only=False)} == {"chest_pain", "pain"}
 
 
 @pytest.mark.parametrize("text", ["rectal examination", "painting", "coughdrop", "lactate", "direct"])
